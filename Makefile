@@ -1,0 +1,99 @@
+# Every task of the project, each with a line of help: `make` prints them.
+# What is needed: make and Python 3.11 or newer; Java 17 or newer where real Kafka, DynamoDB Local or Spark take part.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+LOCK := requirements.lock
+IMAGE_LOCK := deploy/images/node/requirements.lock
+
+# Two workers for what is pure computation; what starts brokers and nodes runs alone, its timings are part of the test.
+WORKERS ?= 2
+ARGS ?=
+PYTEST := $(BIN)/python -m pytest
+# Only folders that exist, so that each target runs what there is.
+QUICK := $(wildcard tests/unit tests/chart)
+PARALLEL := $(QUICK) $(wildcard tests/simulation)
+SERIAL := $(wildcard tests/conformance tests/integration tests/cluster)
+
+.PHONY: help
+help: ## Show this list
+	@printf 'tidegate: make targets\n\n'
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nARGS="..." goes to pytest, e.g. make test-quick ARGS="-k lease -x"\n'
+
+.PHONY: setup
+setup: $(STAMP) ## Make .venv with everything that is locked (quick when nothing changed)
+
+# The first Python that is new enough and really starts: version managers leave names behind that do not.
+$(STAMP): $(LOCK) pyproject.toml
+	@python=""; for name in $(PYTHON) python3.13 python3.12 python3.11 python3 python; do \
+		if "$$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python="$$name"; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo 'make setup: no Python 3.11 or newer with venv was found; install one (Debian: python3.11-venv), or name it: make setup PYTHON=/path/to/python' >&2; exit 1; \
+	fi; \
+	if ! $(BIN)/python -c 'import pip' >/dev/null 2>&1; then "$$python" -m venv --clear $(VENV); fi
+	@echo 'Installing what $(LOCK) names into $(VENV) (the first time takes a minute or two)'
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --requirement $(LOCK)
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip check --disable-pip-version-check
+	@touch $@
+
+.PHONY: require-java
+require-java:
+	@deploy/require-java
+
+.PHONY: check
+check: setup ## Format, lint, types, import contracts, lock files (changes nothing)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(PYTEST) -q tests/unit/repo/test_lock_files.py
+
+.PHONY: format
+format: setup ## Rewrite the sources as `make check` wants them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: test
+test: setup require-java ## The whole suite: unit, chart, simulation, conformance, integration, cluster
+	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS)
+ifneq ($(strip $(SERIAL)),)
+	$(PYTEST) $(SERIAL) $(ARGS)
+endif
+
+.PHONY: test-quick
+test-quick: setup ## Unit and chart tests that need neither Java nor a broker
+	$(PYTEST) -n $(WORKERS) --dist loadgroup -m 'not slow' $(QUICK) $(ARGS)
+
+.PHONY: wheel
+wheel: setup ## Build the wheel into dist/
+	@rm -f dist/tidegate-*.whl
+	@$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/tidegate-*.whl
+
+.PHONY: lock
+lock: setup ## Resolve the dependencies anew within pyproject.toml's bounds (needs the network)
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command 'make lock' --extra all --group dev --output-file $(LOCK) pyproject.toml
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command 'make lock' --constraint $(LOCK) --output-file $(IMAGE_LOCK) pyproject.toml
+
+.PHONY: schemas
+schemas: setup ## Write docs/schemas anew from the models
+	@mkdir -p docs/schemas
+	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.model.schemas import schemas; \
+	[Path('docs/schemas', name + '.json').write_text(text, encoding='utf-8') for name, text in schemas().items()]"
+
+.PHONY: clean
+clean: ## Remove what the other targets made, except data of `tidegate dev`
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
+	find shared services tests -name __pycache__ -type d -prune -exec rm -rf {} +

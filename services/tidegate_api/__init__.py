@@ -1,0 +1,1 @@
+"""The HTTP API: the start gate and the programs' reports, read-only views, and writes that go to Kafka."""

@@ -1,0 +1,1 @@
+"""The node: follows its Kafka assignment, drives the core's actors and carries their effects out."""

@@ -1,0 +1,39 @@
+"""What can go wrong with a local brick; each error says what happened and what to do next."""
+
+from pathlib import Path
+
+
+class BrickUnavailable(Exception):
+    """The machine lacks something that a local brick needs; the user can put it there.
+
+    Attributes:
+        what: What is missing or in the way, as a clause without a full stop.
+        remedy: What the user can do about it.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}; {remedy}")
+        self.what = what
+        self.remedy = remedy
+
+
+class BrickFailed(Exception):
+    """A server did not start, or is not in the state that a call needs.
+
+    Attributes:
+        what: What happened, to which brick.
+        log_path: The server's log, None where there is none yet.
+    """
+
+    def __init__(self, what: str, log_path: Path | None = None, log_tail: str = "") -> None:
+        parts = [what]
+        if log_path is not None:
+            parts.append(f"its log is {log_path}")
+        message = "; ".join(parts)
+        super().__init__(f"{message}, which ends with:\n{log_tail}" if log_tail else message)
+        self.what = what
+        self.log_path = log_path
+
+
+class PortTaken(BrickFailed):
+    """Somebody else listens on the port; where nobody asked for this very port, another one will do."""

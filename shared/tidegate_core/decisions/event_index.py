@@ -1,0 +1,109 @@
+"""Which schedules listen to an event: the reverse index, cached per node, right at the moment of asking (DESIGN 7).
+
+Index rows are written first, then the version of their index shard is raised, then the schedule's request is acknowledged.
+Whoever matches an event reads the versions *after* the event was fetched: acknowledged(create) < produced(event) < fetched <
+read, so a schedule that was acknowledged before the event was produced is always seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Items, Read, ReadRange
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import IndexRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key, Page, RangeRead
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One leaf of one schedule version that listens to an event key.
+
+    Attributes:
+        row: The index row.
+        offsets: `<topic id>/<topic partition>` to the first offset that counts; empty for run_status.
+    """
+
+    row: IndexRow
+    offsets: Mapping[str, int]
+
+    def hears(self, topic_id: str, topic_partition: int, offset: int) -> bool:
+        """Events below the activation's end offsets never count; topic partitions that are newer than it count whole."""
+        return offset >= self.offsets.get(f"{topic_id}/{topic_partition}", 0)
+
+
+class EventIndex:
+    """Shared by all partition actors of a node; each asks through its own host."""
+
+    def __init__(self) -> None:
+        self._versions: dict[int, int] = {}
+        self._listeners: dict[int, dict[str, tuple[Listener, ...]]] = {}
+        self._vectors: dict[str, Mapping[str, int]] = {}
+
+    def match(self, host: Host, event_keys: Iterable[str]) -> Operation[dict[str, tuple[Listener, ...]]]:
+        """Returns the listeners of each key, as of versions read after this call."""
+        wanted = sorted(set(event_keys))
+        shards = sorted({keys.index_shard_of(event_key) for event_key in wanted})
+        found = yield from host.read_for_good(Read(tuple(keys.index_version(shard) for shard in shards)))
+        assert isinstance(found, Items)
+        for shard in shards:
+            version = _version(found.found.get(keys.index_version(shard)))
+            if version > self._versions.get(shard, -1):
+                yield from self._load(host, shard, version)
+        return {event_key: self._listeners[keys.index_shard_of(event_key)].get(event_key, ()) for event_key in wanted}
+
+    def _load(self, host: Host, shard: int, version: int) -> Operation[None]:
+        rows: list[IndexRow] = []
+        after: str | None = None
+        while True:
+            wanted = RangeRead(f"IX#{shard:02d}", "a", keys.LAST, after=after)
+            page = yield from host.read_for_good(ReadRange(wanted))
+            assert isinstance(page, Page)
+            rows.extend(from_item(IndexRow, item) for item in page.items)
+            after = page.next_after
+            if after is None:
+                break
+        yield from self._load_vectors(host, rows)
+        if version < self._versions.get(shard, -1):
+            return  # Another actor of this node has loaded a newer one meanwhile.
+        by_key: dict[str, list[Listener]] = {}
+        for row in rows:
+            offsets = self._vectors[row.vector] if row.vector else {}
+            by_key.setdefault(row.event_key, []).append(Listener(row, offsets))
+        self._listeners[shard] = {event_key: tuple(listeners) for event_key, listeners in by_key.items()}
+        self._versions[shard] = version
+
+    def _load_vectors(self, host: Host, rows: list[IndexRow]) -> Operation[None]:
+        missing = sorted({row.vector for row in rows if row.vector and row.vector not in self._vectors})
+        if not missing:
+            return
+        found = yield from host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in missing)))
+        assert isinstance(found, Items)
+        for vector in missing:
+            self._vectors[vector] = _offsets(found.found[keys.offsets_vector(vector)])
+
+
+def _version(item: Item | None) -> int:
+    version = 0 if item is None else item["version"]
+    assert isinstance(version, int)
+    return version
+
+
+def _offsets(item: Item) -> Mapping[str, int]:
+    text = item["offsets"]
+    assert isinstance(text, str)
+    offsets: dict[str, int] = json.loads(text)
+    return offsets
+
+
+def vector_item(offsets: Mapping[str, int]) -> tuple[str, Key, Item]:
+    """Returns id, key and item of an end-offset vector; equal vectors share one item."""
+    text = json.dumps(dict(sorted(offsets.items())), separators=(",", ":"))
+    vector_id = keys.text_hash(text)
+    key = keys.offsets_vector(vector_id)
+    return vector_id, key, {"pk": key.pk, "sk": key.sk, "offsets": text}

@@ -1,0 +1,132 @@
+"""What happens to a partition actor, besides the answers to what it asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidegate_core.effects import Answer
+from tidegate_core.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """A topic as the broker described it when the node started.
+
+    Attributes:
+        id: Hex, 32 digits.
+        topic_partitions: Their number.
+    """
+
+    name: str
+    id: str
+    topic_partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a holder of an ownership topic partition knows about itself and the cluster; never changes under it.
+
+    Attributes:
+        owner: UUID of the process: two processes never share one (protocol H18).
+        node: Name for people.
+        topic_partition: The ownership topic partition `p` that is held.
+        topic_partitions: N of the MAP.
+        map_version: Version of that MAP.
+        shards: S, fixed for the life of the cluster; shards `s mod N == p` are owned.
+        requests, events: The two topics that are read with a durable position.
+        minimum_period_ms: Shortest period of a time trigger (namespace setting, default 10 s).
+        topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`.
+    """
+
+    owner: str
+    node: str
+    topic_partition: int
+    topic_partitions: int
+    map_version: int
+    shards: int
+    cluster_id: str
+    requests: TopicFacts
+    events: TopicFacts
+    receipts_topic: str
+    runs_topic: str
+    requests_dlq_topic: str
+    events_dlq_topic: str
+    minimum_period_ms: int = 10_000
+    program_files_checked: bool = True
+
+    def owned_shards(self) -> range:
+        return range(self.topic_partition, self.shards, self.topic_partitions)
+
+    def event_topic_partitions(self) -> range:
+        """Topic partitions q of the events topic with `q mod N == p`."""
+        return range(self.topic_partition, self.events.topic_partitions, self.topic_partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A record as read, with the broker's append time in milliseconds."""
+
+    offset: int
+    append_time: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+    def position(self, topic_id: str, topic_partition: int, append_time: int) -> Position:
+        return Position(append_time, topic_id, topic_partition, self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The topic partition was assigned: fence, recover, serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsArrived:
+    topic: str
+    topic_partition: int
+    records: tuple[LogRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Poked:
+    """Somebody says that there is something for the shard; a lost poke costs latency only."""
+
+    shard: int
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """The topic partition is being given away in an orderly manner: finish what is under way, then say `Drained`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PositionGone:
+    """The log no longer holds the position (retention overtook it): never a silent jump."""
+
+    topic: str
+    topic_partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed; given at the latest at `next_wake`."""
+
+
+Input: TypeAlias = Begin | RecordsArrived | Poked | Drain | PositionGone | Tick | Answer
+
+__all__ = [
+    "Begin",
+    "Drain",
+    "Holding",
+    "Input",
+    "LogRecord",
+    "Poked",
+    "PositionGone",
+    "RecordsArrived",
+    "Tick",
+    "TopicFacts",
+]

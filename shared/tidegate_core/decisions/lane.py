@@ -1,0 +1,233 @@
+"""A shard's run-plane transactions: one at a time, several decisions in each (DESIGN 4).
+
+One at a time because every transaction checks the lease item, and DynamoDB cancels one of two transactions that touch the
+same item. Several in each because a store answer costs milliseconds and a decision microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.effects import Commit, Committed, Items, Read, ReadRange, Refused, Result
+from tidegate_core.store.keys import lease, shard_pk
+from tidegate_core.store.values import Item, Key, Page, RangeRead
+from tidegate_core.transactions.unit_of_work import NotAtHand, TooLarge, UnitOfWork
+from tidegate_core.transactions.view import View
+
+GROUP_MAX = 16
+"""Decisions in one transaction: about 5 actions each stay below DynamoDB's 100."""
+RANGE_ITEMS_MAX = 10_000
+"""Items of one range that a decision may ask for; more is a design fault, not load."""
+
+
+class Decision(Protocol):
+    """A pure step: reads and writes through the unit of work. Run again from the start when something was missing or refused,
+    so it must look at the present state first and do nothing when its work is done already.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        """Items that others may have written since they were last read."""
+        ...
+
+    def decide(self, unit: UnitOfWork, now: int) -> None: ...
+
+
+@runtime_checkable
+class Procedure(Protocol):
+    """Something that needs the lane for more than one transaction."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, lane: Lane) -> Operation[None]: ...
+
+
+Work = Decision | Procedure
+
+
+class Lane:
+    """The queue and its single worker.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: Whose lane it is.
+        epoch: Epoch under which the shard was acquired.
+        observe: Called with every item written (None = deleted) once a transaction is committed: all that is
+            kept in memory, and all that follows from a change, derives from the rows.
+    """
+
+    def __init__(
+        self, host: Host, shard: int, epoch: int, controls: int, observe: Callable[[Key, Item | None], None]
+    ) -> None:
+        self.host = host
+        self.shard = shard
+        self.view = View(shard)
+        self._epoch = epoch
+        self._controls = controls
+        self._observe = observe
+        self._queue: deque[Work] = deque()
+        self._work = Signal(f"lane {shard}")
+        self._alone = 0
+        self._busy = False
+        self._closed = False
+
+    def add(self, work: Work) -> None:
+        """Queues work; order of arrival is order of service."""
+        self._queue.append(work)
+        self.host.operations.raise_(self._work)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._busy and not self._queue
+
+    def close(self) -> None:
+        """Takes no more work after what is under way (drain)."""
+        self._closed = True
+        self._queue.clear()
+
+    def serve(self) -> Operation[None]:
+        """The worker: an operation that never ends."""
+        while True:
+            if not self._queue:
+                yield self._work
+                continue
+            self._busy = True
+            head = self._queue[0]
+            if isinstance(head, Procedure):
+                self._queue.popleft()
+                yield from head.run(self)
+            else:
+                yield from self._decide_together()
+            self._busy = False
+
+    # -- for procedures -----------------------------------------------------------------------------------------------
+
+    def decide_alone(self, decision: Decision) -> Operation[None]:
+        """Runs one decision in a transaction of its own until it is committed (or has nothing to write)."""
+        pause = RETRY_FIRST_MS
+        while True:
+            self.view.forget(decision.stale)
+            unit = UnitOfWork(self.view, self.shard, self._epoch, self._controls)
+            yield from self._decide_with_reads(unit, decision)
+            unit.keep()
+            if (yield from self._commit(unit, decision.name)):
+                return
+            yield from self.host.sleep(pause)
+            pause = min(2 * pause, RETRY_LAST_MS)
+
+    def fetch(self, need: NotAtHand) -> Operation[None]:
+        """Reads what a decision lacked into the view."""
+        if need.keys:
+            found = yield from self.host.read_for_good(Read(need.keys))
+            assert isinstance(found, Items)
+            self.view.learn(need.keys, found.found)
+        for low, high in need.ranges:
+            items = yield from self.read_range(low, high)
+            self.view.learn_range(low, high, items)
+
+    def read_range(self, low: str, high: str, pk: str | None = None) -> Operation[list[Item]]:
+        """Reads a whole range, page by page."""
+        items: list[Item] = []
+        after: str | None = None
+        while True:
+            wanted = RangeRead(pk or shard_pk(self.shard), low, high, after=after)
+            page = yield from self.host.read_for_good(ReadRange(wanted))
+            assert isinstance(page, Page)
+            items.extend(page.items)
+            after = page.next_after
+            if after is None or len(items) > RANGE_ITEMS_MAX:
+                return items
+
+    # -- the group ----------------------------------------------------------------------------------------------------
+
+    def _decide_together(self) -> Operation[None]:
+        most = 1 if self._alone else GROUP_MAX
+        self._alone = max(0, self._alone - 1)
+        group = [work for work in list(self._queue)[:most]]
+        yield from self._read_ahead(group)
+        unit = UnitOfWork(self.view, self.shard, self._epoch, self._controls)
+        taken: list[Decision] = []
+        while self._queue and len(taken) < most:
+            decision = self._queue[0]
+            if isinstance(decision, Procedure):
+                break
+            try:
+                yield from self._decide_with_reads(unit, decision)
+                unit.keep()
+            except TooLarge:
+                unit.drop()
+                if not taken:
+                    raise
+                break
+            self._queue.popleft()
+            taken.append(decision)
+        name = taken[0].name if len({decision.name for decision in taken}) == 1 else "mixed"
+        if not (yield from self._commit(unit, name)) and not self._closed:
+            self._queue.extendleft(reversed(taken))
+            self._alone = len(taken)  # One by one, so that the refused one holds nobody up.
+
+    def _read_ahead(self, group: list[Work]) -> Operation[None]:
+        """One read for what the group's decisions ask for first, instead of one each."""
+        wanted: dict[Key, None] = {}
+        for work in group:
+            if isinstance(work, Procedure):
+                break
+            self.view.forget(work.stale)
+            scratch = UnitOfWork(self.view, self.shard, self._epoch, self._controls)
+            try:
+                work.decide(scratch, self.host.now)
+            except NotAtHand as need:
+                wanted.update(dict.fromkeys(need.keys))
+            except TooLarge:
+                continue
+        if wanted:
+            yield from self.fetch(NotAtHand(keys=tuple(wanted)))
+
+    def _decide_with_reads(self, unit: UnitOfWork, decision: Decision) -> Operation[None]:
+        while True:
+            try:
+                decision.decide(unit, self.host.now)
+                return
+            except NotAtHand as need:
+                unit.drop()
+                yield from self.fetch(need)
+
+    def _commit(self, unit: UnitOfWork, name: str) -> Operation[bool]:
+        """Returns whether what the unit holds is now in the store. Raises Fenced."""
+        if unit.is_empty:
+            self._carry_out(unit)
+            return True
+        transaction = unit.transaction(name, self.host.token())
+        verdict: Result = yield Commit(transaction)
+        touched = [action.key for action in transaction.actions]
+        if isinstance(verdict, Committed):
+            self.view.applied(unit.writes, transaction.token)
+            self.view.forget(action.key for action in transaction.actions if action.key not in unit.writes)
+            for key, item in unit.writes.items():
+                self._observe(key, item)
+            self._carry_out(unit)
+            return True
+        self.view.forget(touched)
+        if isinstance(verdict, Refused):
+            failed = dict(verdict.failed)
+            if lease(self.shard) in failed:
+                raise Fenced(lease(self.shard))
+            self.host.note("transaction_refused", name=name, shard=self.shard, keys=[key.sk for key in failed])
+        else:
+            yield from self.host.sleep(RETRY_FIRST_MS + self.host.jitter(transaction.token, RETRY_FIRST_MS))
+        return False
+
+    def _carry_out(self, unit: UnitOfWork) -> None:
+        for effect in unit.effects:
+            if callable(effect):
+                effect()
+            else:
+                self.host.tell(effect)

@@ -1,0 +1,269 @@
+"""All that the holder of one ownership topic partition does, in the order that keeps it safe (DESIGN 3).
+
+Raise the epochs of the positions, then fence the shards, then read, then serve. Any other order loses creates. Being fenced
+ends everything at once; whoever is still a member then proves it and starts again from the first step, because a late raise
+by the former holder would otherwise fence the rightful one for ever (protocol H7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.event_index import EventIndex
+from tidegate_core.decisions.event_ingest import EventIngest
+from tidegate_core.decisions.host import Fenced, Host
+from tidegate_core.decisions.inputs import (
+    Begin,
+    Drain,
+    Holding,
+    Input,
+    Poked,
+    PositionGone,
+    RecordsArrived,
+    Tick,
+)
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.request_ingest import RequestIngest
+from tidegate_core.decisions.shard_actor import ShardActor
+from tidegate_core.decisions.topic_cursor import TopicCursor
+from tidegate_core.effects import (
+    Answer,
+    Ask,
+    Drained,
+    EndOffsets,
+    Items,
+    Membership,
+    ProveMembership,
+    Read,
+    ReadEndOffsets,
+    Refused,
+    StopReading,
+)
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item
+from tidegate_core.transactions.delivery import progress_of
+from tidegate_core.transactions.ownership import acquire_shard, outranked
+
+ACQUIRED_TOGETHER = 16
+"""Acquire transactions under way at once (DESIGN 3)."""
+REACQUIRE_PAUSE_MS = 500
+"""First pause before a fenced holder that is still a member starts again; jittered by its identity."""
+PROVE_AGAIN_MS = 1_000
+
+
+class Outranked(Exception):
+    """A holder with a newer map, or a later one of this topic partition, exists: this one must not go on as it is."""
+
+
+class PartitionActor:
+    """Drives the shards and cursors of one ownership topic partition.
+
+    Args:
+        holding: Who holds what.
+        index: The node's event index, shared by its partition actors.
+    """
+
+    def __init__(self, holding: Holding, index: EventIndex) -> None:
+        self.holding = holding
+        self.shards: dict[int, ShardActor] = {}
+        self.planes: dict[int, DeliveryPlane] = {}
+        self.is_serving = False
+        self._index = index
+        self._host = Host(holding)
+        self._cursors: dict[tuple[str, int], TopicCursor] = {}
+        self._ingests: list[RequestIngest | EventIngest] = []
+        self._draining = False
+        self._free = Signal("acquire")
+
+    # -- the driver's side --------------------------------------------------------------------------------------------
+
+    def step(self, now: int, incoming: Input) -> list[Ask]:
+        """Takes one input and returns what is to be carried out.
+
+        Args:
+            now: The driver's checked clock, milliseconds since the epoch; an earlier one than before counts as before.
+        """
+        self._host.now = max(self._host.now, now)
+        try:
+            self._take(incoming)
+            self._host.ring()
+        except Fenced as fenced:
+            self._fall(fenced)
+        asked, self._host.operations.asked = self._host.operations.asked, []
+        return asked
+
+    def next_wake(self) -> int | None:
+        """When `Tick` is due at the latest."""
+        return self._host.next_wake()
+
+    @property
+    def has_ended(self) -> bool:
+        """Nothing will come of this actor any more."""
+        return self._host.ended
+
+    def _take(self, incoming: Input) -> None:
+        match incoming:
+            case Answer():
+                self._host.operations.answer(incoming)
+            case RecordsArrived(topic, topic_partition, records):
+                cursor = self._cursors.get((topic, topic_partition))
+                if cursor is not None:
+                    cursor.offer(records)
+            case Poked(shard, run_id):
+                if shard in self.shards:
+                    self.shards[shard].poke(run_id)
+            case Begin():
+                self._host.operations.start(self._live())
+            case Drain():
+                self._host.operations.start(self._drain())
+            case PositionGone(topic, topic_partition, offset):
+                self._host.note("position_gone", topic=topic, topic_partition=topic_partition, offset=offset)
+            case Tick():
+                pass
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def _live(self) -> Operation[None]:
+        try:
+            yield from self._take_over()
+        except Outranked:
+            self._host.note("outranked", topic_partition=self.holding.topic_partition)
+            self._start_again(REACQUIRE_PAUSE_MS)
+
+    def _take_over(self) -> Operation[None]:
+        requests = yield from self._raise_positions()
+        yield from self._acquire_all(requests)
+        log_ends = yield from self._host.read_for_good(ReadEndOffsets(self.holding.requests.name))
+        assert isinstance(log_ends, EndOffsets)
+        yield from self._recover_all()
+        log_end = log_ends.offsets.get(f"{requests.topic.id}/{requests.topic_partition}", 0)
+        self._ingests = [RequestIngest(requests, self.planes, log_end)]
+        self._ingests += [
+            EventIngest(cursor, self._index) for cursor in self._cursors.values() if cursor is not requests
+        ]
+        for ingest in self._ingests:
+            self._host.operations.start(ingest.serve())
+        for cursor in self._cursors.values():
+            cursor.start_reading()
+        self.is_serving = True
+        self._host.note("serving", topic_partition=self.holding.topic_partition, shards=len(self.shards))
+
+    def _raise_positions(self) -> Operation[TopicCursor]:
+        """First of all: from here on no former holder moves a position of this holding."""
+        holding = self.holding
+        requests = TopicCursor(self._host, holding.requests, holding.topic_partition)
+        events = [TopicCursor(self._host, holding.events, each) for each in holding.event_topic_partitions()]
+        for cursor in (requests, *events):
+            if not (yield from cursor.raise_epoch()):
+                raise Outranked
+            self._cursors[(cursor.topic.name, cursor.topic_partition)] = cursor
+        return requests
+
+    def _acquire_all(self, requests: TopicCursor) -> Operation[None]:
+        """Fences all shards, a few at a time; then, and only then, anything of them is read."""
+        waiting = list(self.holding.owned_shards())
+        for first in range(0, len(waiting), ACQUIRED_TOGETHER):
+            group = waiting[first : first + ACQUIRED_TOGETHER]
+            wanted = tuple(key for shard in group for key in (keys.lease(shard), keys.progress(shard)))
+            found = yield from self._host.read_for_good(Read(wanted))
+            assert isinstance(found, Items)
+            left = [len(group)]
+            for shard in group:
+                lease, progress = found.found.get(keys.lease(shard)), found.found.get(keys.progress(shard))
+                self._host.operations.start(self._acquire(shard, lease, progress, requests, left))
+            while left[0]:
+                yield self._free
+
+    def _acquire(
+        self, shard: int, lease: Item | None, progress: Item | None, requests: TopicCursor, left: list[int]
+    ) -> Operation[None]:
+        map_version, tp_epoch = self.holding.map_version, requests.at.epoch
+        while True:
+            if outranked(lease, map_version, tp_epoch):
+                raise Fenced(keys.lease(shard))
+            token = self._host.token()
+            wanted = acquire_shard(shard, lease, progress, map_version, tp_epoch, self.holding.owner, token)
+            verdict = yield from self._host.commit_for_good(wanted)
+            answer = yield from self._host.read_for_good(Read((keys.lease(shard), keys.progress(shard))))
+            assert isinstance(answer, Items)
+            lease, progress = answer.found.get(keys.lease(shard)), answer.found.get(keys.progress(shard))
+            if not isinstance(verdict, Refused) and lease is not None and progress is not None:
+                break
+        if lease["owner"] != self.holding.owner:
+            raise Fenced(keys.lease(shard))
+        epoch, controls = _int(lease["epoch"]), _int(lease["controls"])
+        plane = DeliveryPlane(self._host, shard, progress_of(progress), requests.at.next)
+        self.planes[shard] = plane
+        self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, controls)
+        left[0] -= 1
+        self._host.operations.raise_(self._free)
+
+    def _recover_all(self) -> Operation[None]:
+        left = [len(self.shards)]
+        for shard in self.shards.values():
+            self._host.operations.start(self._recover(shard, left))
+        while left[0]:
+            yield self._free
+
+    def _recover(self, shard: ShardActor, left: list[int]) -> Operation[None]:
+        yield from shard.recover()
+        left[0] -= 1
+        self._host.operations.raise_(self._free)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _drain(self) -> Operation[None]:
+        """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
+        self._draining = True
+        self._stop_reading()
+        for shard in self.shards.values():
+            yield from shard.drain()
+        for plane in self.planes.values():
+            yield from plane.drain()
+        self._host.tell(Drained(self.holding.topic_partition))
+        self._host.ended = True
+
+    def _fall(self, fenced: Fenced) -> None:
+        """A newer epoch exists: nothing of this life may go on."""
+        self._host.note("fenced", topic_partition=self.holding.topic_partition, pk=fenced.key.pk, sk=fenced.key.sk)
+        self._start_again(REACQUIRE_PAUSE_MS)
+
+    def _start_again(self, pause: int) -> None:
+        self._stop_reading()
+        asked = self._host.operations.asked
+        self._host.new_life()
+        self._host.operations.asked = asked
+        self.shards, self.planes, self._cursors, self._ingests = {}, {}, {}, []
+        self.is_serving = False
+        if self._draining:
+            self._host.tell(Drained(self.holding.topic_partition))
+            self._host.ended = True
+            return
+        self._host.operations.start(self._prove_and_live(pause))
+
+    def _prove_and_live(self, pause: int) -> Operation[None]:
+        while True:
+            yield from self._host.sleep(pause + self._host.jitter(f"again {self._host.now}", pause))
+            membership = yield ProveMembership(self.holding.topic_partition)
+            assert isinstance(membership, Membership)
+            if membership.holds is False:
+                self._host.note("not_a_member", topic_partition=self.holding.topic_partition)
+                self._host.ended = True
+                return
+            if membership.holds:
+                break
+            pause = PROVE_AGAIN_MS
+        yield from self._live()
+
+    def _stop_reading(self) -> None:
+        for topic, topic_partition in self._cursors:
+            self._host.tell(StopReading(topic, topic_partition))
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+__all__: Sequence[str] = ["Outranked", "PartitionActor"]

@@ -1,0 +1,193 @@
+"""Reads one ownership topic partition: requests become inbox rows of their shards, own messages go straight to their plane.
+
+Nothing here blocks on a user's destination: what cannot be parsed is copied to the dead-letter topic and passed, what belongs
+to another shard's owner is handed over in the transaction that moves the position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate_core.decisions.dead_letters import dead_letter
+from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane, Sending
+from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.topic_cursor import TopicCursor
+from tidegate_core.model.identity import shard_of_run
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.position import Position
+from tidegate_core.model.problems import Problem, RefusedRecord
+from tidegate_core.model.requests import JobCancel, MessageCancel, MessageSend, Request, RunCancel, check_delivery
+from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store import keys
+
+INBOX_ROWS_PER_MOVE = 80
+"""Below DynamoDB's 100 actions, with the cursor's own."""
+INBOX_BYTES_PER_MOVE = 3_000_000
+"""Below DynamoDB's 4 MB a transaction."""
+INBOX_BODY_BYTES_MAX = 380_000
+"""A request that has to be kept as an item: DynamoDB's 400 KB less keys and names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Inboxed:
+    shard: int
+    row: InboxRow
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    record: LogRecord
+    reason: RefusedRecord
+
+
+class Countdown:
+    """Waits for a number of operations that were started side by side."""
+
+    def __init__(self, cursor: TopicCursor, count: int) -> None:
+        self._cursor = cursor
+        self._left = count
+        self._done = Signal("countdown")
+
+    def down(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._cursor.host.operations.raise_(self._done)
+
+    def wait(self) -> Operation[None]:
+        if self._left:
+            yield self._done
+
+
+class RequestIngest:
+    """One per ownership topic partition.
+
+    Args:
+        cursor: Its position.
+        planes: Delivery planes of the owned shards.
+        log_end: End of the log at the fence: creates below it may have been written by a predecessor (replay mode).
+    """
+
+    def __init__(self, cursor: TopicCursor, planes: Mapping[int, DeliveryPlane], log_end: int) -> None:
+        self._cursor = cursor
+        self._planes = planes
+        self._log_end = log_end
+        self.is_idle = True
+
+    def serve(self) -> Operation[None]:
+        while True:
+            batch = yield from self._cursor.next_batch()
+            self.is_idle = False
+            yield from self._process(batch)
+            self.is_idle = True
+
+    def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
+        inboxed: list[tuple[LogRecord, _Inboxed | None]] = []
+        refused: list[_Refused] = []
+        sends: dict[int, list[Sending]] = {}
+        for record in batch:
+            try:
+                into = self._classify(record, sends)
+            except RefusedRecord as reason:
+                refused.append(_Refused(record, reason))
+                into = None
+            inboxed.append((record, into))
+        yield from self._settle(refused, sends)
+        yield from self._move(inboxed)
+        for plane in self._planes.values():
+            plane.position_is(self._cursor.at.next)
+        self._cursor.taken(len(batch))
+
+    def _classify(self, record: LogRecord, sends: dict[int, list[Sending]]) -> _Inboxed | None:
+        """Returns the inbox row of a request, or adds an own message to `sends`. Raises RefusedRecord."""
+        request = parse_request(record.value, record.headers)
+        position = record.position(self._cursor.topic.id, self._cursor.topic_partition, record.append_time)
+        shard = self._shard_of(request, position)
+        if isinstance(request, MessageSend):
+            problems = check_delivery(request, appended_at=record.append_time)
+            if problems:
+                raise RefusedRecord(
+                    problems, request_id=request.id, type=request.type, namespace=request.namespace, key=request.key
+                )
+            if shard in self._planes:
+                sends.setdefault(shard, []).append(Sending(request, position, record.offset < self._log_end))
+                return None
+        body = request.to_json().decode()
+        if len(body) > INBOX_BODY_BYTES_MAX:
+            problem = Problem("", f"the request has {len(body)} bytes, at most {INBOX_BODY_BYTES_MAX} can be kept")
+            raise RefusedRecord([problem], "too_large", request_id=request.id, type=request.type)
+        namespace, name = _inbox_name(request, position)
+        kind = "M" if isinstance(request, MessageSend | MessageCancel) else "Q"
+        return _Inboxed(shard, InboxRow(namespace=namespace, name=name, kind=kind, origin=position.text(), body=body))
+
+    def _shard_of(self, request: Request, position: Position) -> int:
+        shards = self._cursor.host.holding.shards
+        match request:
+            case MessageSend():
+                return message_shard(request.namespace, request.key, request.id or position.text(), shards)
+            case MessageCancel():
+                printed = PUBLIC_ID.fullmatch(request.message_id or "")
+                if printed is not None and int(printed[1]) < shards:
+                    return int(printed[1])
+                return message_shard(request.namespace, request.key, request.message_id or "", shards)
+            case RunCancel(run_id=run) | JobCancel(job_id=run):
+                shard = shard_of_run(run)
+                if shard >= shards:
+                    field = "run_id" if isinstance(request, RunCancel) else "job_id"
+                    problem = Problem(
+                        field, f"names shard {shard}, the cluster has {shards}", "copy the id as it was printed"
+                    )
+                    raise RefusedRecord([problem], request_id=request.id, type=request.type)
+                return shard
+            case _:
+                return schedule_shard(request.namespace, request.name, shards)
+
+    def _settle(self, refused: Sequence[_Refused], sends: Mapping[int, list[Sending]]) -> Operation[None]:
+        """Dead letters and own messages, side by side; the position passes their records only when all are durable."""
+        countdown = Countdown(self._cursor, len(refused) + len(sends))
+        operations = self._cursor.host.operations
+        for each in refused:
+            operations.start(self._bury(each, countdown))
+        for shard, messages in sends.items():
+            self._planes[shard].send(messages, countdown.down)
+        yield from countdown.wait()
+
+    def _bury(self, refused: _Refused, countdown: Countdown) -> Operation[None]:
+        cursor = self._cursor
+        topic = cursor.host.holding.requests_dlq_topic
+        yield from dead_letter(
+            cursor.host, topic, cursor.topic.name, cursor.topic_partition, refused.record, refused.reason
+        )
+        countdown.down()
+
+    def _move(self, inboxed: Sequence[tuple[LogRecord, _Inboxed | None]]) -> Operation[None]:
+        rows: list[tuple[int, InboxRow]] = []
+        size = 0
+        last: LogRecord | None = None
+        for record, into in inboxed:
+            if into is not None:
+                if rows and (len(rows) >= INBOX_ROWS_PER_MOVE or size + len(into.row.body) > INBOX_BYTES_PER_MOVE):
+                    assert last is not None
+                    yield from self._cursor.move(last.offset + 1, last.append_time, rows)
+                    rows, size = [], 0
+                rows.append((into.shard, into.row))
+                size += len(into.row.body)
+            last = record
+        assert last is not None
+        yield from self._cursor.move(last.offset + 1, last.append_time, rows)
+
+
+def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
+    """Returns namespace and name under which the row is sorted; user text only as a hash."""
+    match request:
+        case MessageSend(namespace=namespace, key=key, id=request_id):
+            return namespace, keys.text_hash(key if key is not None else request_id or position.text())
+        case MessageCancel(namespace=namespace, key=key, message_id=message_id):
+            return namespace, keys.text_hash(key if key is not None else message_id or "")
+        case RunCancel(run_id=run) | JobCancel(job_id=run):
+            return request.namespace or "-", run
+        case _:
+            return request.namespace, request.name

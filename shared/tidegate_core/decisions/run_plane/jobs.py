@@ -1,0 +1,106 @@
+"""How jobs come to be and how they end without a run; shared by the decisions that make and end them."""
+
+from __future__ import annotations
+
+from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
+from tidegate_core.model.position import Position
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.run_plane import Evidence, Job, LedgerRow, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import TimeTrigger
+
+LEDGER_DAYS = 90
+"""SEMANTICS 11: the ledger is kept 90 days."""
+DAY_S = 86_400
+
+
+def expiry(now: int, days: int) -> int:
+    """Returns the TTL attribute's value: epoch seconds."""
+    return now // 1000 + days * DAY_S
+
+
+def time_job(shard: int, state: ScheduleState, spec: ScheduleSpec, nominal: int, now: int) -> Job:
+    """Returns the job of one instant of a time trigger."""
+    trigger = spec.trigger
+    assert isinstance(trigger, TimeTrigger)
+    start, end = trigger.interval(nominal)
+    return Job(
+        id=run_id(shard, state.incarnation, trigger.type, nominal_mark(nominal)),
+        namespace=state.namespace,
+        name=state.name,
+        incarnation=state.incarnation,
+        version=state.version,
+        generation=state.generation,
+        state="pending_constraint",
+        trigger="time",
+        nominal=nominal,
+        interval_start=start,
+        interval_end=end,
+        satisfied_at=now,
+        deadline=now + spec.pending_timeout,
+    )
+
+
+def manual_job(shard: int, state: ScheduleState, spec: ScheduleSpec, position: Position, now: int) -> Job:
+    """Returns the job of a `schedule.trigger` request; its nominal is the request's append time."""
+    return Job(
+        id=run_id(shard, state.incarnation, "manual", manual_mark(position)),
+        namespace=state.namespace,
+        name=state.name,
+        incarnation=state.incarnation,
+        version=state.version,
+        generation=state.generation,
+        state="pending_constraint",
+        trigger="manual",
+        nominal=position.append_time,
+        satisfied_at=now,
+        deadline=now + spec.pending_timeout,
+    )
+
+
+def end_job(unit: UnitOfWork, job: Job, disposition: str, reason: str, now: int, detail: str | None = None) -> None:
+    """Ends a job that has no run: ledger row in, job and its open evidence out."""
+    write_ledger(unit, job, disposition, reason, now, detail)
+    unit.delete(job.key(unit.shard))
+    if job.evidence_id is not None and job.chunks is None:
+        evidence_key = keys.evidence(unit.shard, job.namespace, job.name, job.evidence_correlation)
+        evidence = unit.record(Evidence, evidence_key)
+        if evidence is not None and evidence.id == job.evidence_id:
+            end_evidence(unit, evidence)
+
+
+def end_evidence(unit: UnitOfWork, evidence: Evidence) -> None:
+    """Drops evidence with its time-out; its chunks stay until their TTL (they are write-once and nobody looks)."""
+    unit.delete(evidence.key(unit.shard))
+    if evidence.deadline is not None:
+        ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
+        unit.forget_row(keys.timer(unit.shard, evidence.deadline, "E", ref))
+
+
+def evidence_ref(namespace: str, name: str, correlation: str) -> str:
+    return f"{keys.schedule_ref(namespace, name)}#{keys.text_hash(correlation)}"
+
+
+def write_ledger(
+    unit: UnitOfWork, job: Job, disposition: str, reason: str, now: int, detail: str | None = None
+) -> None:
+    """Writes what became of an occurrence that never started."""
+    row = LedgerRow(
+        namespace=job.namespace,
+        name=job.name,
+        incarnation=job.incarnation,
+        version=job.version,
+        job_id=job.id,
+        trigger=job.trigger,
+        nominal=job.nominal,
+        disposition=disposition,
+        reason=reason,
+        at=now,
+        correlation=job.correlation,
+        interval_start=job.interval_start,
+        interval_end=job.interval_end,
+        detail=detail,
+        expires_at=expiry(now, LEDGER_DAYS),
+    )
+    unit.put_new(row, row.key(unit.shard))

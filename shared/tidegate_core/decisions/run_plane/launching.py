@@ -1,0 +1,105 @@
+"""What a program is told: templates resolved at admission, the context document composed at submission (SEMANTICS 16)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tidegate_core.effects import LaunchOrder
+from tidegate_core.model.instants import format_instant
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.templates import RunValues, UpstreamValues, resolve_program
+from tidegate_core.records.run_plane import Job, Run
+from tidegate_core.store.values import Value
+
+
+def resolve_order(spec: ScheduleSpec, job: Job) -> str:
+    """Returns the run's order as JSON: program with all templates resolved.
+
+    Raises:
+        Unresolved: A template names something that this occurrence does not have.
+    """
+    upstream = json.loads(job.upstream) if job.upstream else None
+    values = RunValues(
+        run_id=job.id,
+        attempt=job.attempt,
+        nominal=job.nominal,
+        interval=None
+        if job.interval_start is None or job.interval_end is None
+        else (job.interval_start, job.interval_end),
+        correlation=job.correlation or None,
+        upstream=None
+        if upstream is None
+        else UpstreamValues(run_id=upstream["run_id"], args=tuple(upstream["args"]), outputs=upstream["outputs"]),
+    )
+    program = resolve_program(spec.target.program, values)
+    order = {
+        "program_type": spec.target.program.type,
+        "file": program.file,
+        "args": list(program.args),
+        "conf": dict(program.conf),
+        "env": dict(program.env),
+        "properties": dict(spec.target.program.properties),
+    }
+    return json.dumps(order, sort_keys=True, separators=(",", ":"))
+
+
+def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:
+    """Returns all that the launcher needs; the manifest comes from the sealed chunks."""
+    order = run.order_document
+    return LaunchOrder(
+        run_id=run.id,
+        attempt=run.attempt,
+        program_type=order["program_type"],
+        file=order["file"],
+        args=tuple(order["args"]),
+        conf=order["conf"],
+        env=order["env"],
+        context=context_document(run, order["properties"], entries),
+    )
+
+
+def context_document(run: Run, properties: dict[str, str], entries: Sequence[dict[str, Any]]) -> dict[str, Value]:
+    """Returns the document that `tidegate_spark.context()` reads."""
+    interval: Value = None
+    if run.interval_start is not None and run.interval_end is not None:
+        interval = {"start": format_instant(run.interval_start), "end": format_instant(run.interval_end)}
+    manifest: list[Value] = [_manifest_row(entry) for entry in entries if entry["kind"] == "data_partition"]
+    upstream: Value = json.loads(run.upstream) if run.upstream else None
+    return {
+        "schedule": {
+            "id": run.ref,
+            "namespace": run.namespace,
+            "name": run.name,
+            "version": run.version,
+            "properties": {name: value for name, value in properties.items()},
+        },
+        "job": {
+            "id": run.id,
+            "generation": run.generation,
+            "created": format_instant(run.satisfied_at),
+            "satisfied_at": format_instant(run.satisfied_at),
+        },
+        "run": {"id": run.id, "attempt": run.attempt},
+        "trigger": run.trigger,
+        "nominal": format_instant(run.nominal),
+        "interval": interval,
+        "correlation": run.correlation,
+        "covered": [],
+        "manifest": manifest,
+        "missing": [],
+        "upstream": upstream,
+    }
+
+
+def _manifest_row(entry: dict[str, Any]) -> dict[str, Value]:
+    return {
+        "dataset": entry["dataset"],
+        "partition": entry["partition"],
+        "version": entry.get("version"),
+        "bytes": entry.get("bytes"),
+        "rows": entry.get("rows"),
+        "event_id": entry.get("event_id"),
+        "origin": entry.get("origin"),
+    }

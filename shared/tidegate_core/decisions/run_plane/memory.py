@@ -1,0 +1,146 @@
+"""What an owner keeps in memory of its shard's run plane; all of it derives from rows.
+
+The same function takes a row in when it is read at recovery and when a transaction has written it, so the two can never
+differ. Open jobs and runs are held whole: they are few against schedules and messages, and their deadlines derive
+from them without further rows.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run, TimerRow
+from tidegate_core.store.values import Item, Key
+
+PENDING_CONSTRAINT = "pending_constraint"
+
+
+class Memory:
+    """Jobs, runs, timers, inbox and outbox of one shard.
+
+    Attributes:
+        horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
+    """
+
+    def __init__(self, shard: int) -> None:
+        self.shard = shard
+        self.jobs: dict[str, Job] = {}
+        self.runs: dict[str, Run] = {}
+        self.inbox: dict[Key, InboxRow] = {}
+        self.outbox: dict[Key, OutboxRow] = {}
+        self.horizon = 0
+        self._holds: list[tuple[int, str]] = []
+        self._held_by: dict[str, set[str]] = {}
+        self._shared_limits: dict[str, tuple[Key, ...]] = {}
+        self._waiting: dict[str, list[tuple[int, str]]] = {}
+        self._timers: dict[Key, TimerRow] = {}
+        self._due: list[tuple[int, str]] = []
+
+    # -- rows in and out ----------------------------------------------------------------------------------------------
+
+    def learn(self, key: Key, item: Item | None) -> None:
+        """Takes in a row as it now is; None when it was deleted. Rows of kinds that are not kept are ignored."""
+        if key.table != "main":
+            return
+        kind = key.sk.split("#", 1)[0]
+        if kind == "J":
+            self._learn_job(key.sk[2:], None if item is None else from_item(Job, item))
+        elif kind == "R":
+            self._learn_run(key.sk[2:], None if item is None else from_item(Run, item))
+        elif kind == "T":
+            self._learn_timer(key, None if item is None else from_item(TimerRow, item))
+        elif kind == "I" and item is None:
+            self.inbox.pop(key, None)
+        elif kind == "Z":
+            if item is None:
+                self.outbox.pop(key, None)
+            else:
+                self.outbox[key] = from_item(OutboxRow, item)
+
+    def _learn_job(self, job_id: str, job: Job | None) -> None:
+        before = self.jobs.pop(job_id, None)
+        if before is not None and before.state == PENDING_CONSTRAINT:
+            waiting = self._waiting.get(before.ref, [])
+            waiting.remove((before.satisfied_at, job_id))
+            if not waiting:
+                self._waiting.pop(before.ref, None)
+        if job is None:
+            return
+        self.jobs[job_id] = job
+        if job.state == PENDING_CONSTRAINT:
+            insort(self._waiting.setdefault(job.ref, []), (job.satisfied_at, job_id))
+
+    def _learn_run(self, run_id: str, run: Run | None) -> None:
+        if run is None:
+            self.runs.pop(run_id, None)
+        else:
+            self.runs[run_id] = run
+
+    def _learn_timer(self, key: Key, row: TimerRow | None) -> None:
+        if row is None:
+            self._timers.pop(key, None)
+        elif key not in self._timers and row.at <= self.horizon:
+            self._timers[key] = row
+            heapq.heappush(self._due, (row.at, key.sk))
+
+    def hold(self, ref: str, until: int, limit: str | None) -> None:
+        """Remembers when, or at the return of which limit's permit, the schedule's first waiting job is to be looked at."""
+        heapq.heappush(self._holds, (until, ref))
+        if limit is not None:
+            self._held_by.setdefault(limit, set()).add(ref)
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def waiting(self, ref: str) -> list[str]:
+        """Jobs of a schedule that wait for their constraints, first come first."""
+        return [job_id for _, job_id in self._waiting.get(ref, ())]
+
+    def waiting_refs(self) -> list[str]:
+        return sorted(self._waiting)
+
+    def jobs_of(self, ref: str) -> list[Job]:
+        return [job for job in self.jobs.values() if job.ref == ref]
+
+    def runs_of(self, ref: str) -> list[Run]:
+        return [run for run in self.runs.values() if run.ref == ref]
+
+    def take_due(self, now: int) -> list[TimerRow]:
+        """Takes the timer rows that are due out of memory; whoever handles one deletes or replaces the row."""
+        due: list[TimerRow] = []
+        while self._due and self._due[0][0] <= now:
+            _, sk = heapq.heappop(self._due)
+            row = self._timers.pop(Key(_pk(self.shard), sk), None)
+            if row is not None:
+                due.append(row)
+        return due
+
+    def shared_limits(self, ref: str) -> tuple[Key, ...]:
+        """Limits outside of this shard that the schedule's last admission looked at; empty before the first."""
+        return self._shared_limits.get(ref, ())
+
+    def remember_shared_limits(self, ref: str, limits: tuple[Key, ...]) -> None:
+        self._shared_limits[ref] = limits
+
+    def take_held(self, now: int) -> list[str]:
+        """Takes the schedules whose waiting jobs are to be looked at now."""
+        due: set[str] = set()
+        while self._holds and self._holds[0][0] <= now:
+            due.add(heapq.heappop(self._holds)[1])
+        return sorted(due)
+
+    def released(self, limit: str) -> list[str]:
+        """Takes the schedules that wait for a permit of this limit."""
+        return sorted(self._held_by.pop(limit, ()))
+
+    def next_wake(self) -> int | None:
+        """The earliest instant at which something here is due."""
+        while self._due and Key(_pk(self.shard), self._due[0][1]) not in self._timers:
+            heapq.heappop(self._due)
+        candidates = [heap[0][0] for heap in (self._due, self._holds) if heap]
+        return min(candidates, default=None)
+
+
+def _pk(shard: int) -> str:
+    return f"SH#{shard:04d}"

@@ -1,0 +1,308 @@
+"""From submission to the end of a run: what its own reports, the launcher and the clock say about it (DESIGN 6).
+
+Reports (`start`, `finished`) are ownerless single writes on the run item; everything else about a run is decided here by
+the owner, from that item, in transactions that check the lease.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.run_plane.admit import START_WITHIN_MS
+from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, expiry
+from tidegate_core.effects import Cancel, Gone, Submitted
+from tidegate_core.model.facts import RunFact, fact_to_json
+from tidegate_core.model.run_records import RunRecord
+from tidegate_core.model.states import RunState
+from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork, return_permit
+
+ENDED_RUN_DAYS = 30
+SUBMIT_TRIES_MAX = 3
+"""Attempts that may die before the gate for a passing reason; they cost no run tries (SEMANTICS 8, submit layer)."""
+SUBMIT_BACKOFF_MS = 5_000
+"""First pause before such a further attempt; doubled each time, at most 5 min."""
+BEFORE_GATE = frozenset({"submitting", "submitted"})
+
+
+@dataclass(frozen=True, slots=True)
+class _AboutRun:
+    """Decisions on a run always read it anew: the gate and the reports write it without the owner."""
+
+    shard: int
+    run_id: str
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        return (keys.run(self.shard, self.run_id),)
+
+    def read(self, unit: UnitOfWork) -> Run | None:
+        return unit.record(Run, keys.run(self.shard, self.run_id))
+
+
+@dataclass(frozen=True, slots=True)
+class MarkSubmitted(_AboutRun):
+    """The launcher took the attempt."""
+
+    attempt: int
+    submitted: Submitted
+    node: str
+    name: str = "submitted"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt or run.external_id is not None or run.ended_at is not None:
+            return
+        known = replace(
+            run,
+            external_id=self.submitted.external_id,
+            host=self.submitted.host,
+            boot_id=self.submitted.boot_id,
+            node=self.node,
+            # Only from `submitting`: the program may have passed the gate already.
+            state="submitted" if run.state == "submitting" else run.state,
+        )
+        unit.put(known, run.key(unit.shard))
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtRun(_AboutRun):
+    """Somebody says that the run changed, or it is time to look."""
+
+    seen: Callable[[Run], None]
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None:
+            return
+        if run.ended_at is not None:
+            finish(unit, run, now)
+        elif run.state in BEFORE_GATE and run.start_by <= now:
+            end_before_gate(unit, run, "failed", "start_timeout", "transient", now)
+            unit.after(Cancel(run.id, run.attempt))
+        else:
+            unit.after(lambda: self.seen(run))
+
+
+@dataclass(frozen=True, slots=True)
+class RejectRun(_AboutRun):
+    """The launcher says that this attempt will never work (SEMANTICS 18: a script that vanished is `config`)."""
+
+    attempt: int
+    error_class: str
+    message: str
+    name: str = "reject"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt or run.state not in BEFORE_GATE:
+            return
+        end_before_gate(unit, run, "failed", self.message, self.error_class, now)
+
+
+@dataclass(frozen=True, slots=True)
+class RunGone(_AboutRun):
+    """Nothing of the attempt is left on the launcher's side."""
+
+    attempt: int
+    gone: Gone
+    name: str = "gone"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt:
+            return
+        if run.ended_at is not None:
+            finish(unit, run, now)
+        elif run.state in BEFORE_GATE:
+            self._died_before_gate(unit, run, now)
+        else:
+            outcome = "killed" if run.cancel_requested else "failed"
+            reason = "cancelled" if run.cancel_requested else "no_report"
+            ended = replace(run, ended_at=now, outcome=outcome, reason=reason, exit_code=self.gone.exit_code)
+            finish(unit, ended, now)
+
+    def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
+        error_class = self.gone.error_class or "transient"
+        if run.cancel_requested:
+            end_before_gate(unit, run, "killed", "cancelled", None, now)
+        elif error_class == "transient" and run.attempt < SUBMIT_TRIES_MAX:
+            # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
+            pause = min(SUBMIT_BACKOFF_MS << (run.attempt - 1), 300_000)
+            again = replace(
+                run,
+                attempt=run.attempt + 1,
+                state="submitting",
+                external_id=None,
+                host=None,
+                boot_id=None,
+                not_before=now + pause,
+                start_by=now + pause + START_WITHIN_MS,
+            )
+            unit.put(again, run.key(unit.shard))
+        else:
+            message = (
+                self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
+            )
+            end_before_gate(unit, run, "failed", message, error_class, now)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLost(_AboutRun):
+    """A started run whose host cannot be asked any more: it keeps its permit until it is observed (I4)."""
+
+    attempt: int
+    name: str = "lost"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt or run.ended_at is not None:
+            return
+        if run.state in BEFORE_GATE:
+            end_before_gate(unit, run, "failed", "host_lost", "lost", now)
+        elif run.state == "running":
+            unit.put(replace(run, state="lost", reason="its host does not answer"), run.key(unit.shard))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCancel(_AboutRun):
+    """`run.cancel`: before the gate the run is closed, after it the launcher ends it and `RunGone` says when."""
+
+    name: str = "cancel_run"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.ended_at is not None:
+            return
+        if run.state in BEFORE_GATE:
+            close_run(unit, run, "cancelled", "by_request", now)
+        elif not run.cancel_requested:
+            unit.put(replace(run, cancel_requested=True), run.key(unit.shard))
+            unit.after(Cancel(run.id, run.attempt))
+
+
+def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:
+    """Closes a run that has not passed the gate: the gate refuses it from now on, so its permits are free at once."""
+    closed = replace(
+        run, state="closed", ended_at=now, outcome="closed", reason=reason, disposition=f"{disposition}/{reason}"
+    )
+    finish(unit, closed, now)
+    unit.after(Cancel(run.id, run.attempt))
+
+
+def end_before_gate(unit: UnitOfWork, run: Run, outcome: str, reason: str, error_class: str | None, now: int) -> None:
+    """Ends a run whose program never started; the occurrence was launched as far as we could."""
+    finish(unit, replace(run, ended_at=now, outcome=outcome, reason=reason, error_class=error_class), now)
+
+
+def finish(unit: UnitOfWork, run: Run, now: int) -> None:
+    """The finishing transaction: permits back, ledger and history rows in, open items out, outbox row for who listens."""
+    assert run.ended_at is not None and run.outcome is not None
+    ended = replace(run, state=run.outcome, expires_at=expiry(now, ENDED_RUN_DAYS))
+    for limit in run.limits:
+        pk, sk = limit.split("|")
+        _return(unit, Key(pk, sk), run)
+    unit.delete(run.key(unit.shard))
+    unit.delete(keys.job(unit.shard, run.id))
+    unit.put_new(ended, keys.ended_run(unit.shard, run.id))
+    row = ledger_row(ended, now)
+    unit.put_new(row, row.key(unit.shard))
+    out = outbox_row(ended)
+    unit.put_new(out, out.key(unit.shard))
+
+
+def _return(unit: UnitOfWork, limit: Key, run: Run) -> None:
+    if not limit.sk.startswith("LIM#"):
+        unit.apply(return_permit(limit, run.id))
+        return
+    own = unit.record(OwnLimit, limit)
+    assert own is not None and run.id in own.holders
+    unit.put(replace(own, holders=tuple(holder for holder in own.holders if holder != run.id)), limit)
+
+
+def ledger_row(run: Run, now: int) -> LedgerRow:
+    disposition, _, reason = (run.disposition or "launched/").partition("/")
+    return LedgerRow(
+        namespace=run.namespace,
+        name=run.name,
+        incarnation=run.incarnation,
+        version=run.version,
+        job_id=run.id,
+        trigger=run.trigger,
+        nominal=run.nominal,
+        disposition=disposition,
+        reason=reason,
+        at=now,
+        state=run.outcome,
+        correlation=run.correlation,
+        interval_start=run.interval_start,
+        interval_end=run.interval_end,
+        admitted_at=run.admitted_at,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        node=run.node,
+        detail=run.reason,
+        expires_at=expiry(now, LEDGER_DAYS),
+    )
+
+
+def outbox_row(run: Run) -> OutboxRow:
+    """Returns the terminal state on its way out: a fact for triggers, a record for `tidegate.runs`."""
+    assert run.ended_at is not None
+    state = RunState(run.outcome or "failed")
+    outputs = json.loads(run.outputs) if run.outputs else {}
+    fact = RunFact.model_construct(
+        namespace=run.namespace,
+        schedule=run.name,
+        run_id=run.id,
+        attempt=run.attempt,
+        state=state,
+        args=tuple(run.order_document["args"]),
+        outputs=outputs,
+        correlation=run.correlation,
+        admitted_at=run.admitted_at,
+        nominal=run.nominal,
+        job=run.id,
+        ended_at=run.ended_at,
+    )
+    return OutboxRow(
+        run_id=run.id,
+        attempt=run.attempt,
+        state=state.value,
+        record=run_record(run, state, run.ended_at),
+        fact=fact_to_json(fact),
+    )
+
+
+def run_record(run: Run, state: RunState, at: int) -> str:
+    record = RunRecord.model_construct(
+        run_id=run.id,
+        attempt=run.attempt,
+        state=state,
+        namespace=run.namespace,
+        schedule=run.name,
+        nominal=run.nominal,
+        job=run.id,
+        reason=run.reason,
+        outputs=json.loads(run.outputs) if run.outputs else {},
+        at=at,
+    )
+    return record.to_json().decode()
+
+
+__all__ = [
+    "LookAtRun",
+    "MarkLost",
+    "MarkSubmitted",
+    "RejectRun",
+    "RequestCancel",
+    "RunGone",
+    "close_run",
+    "finish",
+    "run_record",
+]

@@ -1,0 +1,80 @@
+"""CDAP's notification about data partitions, taken as our events, so that its producers need not change (SEMANTICS 18)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from tidegate_core.model.instants import LATEST_INSTANT, format_instant
+from tidegate_core.model.problems import InvalidInput, Problem
+
+MAX_DATA_PARTITIONS = 1_000
+"""Data partitions of one notification: more than a record of theirs ever carried."""
+
+_DATASET_HINT = 'write "namespace.dataset", or {"namespace": …, "dataset": …}'
+
+
+def is_cdap_notification(document: Mapping[str, Any]) -> bool:
+    return "eventType" in document and "type" not in document
+
+
+def as_our_events(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns one document of a `data.partition` event per data partition.
+
+    Raises:
+        InvalidInput: Not a notification about data partitions, or a part of it cannot be read.
+    """
+    payload = document.get("payload")
+    time = document.get("timestamp")
+    kind = document["eventType"]
+    if not isinstance(kind, str) or "partition" not in kind.lower():
+        raise InvalidInput([Problem("eventType", "is not about data partitions", "use our custom.<name> events")])
+    if not isinstance(payload, Mapping):
+        raise InvalidInput([Problem("payload", "is not a mapping of fields")])
+    if time is not None and (type(time) is not int or not 0 <= time <= LATEST_INSTANT):
+        raise InvalidInput([Problem("timestamp", "is not a number of milliseconds since 1970")])
+    namespace, dataset = _dataset(payload.get("datasetId"))
+    common = {"type": "data.partition", "namespace": namespace, "dataset": dataset, "kind": "created"}
+    if time is not None:
+        common["event_time"] = format_instant(time)
+    return [{**common, "partition": name} for name in _data_partitions(payload.get("partitionKeys"))]
+
+
+def _dataset(given: Any) -> tuple[str, str]:
+    if isinstance(given, Mapping):
+        namespace, dataset = given.get("namespace"), given.get("dataset")
+    elif isinstance(given, str):
+        # Their texts are "dataset:ns.name" or "ns.name"; our own way of writing it is "ns/name".
+        text = given.removeprefix("dataset:").replace("/", ".", 1)
+        namespace, dot, dataset = text.partition(".")
+        dataset = dataset if dot else None
+    else:
+        namespace = dataset = None
+    if not isinstance(namespace, str) or not isinstance(dataset, str) or not namespace or not dataset:
+        raise InvalidInput([Problem("payload.datasetId", "does not name a namespace and a dataset", _DATASET_HINT)])
+    return namespace, dataset
+
+
+def _data_partitions(given: Any) -> list[str]:
+    keys = given
+    if isinstance(given, str):  # theirs is a list inside of a text
+        try:
+            keys = json.loads(given)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput([Problem("payload.partitionKeys", "is not a JSON list")]) from error
+    if not isinstance(keys, list) or not 1 <= len(keys) <= MAX_DATA_PARTITIONS:
+        problem = f"is not a list of 1 to {MAX_DATA_PARTITIONS} keys"
+        raise InvalidInput([Problem("payload.partitionKeys", problem)])
+    return [_data_partition(key, number) for number, key in enumerate(keys)]
+
+
+def _data_partition(key: Any, number: int) -> str:
+    if isinstance(key, str):
+        return key
+    fields = key.get("fields", key) if isinstance(key, Mapping) else None
+    if not isinstance(fields, Mapping) or not fields:
+        raise InvalidInput([Problem(f"payload.partitionKeys[{number}]", "is neither a text nor a mapping of fields")])
+    # Hive's way of writing it; quoted, so that no value can be taken for two fields.
+    return "/".join(f"{quote(str(name), safe='')}={quote(str(value), safe='')}" for name, value in fields.items())

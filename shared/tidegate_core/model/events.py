@@ -1,0 +1,107 @@
+"""Events as they stand on `tidegate.events` (SEMANTICS 5, 18): facts about data, and facts of the users' own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field
+
+from tidegate_core.model.document import Document, Whole
+from tidegate_core.model.identity import base32
+from tidegate_core.model.instants import InstantField
+from tidegate_core.model.names import CustomEventType, DataPartitionName, DatasetId, EventId, Namespace, ShortText
+from tidegate_core.model.shards import hash_of
+from tidegate_core.model.sizes import LARGEST_SIZE_BYTES, SizeField
+
+ChangeKind: TypeAlias = Literal["created", "appended", "replaced", "deleted"]
+_DEDUPE_BYTES = 20
+"""160 bits: 32 characters of base32; no two of a day's events meet by chance."""
+
+
+class DataPartitionEvent(Document):
+    """A data partition of a dataset came, grew, was replaced or went.
+
+    Attributes:
+        id: The producer's; a repeat of it within the dedupe horizon counts once.
+        data_partition: Its name within the dataset; `partition` in JSON.
+        bytes: Size of what came, where known.
+        rows: Rows of what came, where known.
+        event_time: The producer's clock; serves lateness rules only, windows use append times.
+        version: Tells two contents of the same data partition apart, such as an etag.
+        producer: Who announces it, for people.
+    """
+
+    EXAMPLE: ClassVar = {
+        "id": "01JD0M2T9V3E8R7Q5K1N4B6C2A",
+        "type": "data.partition",
+        "namespace": "flights",
+        "dataset": "flights.raw",
+        "partition": "2013-01-01",
+        "kind": "created",
+        "bytes": 1048576,
+        "rows": 842,
+        "event_time": "2026-11-20T22:00:00Z",
+        "version": "1",
+    }
+
+    id: EventId | None = None
+    type: Literal["data.partition"] = "data.partition"
+    namespace: Namespace
+    dataset: DatasetId
+    data_partition: DataPartitionName = Field(alias="partition")
+    kind: ChangeKind = "created"
+    bytes: SizeField | None = None
+    rows: Annotated[Whole, Field(ge=0, le=LARGEST_SIZE_BYTES)] | None = None
+    event_time: InstantField | None = None
+    version: EventId | None = None
+    producer: ShortText | None = None
+
+    @property
+    def event_key(self) -> str:
+        """Under which schedules that wait for it are found."""
+        return f"data/{self.namespace}/{self.dataset}"
+
+    @property
+    def dedupe_id(self) -> str:
+        """Equal for repeats: the producer's id, else what the event says (SEMANTICS 5.3)."""
+        if self.id is not None:
+            return _dedupe_id("id", self.namespace, self.id)
+        return _dedupe_id("content", self.namespace, self.dataset, self.data_partition, self.kind, self.version or "")
+
+
+class CustomEvent(Document):
+    """A fact of the users' own, `custom.<name>`. No trigger waits for it yet; it is kept and counted."""
+
+    EXAMPLE: ClassVar = {
+        "id": "delivery-4711",
+        "type": "custom.truck-arrived",
+        "namespace": "orders",
+        "subject": "gate-3",
+        "data": {"pallets": 12},
+    }
+
+    id: EventId | None = None
+    type: CustomEventType
+    namespace: Namespace
+    subject: ShortText | None = None
+    data: Any = None
+    event_time: InstantField | None = None
+
+    @property
+    def event_key(self) -> str:
+        """Under which schedules that wait for it are found."""
+        return f"custom/{self.namespace}/{self.type.removeprefix('custom.')}"
+
+    @property
+    def dedupe_id(self) -> str:
+        """Equal for repeats: the producer's id, else all that the event says."""
+        if self.id is not None:
+            return _dedupe_id("id", self.namespace, self.id)
+        return _dedupe_id("content", self.canonical_json())
+
+
+def _dedupe_id(*parts: str) -> str:
+    return base32(hash_of(*parts)[:_DEDUPE_BYTES])
+
+
+Event: TypeAlias = DataPartitionEvent | CustomEvent

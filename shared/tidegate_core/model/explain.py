@@ -1,0 +1,229 @@
+"""From pydantic's errors to problems: field paths as users know them, what was probably meant, and what is only planned.
+
+Walks the model along an error's location, because that is where a discriminated union's tags hide among the fields.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from tidegate_core.model.document import Document
+from tidegate_core.model.names import WORDING
+from tidegate_core.model.planned import Planned, PlannedKinds
+from tidegate_core.model.problems import REFUSED, Problem, did_you_mean, nearest
+
+_MAX_SHOWN = 64
+"""Characters of a wrong value that a problem repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an error's location leads: the path for users, and what the model says about it."""
+
+    path: str
+    owner: type[Document] | None = None
+    field: str = ""
+    annotation: Any = None
+    metadata: tuple[Any, ...] = ()
+
+    def at(self, field: str) -> str:
+        return joined(self.path, field)
+
+    @property
+    def parent(self) -> str:
+        return self.path.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    problem: Problem
+    hides: str | None = None
+    """Path of a part whose other problems are noise, because all of it is only planned."""
+
+
+def problems_of(error: ValidationError, model: type[Document]) -> tuple[Problem, ...]:
+    """Returns an error's problems, each with its field's path, without those that only follow from another.
+
+    Args:
+        error: What validating some input as `model` raised.
+        model: The model that the error's locations start from.
+    """
+    found = (_finding(details, _place(model, details["loc"])) for details in error.errors(include_url=False))
+    findings = [finding for finding in found if finding is not None]
+    hidden = [finding.hides for finding in findings if finding.hides is not None]
+    shown = [
+        finding.problem
+        for finding in findings
+        if finding.hides is not None or not any(_is_inside(finding.problem.field, path) for path in hidden)
+    ]
+    return tuple(dict.fromkeys(shown))
+
+
+def joined(path: str, field: str) -> str:
+    """Returns a path one step deeper; indexes come with their brackets."""
+    if not path or not field:
+        return path or field
+    return f"{path}{field}" if field.startswith("[") else f"{path}.{field}"
+
+
+def _is_inside(field: str, path: str) -> bool:
+    return not path or field == path or field.startswith((f"{path}.", f"{path}["))
+
+
+def _place(model: type[Document], location: tuple[int | str, ...]) -> _Place:
+    place = _Place("", annotation=model)
+    for step in location:
+        place = _one_deeper(place, step)
+    annotation, metadata = _unwrapped(place.annotation, place.metadata)
+    return _Place(place.path, place.owner, place.field, annotation, metadata)
+
+
+def _one_deeper(place: _Place, step: int | str) -> _Place:
+    annotation, metadata = _unwrapped(place.annotation, place.metadata)
+    if isinstance(annotation, type) and issubclass(annotation, Document):
+        field = _field_named(annotation, str(step))
+        inner, notes = (None, ()) if field is None else (field.annotation, tuple(field.metadata))
+        return _Place(place.at(str(step)), annotation, str(step), inner, notes)
+    if isinstance(step, int):
+        items = get_args(annotation)
+        return _Place(place.at(f"[{step}]"), place.owner, place.field, items[0] if items else None)
+    if get_origin(annotation) is dict:
+        # pydantic marks a fault of the key itself with one more step.
+        return place if step == "[key]" else _Place(place.at(step), place.owner, place.field, get_args(annotation)[1])
+    if _is_union(annotation):
+        return _Place(place.path, place.owner, place.field, _member(annotation, step), metadata)
+    return place
+
+
+def _field_named(model: type[Document], name: str) -> FieldInfo | None:
+    return next((field for key, field in model.model_fields.items() if (field.alias or key) == name), None)
+
+
+def _is_union(annotation: Any) -> bool:
+    return get_origin(annotation) in {Union, types.UnionType}
+
+
+def _unwrapped(annotation: Any, metadata: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """Takes `Annotated[...]` and `... | None` off, and keeps the notes."""
+    for _ in range(8):
+        if get_origin(annotation) is Annotated:
+            annotation, *notes = get_args(annotation)
+            metadata = (*metadata, *notes)
+        elif _is_union(annotation) and type(None) in get_args(annotation):
+            kept = [member for member in get_args(annotation) if member is not type(None)]
+            annotation = Union[tuple(kept)]  # noqa: UP007 - made at run time
+        else:
+            break
+    return annotation, metadata
+
+
+def _kinds(annotation: Any) -> dict[str, type[Document]]:
+    """Returns the members of a discriminated union by their tag."""
+    members: dict[str, type[Document]] = {}
+    for member in get_args(annotation):
+        if isinstance(member, type) and issubclass(member, Document) and "type" in member.model_fields:
+            members.update(dict.fromkeys(get_args(member.model_fields["type"].annotation), member))
+    return members
+
+
+def _member(annotation: Any, tag: int | str) -> Any:
+    return _kinds(annotation).get(str(tag))
+
+
+def _finding(details: ErrorDetails, place: _Place) -> _Finding | None:
+    context: Mapping[str, Any] = details.get("ctx", {})
+    given = details["input"]
+    match details["type"]:
+        case kind if kind == REFUSED:
+            problem = Problem(place.at(context["field"]), context["problem"], context["hint"])
+            return _Finding(problem, place.path if context["planned"] else None)
+        case "extra_forbidden":
+            return _unknown_field(place)
+        case "missing":
+            return _Finding(Problem(place.path, "is missing"))
+        case "union_tag_invalid":
+            return _unknown_kind(place, str(context["tag"]))
+        case "union_tag_not_found":
+            kinds = ", ".join(_kinds(place.annotation))
+            return _Finding(Problem(place.at("type"), "is missing", f"one of: {kinds}"))
+        case "literal_error" | "enum":
+            return _unknown_value(place, given)
+        case "string_pattern_mismatch":
+            wording = WORDING.get(context["pattern"], f"does not match {context['pattern']}")
+            return _Finding(Problem(place.path, f"{_shown(given)} {wording}"))
+        case "too_short" | "too_long":
+            return _wrong_length(place, context, given)
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return _Finding(Problem(place.path, "is not a mapping of fields"))
+        case _:
+            return _Finding(Problem(place.path, _plain(details["msg"])))
+
+
+def _wrong_length(place: _Place, context: Mapping[str, Any], given: Any) -> _Finding | None:
+    least, most = context.get("min_length"), context.get("max_length")
+    length = len(given) if isinstance(given, list | tuple | dict) else context["actual_length"]
+    if least is not None and length >= least:
+        # Long enough as it was given: faulty items were taken out, and they have been told.
+        return None
+    bound = f"at least {least} are needed" if least is not None else f"at most {most} are allowed"
+    return _Finding(Problem(place.path, f"has {length} entries, {bound}"))
+
+
+def _unknown_field(place: _Place) -> _Finding:
+    owner = place.owner or Document
+    entry = owner.PLANNED_FIELDS.get(place.field)
+    if entry is not None:
+        return _Finding(Problem(place.path, entry.problem, entry.hint))
+    known = [field.alias or name for name, field in owner.model_fields.items()]
+    hint = owner.FIELD_HINTS.get(place.field) or did_you_mean(place.field, known)
+    return _Finding(Problem(place.path, "is not a field here", hint))
+
+
+def _unknown_kind(place: _Place, tag: str) -> _Finding:
+    planned = next((note.kinds for note in place.metadata if isinstance(note, PlannedKinds)), {})
+    entry = planned.get(tag)
+    if entry is not None:
+        return _planned(place.at("type"), tag, entry, hides=place.path)
+    hint = did_you_mean(tag[:_MAX_SHOWN], _kinds(place.annotation))
+    return _Finding(Problem(place.at("type"), f"{_shown(tag)} is unknown", hint))
+
+
+def _unknown_value(place: _Place, given: Any) -> _Finding:
+    table = place.owner.PLANNED_VALUES.get(place.field, {}) if place.owner is not None else {}
+    entry = table.get(given, table.get("*")) if isinstance(given, str) else None
+    if entry is not None and isinstance(given, str):
+        # What a kind of a later version has for fields is not this version's to judge.
+        return _planned(place.path, given, entry, hides=place.parent if place.field in {"type", "kind"} else None)
+    choices = _choices(place.annotation)
+    guess = nearest(given, choices) if isinstance(given, str) else None
+    hint = f"did you mean {guess}?" if guess is not None else ""
+    return _Finding(Problem(place.path, f"{_shown(given)} is not one of: {', '.join(choices)}", hint))
+
+
+def _planned(path: str, word: str, entry: Planned, hides: str | None) -> _Finding:
+    return _Finding(Problem(path, f"{_shown(word)} {entry.problem}", entry.hint), hides)
+
+
+def _choices(annotation: Any) -> list[str]:
+    choices: Iterable[Any] = get_args(annotation) if get_origin(annotation) is Literal else annotation or ()
+    return [str(choice) for choice in choices]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value[:_MAX_SHOWN]}"'
+    return str(value)[:_MAX_SHOWN] if isinstance(value, int | float) or value is None else "the value"
+
+
+def _plain(message: str) -> str:
+    for prefix, instead in (("Input should be", "has to be"), ("Value error, ", ""), ("Input", "the value")):
+        if message.startswith(prefix):
+            return instead + message.removeprefix(prefix)
+    return message[:1].lower() + message[1:]

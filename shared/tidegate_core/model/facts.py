@@ -1,0 +1,85 @@
+"""Facts: what the leaves of triggers look at. They lie in inbox rows as JSON until the shard's owner has counted them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter
+
+from tidegate_core.model.document import Document, Whole
+from tidegate_core.model.events import DataPartitionEvent
+from tidegate_core.model.instants import InstantField
+from tidegate_core.model.names import Name, Namespace, RunId
+from tidegate_core.model.states import RunState
+
+
+class RunFact(Document):
+    """A run ended.
+
+    Attributes:
+        schedule: Whose run it was.
+        args: Its resolved arguments, for `${upstream.args[n]}`.
+        outputs: What it reported, for `${upstream.outputs.<key>}`.
+        correlation: The key of its job, which a run that it causes takes over.
+        admitted_at: Runs admitted before a trigger's activation do not count for it (SEMANTICS 6.8).
+        nominal: Of its job.
+        job: Its job's id.
+    """
+
+    EXAMPLE: ClassVar = {
+        "type": "run",
+        "namespace": "flights",
+        "schedule": "join-day",
+        "run_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe",
+        "attempt": 1,
+        "state": "succeeded",
+        "args": ["--day", "2013-01-01"],
+        "outputs": {"rows": 842},
+        "correlation": "2013-01-01",
+        "admitted_at": "2026-11-20T22:00:00.250Z",
+        "nominal": "2026-11-20T22:00:00Z",
+        "job": "0042-mfrggzdfmztwq2lkn5wg63tqoe",
+        "ended_at": "2026-11-20T22:01:10Z",
+    }
+
+    type: Literal["run"] = "run"
+    namespace: Namespace
+    schedule: Name
+    run_id: RunId
+    attempt: Whole = Field(ge=1)
+    state: RunState
+    args: tuple[str, ...] = ()
+    outputs: dict[str, Any] = Field(default_factory=dict)
+    correlation: str | None = None
+    admitted_at: InstantField
+    nominal: InstantField | None = None
+    job: RunId | None = None
+    ended_at: InstantField | None = None
+
+    @property
+    def event_key(self) -> str:
+        """Under which schedules that wait for it are found."""
+        return f"run/{self.namespace}/{self.schedule}"
+
+    @property
+    def dedupe_id(self) -> str:
+        """Equal for repeats."""
+        return f"{self.run_id}/{self.attempt}/{self.state}"
+
+
+Fact: TypeAlias = Annotated[DataPartitionEvent | RunFact, Field(discriminator="type")]
+
+_FACT: TypeAdapter[DataPartitionEvent | RunFact] = TypeAdapter(Fact)
+
+
+def fact_to_json(fact: Fact) -> str:
+    return fact.canonical_json()
+
+
+def fact_from_json(text: str | bytes) -> Fact:
+    """Returns the fact that `fact_to_json` wrote.
+
+    Raises:
+        ValidationError: The row holds something else: a bug, not an input error.
+    """
+    return _FACT.validate_json(text)

@@ -1,0 +1,185 @@
+"""From what users write to models: schedules, requests and events, with every problem named at once.
+
+The node's ingest, the API and the CLI call these three functions and nothing below them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from tidegate_core.model.cdap import as_our_events, is_cdap_notification
+from tidegate_core.model.clockwork import CLOCKWORK_FIELDS, as_message_send, is_clockwork_schedule
+from tidegate_core.model.document import Document
+from tidegate_core.model.events import CustomEvent, DataPartitionEvent, Event
+from tidegate_core.model.explain import problems_of
+from tidegate_core.model.planned import PLATFORM
+from tidegate_core.model.problems import TOO_LARGE, ErrorClass, InvalidInput, Problem, RefusedRecord, did_you_mean
+from tidegate_core.model.records import Headers, read_id, read_record, read_text
+from tidegate_core.model.requests import PLANNED_TYPES, REQUEST_TYPES, MessageSend, Request, ScheduleApply
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.schedule_checks import fitting_problems
+
+_SCHEDULE_PLACEHOLDER = ScheduleSpec.model_validate(ScheduleSpec.EXAMPLE)
+"""Stands in for a faulty spec, so that the problems of the request around it are found in the same pass."""
+_EVENT_TYPES = ("data.partition", "custom.<name>")
+
+_Model = TypeVar("_Model", bound=Document)
+
+
+def parse_schedule(
+    document: Mapping[str, Any], *, namespace: str | None = None, name: str | None = None
+) -> ScheduleSpec:
+    """Returns the schedule of a document, as it comes from YAML or JSON.
+
+    Args:
+        document: The fields.
+        namespace: Of the request around it; the document may leave its own out, but not contradict.
+        name: The same.
+
+    Raises:
+        InvalidInput: With all problems that are independent of each other.
+    """
+    merged, problems = _with_identity(dict(document), namespace, name)
+    try:
+        spec = ScheduleSpec.model_validate(merged)
+    except ValidationError as error:
+        raise InvalidInput([*problems, *problems_of(error, ScheduleSpec)]) from error
+    problems += fitting_problems(spec)
+    if problems:
+        raise InvalidInput(problems)
+    return spec
+
+
+def _with_identity(
+    document: dict[str, Any], namespace: str | None, name: str | None
+) -> tuple[dict[str, Any], list[Problem]]:
+    problems: list[Problem] = []
+    for field, outside in (("namespace", namespace), ("name", name)):
+        if outside is not None and document.setdefault(field, outside) != outside:
+            problems.append(Problem(field, f'differs from the request\'s, "{outside[:64]}"', "leave one of them out"))
+    return document, problems
+
+
+def parse_request(value: bytes | None, headers: Headers = None) -> Request:
+    """Returns the request of a record on `tidegate.requests`.
+
+    Args:
+        value: The record's value.
+        headers: The record's headers; a CloudEvents envelope is taken from them.
+
+    Raises:
+        RefusedRecord: With all problems, and with the request's id, namespace and name where they can be read.
+    """
+    document = read_record(value, headers).document
+    if is_clockwork_schedule(document):
+        return _clockwork_request(document)
+    kind = document.get("type")
+    model = REQUEST_TYPES.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        raise _refusal(document, [_unknown_type(document, (*REQUEST_TYPES,))])
+    if model is ScheduleApply:
+        return _schedule_apply(document)
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise _refusal(document, problems_of(error, model)) from error
+
+
+def _clockwork_request(document: dict[str, Any]) -> MessageSend:
+    try:
+        return MessageSend.model_validate(as_message_send(document))
+    except InvalidInput as refusal:
+        raise _refusal(document, refusal.problems) from refusal
+    except ValidationError as error:
+        problems = [
+            Problem(CLOCKWORK_FIELDS.get(problem.field, problem.field), problem.problem, problem.hint)
+            for problem in problems_of(error, MessageSend)
+        ]
+        raise _refusal(document, problems) from error
+
+
+def _schedule_apply(document: dict[str, Any]) -> ScheduleApply:
+    given = document.get("spec")
+    # Whoever writes a schedule's names twice may as well write them once.
+    inner = given if isinstance(given, dict) else {}
+    outer = {**{field: inner[field] for field in ("namespace", "name") if field in inner}, **document}
+    problems: list[Problem] = []
+    spec = _SCHEDULE_PLACEHOLDER
+    if isinstance(given, dict):
+        try:
+            spec = parse_schedule(given, namespace=read_text(outer, "namespace"), name=read_text(outer, "name"))
+        except InvalidInput as refusal:
+            problems += refusal.problems
+    elif "spec" in document:
+        problems.append(Problem("spec", "is not a mapping of fields"))
+    envelope = {**outer, "spec": spec} if "spec" in document else outer
+    try:
+        request = ScheduleApply.model_validate(envelope)
+    except ValidationError as error:
+        raise _refusal(outer, dict.fromkeys([*problems, *problems_of(error, ScheduleApply)])) from error
+    if problems:
+        raise _refusal(outer, problems)
+    return request
+
+
+def parse_events(value: bytes | None, headers: Headers = None) -> tuple[Event, ...]:
+    """Returns the events of a record on `tidegate.events`: one, or one per data partition of a CDAP notification.
+
+    Raises:
+        RefusedRecord: With all problems, and with the event's id and namespace where they can be read.
+    """
+    record = read_record(value, headers)
+    document = record.document
+    if is_cdap_notification(document):
+        try:
+            documents = as_our_events(document)
+        except InvalidInput as refusal:
+            raise _refusal(document, refusal.problems) from refusal
+        return tuple(_event(DataPartitionEvent, document) for document in documents)
+    if "ce_time" in record.headers:
+        document = {"event_time": record.headers["ce_time"], **document}
+    kind = document.get("type")
+    if kind == "data.partition":
+        return (_event(DataPartitionEvent, document),)
+    if isinstance(kind, str) and kind.startswith("custom."):
+        return (_event(CustomEvent, document),)
+    raise _refusal(document, [_unknown_type(document, _EVENT_TYPES)])
+
+
+def _event(model: type[_Model], document: Mapping[str, Any]) -> _Model:
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise _refusal(document, problems_of(error, model)) from error
+
+
+def _unknown_type(document: Mapping[str, Any], known: tuple[str, ...]) -> Problem:
+    kind = document.get("type")
+    if kind is None:
+        return Problem("type", "is missing", f"one of: {', '.join(known)}")
+    if not isinstance(kind, str):
+        return Problem("type", "is not a text", f"one of: {', '.join(known)}")
+    entry = PLANNED_TYPES.get(kind)
+    if entry is not None:
+        return Problem("type", f'"{kind}" {entry.problem}', entry.hint)
+    if kind.startswith(("object.", "control.")):
+        return Problem("type", f'"{kind[:64]}" is planned for {PLATFORM}')
+    return Problem("type", f'"{kind[:64]}" is unknown', did_you_mean(kind, known))
+
+
+def _refusal(document: Mapping[str, Any], problems: Any) -> RefusedRecord:
+    found = tuple(problems)
+    too_large = any(problem.problem.startswith(TOO_LARGE) for problem in found)
+    error_class: ErrorClass = "too_large" if too_large else "invalid"
+    return RefusedRecord(
+        found,
+        error_class,
+        request_id=read_id(document, "id"),
+        type=read_text(document, "type"),
+        namespace=read_id(document, "namespace") or read_id(document, "clientId"),
+        name=read_id(document, "name"),
+        key=read_id(document, "key") or read_id(document, "scheduleKey"),
+    )

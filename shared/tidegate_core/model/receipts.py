@@ -1,0 +1,84 @@
+"""Receipts: what became of a request, on `tidegate.receipts` and as the API's answer (SEMANTICS 18)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from tidegate_core.model.document import Document, Whole
+from tidegate_core.model.instants import InstantField
+from tidegate_core.model.problems import MAX_PROBLEMS, Problem
+
+MAX_NEXT = 3
+
+
+class ReceiptStatus(StrEnum):
+    """How a request ended; `pending` is the API's answer while there is no receipt yet."""
+
+    ACCEPTED = "accepted"
+    UNCHANGED = "unchanged"
+    REJECTED = "rejected"
+    CONFLICT = "conflict"
+    SUPERSEDED = "superseded"
+    CANCELLED = "cancelled"
+    TOO_LATE = "too_late"
+    NOT_FOUND = "not_found"
+    PENDING = "pending"
+
+
+class Discarded(Document):
+    """What an update, delete or suspend threw away.
+
+    Attributes:
+        jobs: Ids of the jobs that were cancelled.
+        evidence: Entries that had been counted, by correlation key; the key is empty where there is none.
+    """
+
+    EXAMPLE: ClassVar = {"jobs": ["0042-mfrggzdfmztwq2lkn5wg63tqoe"], "evidence": {"2013-01-01": 1}}
+
+    jobs: tuple[str, ...] = ()
+    evidence: dict[str, Annotated[Whole, Field(ge=0)]] = Field(default_factory=dict)
+
+
+class Receipt(Document):
+    """The answer to a request, keyed by its id.
+
+    Attributes:
+        version: Of the schedule, after the request.
+        next: Up to three next nominal instants.
+        running: Runs past the start gate, which go on.
+        id: The message, job or run that the request made.
+        errors: Why it was refused.
+        at: When it was decided.
+    """
+
+    EXAMPLE: ClassVar = {
+        "request_id": "01JD0M2T9V3E8R7Q5K1N4B6C2A",
+        "status": "accepted",
+        "namespace": "flights",
+        "name": "join-day",
+        "version": 2,
+        "next": ["2026-11-21T05:00:00Z"],
+        "discarded": Discarded.EXAMPLE,
+        "running": [],
+        "id": None,
+        "errors": [],
+        "at": "2026-11-20T22:00:00.120Z",
+    }
+
+    request_id: str
+    status: ReceiptStatus
+    namespace: str | None = None
+    name: str | None = None
+    version: Annotated[Whole, Field(ge=1)] | None = None
+    next: tuple[InstantField, ...] = Field(default=(), max_length=MAX_NEXT)
+    discarded: Discarded | None = None
+    running: tuple[str, ...] = ()
+    id: str | None = None
+    errors: tuple[Problem, ...] = Field(default=(), max_length=MAX_PROBLEMS)
+    at: InstantField
+
+    def to_json(self) -> bytes:
+        return self.model_dump_json().encode()

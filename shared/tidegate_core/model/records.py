@@ -1,0 +1,127 @@
+"""A record of a topic as one document: bare JSON, or CloudEvents in binary mode with the envelope in the headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from pydantic_core import from_json
+
+from tidegate_core.model.names import FREE_TEXT_PATTERN
+from tidegate_core.model.planned import PLATFORM
+from tidegate_core.model.problems import TOO_LARGE, Problem, RefusedRecord
+from tidegate_core.model.requests import MAX_RECORD_BYTES
+
+Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None
+"""As Kafka clients give them; of several headers with one name the last one counts."""
+
+TYPE_PREFIX = "tidegate."
+"""What `ce_type` has before our own type."""
+
+_ID = re.compile(FREE_TEXT_PATTERN)
+_STRUCTURED = "application/cloudevents"
+_ENVELOPE = {"ce_id": "id", "ce_type": "type"}
+
+
+class ReadRecord(NamedTuple):
+    """A record that could be read; what it says may still be wrong."""
+
+    document: dict[str, Any]
+    headers: dict[str, str]
+
+
+def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
+    """Returns a record's document with its CloudEvents envelope taken in.
+
+    Raises:
+        RefusedRecord: Too large, not JSON, not an object, or an envelope that contradicts the data.
+    """
+    envelope = _envelope(headers) if headers else {}
+    if value is not None and len(value) > MAX_RECORD_BYTES:
+        raise _too_large(value, envelope)
+    try:
+        document = from_json(value or b"", allow_inf_nan=False)
+    except ValueError as error:
+        problem = _unreadable(value, envelope, error)
+        raise RefusedRecord([problem], "unparsable", request_id=_own_id(envelope), type=_own_type(envelope)) from error
+    if not isinstance(document, dict):
+        raise RefusedRecord([Problem("", "is JSON, but not an object")], "unparsable", request_id=_own_id(envelope))
+    return ReadRecord(_with_envelope(document, envelope) if envelope else document, envelope)
+
+
+def _too_large(value: bytes, envelope: Mapping[str, str]) -> RefusedRecord:
+    problem = Problem("", f"{TOO_LARGE}: {len(value)} bytes, at most {MAX_RECORD_BYTES} (1 MiB) are allowed")
+    try:
+        # Read after all, so that its sender can be told; the topic itself bounds what that costs (4 MiB).
+        document = from_json(value)
+    except ValueError:
+        document = None
+    said = document if isinstance(document, dict) else {}
+    return RefusedRecord(
+        [problem],
+        "too_large",
+        request_id=_own_id(envelope) or read_id(said, "id"),
+        type=_own_type(envelope) or read_text(said, "type"),
+        namespace=read_id(said, "namespace"),
+        name=read_id(said, "name"),
+        key=read_id(said, "key"),
+    )
+
+
+def read_id(document: Mapping[str, Any], name: str) -> str | None:
+    """Returns a field if it can be stored and answered under: a text that is neither too long nor invisible."""
+    found = read_text(document, name)
+    return found if found is not None and _ID.fullmatch(found) else None
+
+
+def read_text(document: Mapping[str, Any], name: str) -> str | None:
+    """Returns a field if it is a text: what a refusal can still say about a record that is wrong elsewhere."""
+    found = document.get(name)
+    return found if isinstance(found, str) else None
+
+
+def _envelope(headers: Headers) -> dict[str, str]:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    texts: dict[str, str] = {}
+    for name, value in pairs:
+        lowered = name.lower()
+        if value is not None and (lowered.startswith("ce_") or lowered == "content-type"):
+            texts[lowered] = value if isinstance(value, str) else value.decode(errors="replace")
+    return texts
+
+
+def _own_id(envelope: Mapping[str, str]) -> str | None:
+    return read_id(envelope, "ce_id")
+
+
+def _own_type(envelope: Mapping[str, str]) -> str | None:
+    kind = envelope.get("ce_type")
+    return None if kind is None else kind.removeprefix(TYPE_PREFIX)
+
+
+def _unreadable(value: bytes | None, envelope: Mapping[str, str], error: ValueError) -> Problem:
+    if not value:
+        return Problem("", "is empty", "a record's value is a JSON object")
+    if envelope.get("content-type", "").startswith(_STRUCTURED):
+        return Problem("", f"CloudEvents structured mode is planned for {PLATFORM}", "use binary mode or bare JSON")
+    return Problem("", f"is not JSON: {error}")
+
+
+def _with_envelope(document: dict[str, Any], envelope: Mapping[str, str]) -> dict[str, Any]:
+    if envelope.get("content-type", "").startswith(_STRUCTURED):
+        problem = Problem("", f"CloudEvents structured mode is planned for {PLATFORM}", "use binary mode or bare JSON")
+        raise RefusedRecord([problem], request_id=read_id(document, "id"))
+    kind = envelope.get("ce_type")
+    if kind is not None and not kind.startswith(TYPE_PREFIX):
+        problem = Problem("type", f'ce_type "{kind[:64]}" is not one of ours', f"they begin with {TYPE_PREFIX}")
+        raise RefusedRecord([problem], request_id=_own_id(envelope), type=kind)
+    merged = dict(document)
+    for header, field in _ENVELOPE.items():
+        if header not in envelope:
+            continue
+        said = envelope[header] if field == "id" else envelope[header].removeprefix(TYPE_PREFIX)
+        if merged.setdefault(field, said) != said:
+            problem = Problem(field, f"differs from the header {header}", "leave one of them out")
+            raise RefusedRecord([problem], request_id=_own_id(envelope), type=_own_type(envelope))
+    return merged

@@ -1,0 +1,170 @@
+"""Requests as they stand on `tidegate.requests`: what somebody wants, one class per type (SEMANTICS 18)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field
+
+from tidegate_core.model.document import Whole
+from tidegate_core.model.messages import MAX_PAYLOAD_BYTES, MessageCancel, MessageSend, check_delivery
+from tidegate_core.model.names import Name, Namespace, RunId
+from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
+from tidegate_core.model.request_base import MAX_RECORD_BYTES, RequestBase
+from tidegate_core.model.schedule import ScheduleSpec
+
+__all__ = [
+    "MAX_PAYLOAD_BYTES",
+    "MAX_RECORD_BYTES",
+    "PLANNED_TYPES",
+    "REQUEST_TYPES",
+    "JobCancel",
+    "MessageCancel",
+    "MessageSend",
+    "Request",
+    "RunCancel",
+    "ScheduleApply",
+    "ScheduleDelete",
+    "ScheduleRequest",
+    "ScheduleResume",
+    "ScheduleSuspend",
+    "ScheduleTrigger",
+    "check_delivery",
+]
+
+
+class ScheduleRequest(RequestBase):
+    """A request about one schedule.
+
+    Attributes:
+        name: The schedule's.
+        expected_version: Compare-and-set: None is no check, 0 means that it must not exist.
+    """
+
+    namespace: Namespace
+    name: Name
+    expected_version: Annotated[Whole, Field(ge=0)] | None = None
+
+
+class ScheduleApply(ScheduleRequest):
+    """Create a schedule or replace its definition."""
+
+    EXAMPLE: ClassVar = {
+        "id": "01JD0M2T9V3E8R7Q5K1N4B6C2A",
+        "type": "schedule.apply",
+        "namespace": "flights",
+        "name": "join-day",
+        "expected_version": None,
+        "spec": ScheduleSpec.EXAMPLE,
+        "actor": "ana",
+        "reason": "first version",
+    }
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "on_update", "dry_run", "force")
+
+    type: Literal["schedule.apply"] = "schedule.apply"
+    spec: ScheduleSpec
+
+
+class ScheduleDelete(ScheduleRequest):
+    """Delete a schedule; its jobs and the runs before the start gate are cancelled."""
+
+    EXAMPLE: ClassVar = {"id": "d-1", "type": "schedule.delete", "namespace": "flights", "name": "join-day"}
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "cancel_running")
+
+    type: Literal["schedule.delete"] = "schedule.delete"
+
+
+class ScheduleSuspend(ScheduleRequest):
+    """Stop a schedule; `drop` also cancels what waits and ignores events meanwhile."""
+
+    EXAMPLE: ClassVar = {
+        "id": "s-1",
+        "type": "schedule.suspend",
+        "namespace": "flights",
+        "name": "join-day",
+        "actor": "ana",
+        "reason": "the source is being repaired",
+    }
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "until")
+    PLANNED_VALUES: ClassVar = {"mode": planned(LANGUAGE, "drain", "hold", "freeze", hint="only drop works now")}
+
+    type: Literal["schedule.suspend"] = "schedule.suspend"
+    mode: Literal["drop"] = "drop"
+
+
+class ScheduleResume(ScheduleRequest):
+    """Let a suspended schedule go on from now; the suspended span is never a miss."""
+
+    EXAMPLE: ClassVar = {"id": "r-1", "type": "schedule.resume", "namespace": "flights", "name": "join-day"}
+    PLANNED_VALUES: ClassVar = {"backlog": planned(LANGUAGE, "all", "last", "coalesce", hint="only none works now")}
+
+    type: Literal["schedule.resume"] = "schedule.resume"
+    backlog: Literal["none"] = "none"
+
+
+class ScheduleTrigger(ScheduleRequest):
+    """Run a schedule now: the trigger is skipped, constraints and limits hold."""
+
+    EXAMPLE: ClassVar = {"id": "t-1", "type": "schedule.trigger", "namespace": "flights", "name": "join-day"}
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "args", "conf", "nominal", "correlation", "manifest", "force_overlap")
+
+    type: Literal["schedule.trigger"] = "schedule.trigger"
+
+
+class RunCancel(RequestBase):
+    """End a run: before the start gate it is closed, after it its process is stopped.
+
+    Attributes:
+        run_id: Also names the shard.
+    """
+
+    EXAMPLE: ClassVar = {"id": "c-1", "type": "run.cancel", "run_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe"}
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "grace", "kill")
+
+    type: Literal["run.cancel"] = "run.cancel"
+    namespace: Namespace | None = None
+    run_id: RunId
+
+
+class JobCancel(RequestBase):
+    """End a job that has not been launched.
+
+    Attributes:
+        job_id: Also names the shard.
+    """
+
+    EXAMPLE: ClassVar = {"id": "c-2", "type": "job.cancel", "job_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe"}
+
+    type: Literal["job.cancel"] = "job.cancel"
+    namespace: Namespace | None = None
+    job_id: RunId
+
+
+Request: TypeAlias = (
+    ScheduleApply
+    | ScheduleDelete
+    | ScheduleSuspend
+    | ScheduleResume
+    | ScheduleTrigger
+    | RunCancel
+    | JobCancel
+    | MessageSend
+    | MessageCancel
+)
+
+REQUEST_TYPES: dict[str, type[Request]] = {
+    "message.send": MessageSend,
+    "message.cancel": MessageCancel,
+    "schedule.apply": ScheduleApply,
+    "schedule.delete": ScheduleDelete,
+    "schedule.suspend": ScheduleSuspend,
+    "schedule.resume": ScheduleResume,
+    "schedule.trigger": ScheduleTrigger,
+    "run.cancel": RunCancel,
+    "job.cancel": JobCancel,
+}
+
+PLANNED_TYPES = {
+    **planned(LANGUAGE, "run.rerun", "schedule.reset_evidence", "schedule.backfill"),
+    **planned(PLATFORM, "object.apply", "object.delete", "control.suspend", "control.resume"),
+}

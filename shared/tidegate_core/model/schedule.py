@@ -1,0 +1,178 @@
+"""A schedule's definition: a target, the trigger that fires it, the constraints that it waits for, and its policies."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from tidegate_core.constraints import ConcurrencyConstraint, Constraint
+from tidegate_core.model.document import Document, Flag, Text, Whole
+from tidegate_core.model.durations import DurationField
+from tidegate_core.model.identity import base32
+from tidegate_core.model.names import Name, Namespace
+from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
+from tidegate_core.model.problems import refused
+from tidegate_core.model.programs import ProgramTarget
+from tidegate_core.model.shards import hash_of
+from tidegate_core.triggers import Trigger
+
+MAX_LABELS = 64
+MAX_CONSTRAINTS = 16
+DEFAULT_BACKOFF_MS = 30_000
+DEFAULT_PENDING_TIMEOUT_MS = 24 * 3_600_000
+
+LabelName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+LabelValue = Annotated[Text, StringConstraints(max_length=256)]
+
+
+class Retry(Document):
+    """What follows a failed run. Attempts after the first are a later version's.
+
+    Attributes:
+        tries: 0.
+        backoff: Kept for the version that retries.
+    """
+
+    EXAMPLE: ClassVar = {"tries": 0, "backoff": "30s"}
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "max_backoff", "multiplier", "on", "workflow", "submit")
+
+    tries: Whole = Field(default=0, ge=0, json_schema_extra={"maximum": 0})
+    backoff: DurationField = Field(default=DEFAULT_BACKOFF_MS, json_schema_extra={"default": "30s"})
+
+    @field_validator("tries")
+    @classmethod
+    def _none_yet(cls, tries: int) -> int:
+        if tries > 0:
+            raise refused(f"above 0 is planned for {LANGUAGE}", hint="leave it at 0: a failed run stays failed")
+        return tries
+
+
+class ScheduleSpec(Document):
+    """A schedule as users write it and as it is stored.
+
+    Attributes:
+        labels: For people and selectors.
+        target: What is started.
+        trigger: When.
+        constraints: What a satisfied job waits for; all have to hold.
+        overlap: `queue`: one after another, in order; `allow`: as the constraints let them.
+        priority: `medium`.
+        retry: What follows a failed run.
+        pending_timeout: How long a satisfied job waits for its constraints before it expires.
+        suspended: Whether the schedule begins suspended.
+    """
+
+    EXAMPLE: ClassVar = {
+        "kind": "schedule",
+        "namespace": "flights",
+        "name": "join-day",
+        "labels": {"team": "analytics"},
+        "target": {
+            "type": "program",
+            "program": {
+                "type": "pyspark",
+                "file": "jobs/join.py",
+                "args": ["--day", "${correlation}"],
+                "conf": {"spark.sql.shuffle.partitions": "8"},
+            },
+        },
+        "trigger": {
+            "type": "all_of",
+            "correlate": "data_partition",
+            "triggers": [
+                {"type": "data_partitions", "dataset": "flights.raw", "count": 1},
+                {"type": "data_partitions", "dataset": "weather.raw", "count": 1},
+            ],
+            "timeout": "6h",
+            "on_timeout": "abort",
+        },
+        "constraints": [
+            {"type": "concurrency", "max": 1, "scope": "program"},
+            {
+                "type": "time_window",
+                "opens": "22:00",
+                "closes": "06:00",
+                "zone": "America/New_York",
+                "on_unmet": "wait",
+            },
+        ],
+        "overlap": "queue",
+        "priority": "medium",
+        "retry": {"tries": 0, "backoff": "30s"},
+        "pending_timeout": "24h",
+    }
+    PLANNED_FIELDS: ClassVar = {
+        **planned(
+            LANGUAGE,
+            "catchup",
+            "after_outage",
+            "after_pause",
+            "after_update",
+            "on_create",
+            "pending_timeout_action",
+            "max_pending",
+            "finish_by",
+            "start_by",
+            "on_miss",
+            "grace",
+            "suspend_mode",
+        ),
+        **planned(LANGUAGE, "on_update", hint="every update restarts now"),
+        **planned(PLATFORM, "app", "managed_by", "owner", "alerts", "notify", "pool", "quota"),
+    }
+    PLANNED_VALUES: ClassVar = {
+        "kind": planned(PLATFORM, "program", "source", "limit", "calendar", "namespace", "app", "workflow"),
+        "overlap": planned(
+            LANGUAGE, "skip", "keep_first", "keep_latest", "cancel_running", "kill_running", "strict", "coalesce"
+        ),
+        "priority": planned(LANGUAGE, "highest", "high", "low", "lowest"),
+    }
+    FIELD_HINTS: ClassVar = {"triggers": "the field is called trigger", "constraint": "the field is called constraints"}
+
+    kind: Literal["schedule"] = "schedule"
+    namespace: Namespace
+    name: Name
+    labels: Annotated[dict[LabelName, LabelValue], Field(max_length=MAX_LABELS)] = Field(default_factory=dict)
+    target: ProgramTarget
+    trigger: Trigger
+    constraints: tuple[Constraint, ...] = Field(default=(), max_length=MAX_CONSTRAINTS)
+    overlap: Literal["queue", "allow"] = "queue"
+    priority: Literal["medium"] = "medium"
+    retry: Retry = Field(default_factory=Retry)
+    pending_timeout: DurationField = Field(
+        default=DEFAULT_PENDING_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"}
+    )
+    suspended: Flag = False
+
+    @field_validator("priority", "overlap", mode="before")
+    @classmethod
+    def _any_case(cls, word: Any) -> Any:
+        return word.lower() if isinstance(word, str) else word
+
+    @model_validator(mode="after")
+    def _one_limit_per_scope(self) -> Self:
+        scopes: set[str] = set()
+        for place, constraint in enumerate(self.constraints):
+            if not isinstance(constraint, ConcurrencyConstraint):
+                continue
+            if constraint.scope in scopes:
+                # Two permits of one limit for one job: with max 1 it would wait for itself for ever.
+                raise refused(
+                    f"limits the same {constraint.scope} a second time", field=f"constraints[{place}]", hint="keep one"
+                )
+            scopes.add(constraint.scope)
+        return self
+
+    def spec_hash(self) -> str:
+        """Returns 32 characters that are equal for equal definitions: re-applying one changes nothing (SEMANTICS 12.1)."""
+        return base32(hash_of(self.canonical_json())[:20])
+
+    @classmethod
+    def from_canonical(cls, text: str) -> ScheduleSpec:
+        """Returns the spec of a stored text.
+
+        Raises:
+            ValidationError: The text was not stored by this or an older version: a bug, not an input error.
+        """
+        return cls.model_validate_json(text)

@@ -1,0 +1,80 @@
+"""Rules about a schedule that need more than its shape: how its parts fit together, and what the present makes of it."""
+
+from __future__ import annotations
+
+from tidegate_core.model.durations import format_duration
+from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.templates import template_problems
+from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimeTrigger
+from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.cron import CronTrigger
+from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
+
+DEFAULT_MINIMUM_PERIOD_MS = 10_000
+"""The shortest period that a namespace allows unless it says otherwise (SEMANTICS 1.7)."""
+
+
+def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
+    """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
+    return [*template_problems(spec.trigger, spec.target.program), *_own_upstream(spec)]
+
+
+def _own_upstream(spec: ScheduleSpec) -> list[Problem]:
+    if not isinstance(spec.trigger, EventTrigger):
+        return []
+    composite = not isinstance(spec.trigger, RunStatusTrigger)
+    own = (spec.namespace, spec.name)
+    return [
+        Problem(
+            f"trigger.triggers[{place}].schedule" if composite else "trigger.schedule",
+            "is the schedule itself, which would start itself for ever",
+            "name another schedule",
+        )
+        for place, leaf in enumerate(spec.trigger.leaves())
+        if isinstance(leaf, RunStatusTrigger) and leaf.upstream(spec.namespace) == own
+    ]
+
+
+def check_schedule(
+    spec: ScheduleSpec, *, now: Instant, minimum_period_ms: int = DEFAULT_MINIMUM_PERIOD_MS
+) -> tuple[Problem, ...]:
+    """Returns what is wrong with a schedule at `now`, under its namespace's rules.
+
+    To be asked only for a definition that changes something: an unchanged one may have run its course.
+
+    Args:
+        spec: A schedule without problems of its own.
+        now: When it is to be activated.
+        minimum_period_ms: The namespace's; never below 1 s.
+    """
+    if not isinstance(spec.trigger, TimeTrigger):
+        return ()
+    too_often = _period_problem(spec.trigger, max(minimum_period_ms, SHORTEST_PERIOD_MS))
+    never = _horizon_problem(spec.trigger, now, f"{spec.namespace}/{spec.name}")
+    return tuple(problem for problem in (too_often, never) if problem is not None)
+
+
+def _period_problem(trigger: TimeTrigger, minimum_ms: int) -> Problem | None:
+    gap_ms = trigger.smallest_gap_ms()
+    if gap_ms is None or gap_ms >= minimum_ms:
+        return None
+    field = "trigger.expression" if isinstance(trigger, CronTrigger) else "trigger.period"
+    least = format_duration(minimum_ms)
+    return Problem(
+        field,
+        f"fires every {format_duration(gap_ms)}, the namespace's minimum period is {least}",
+        f"leave at least {least} between two occurrences",
+    )
+
+
+def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Problem | None:
+    first = trigger.first_after_activation(now, identity)
+    if first is not None and first <= now + TEN_YEARS_MS:
+        return None
+    if isinstance(trigger, AtTrigger):
+        return Problem("trigger.instant", "is more than ten years ahead")
+    if trigger.end is not None and trigger.end <= now:
+        return Problem("trigger.end", f"has passed, it is {format_instant(now)}", "nothing would ever fire")
+    return Problem("trigger", "names no time in the next ten years", "")

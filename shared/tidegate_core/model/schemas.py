@@ -1,0 +1,60 @@
+"""JSON Schemas of the public formats, generated from the models (SEMANTICS 18).
+
+`python -m tidegate_core.model.schemas docs/schemas` writes them anew; a test fails when the committed ones differ.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from tidegate_core.model.events import Event
+from tidegate_core.model.receipts import Receipt
+from tidegate_core.model.requests import Request
+from tidegate_core.model.run_records import RunRecord
+from tidegate_core.model.schedule import ScheduleSpec
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_FORMATS: dict[str, tuple[Any, Literal["validation", "serialization"], str]] = {
+    "schedule": (
+        ScheduleSpec,
+        "validation",
+        "A schedule, as a file for `tidegate schedule apply` and as a request's spec",
+    ),
+    "request": (
+        Annotated[Request, Field(discriminator="type")],
+        "validation",
+        "The value of a record on tidegate.requests",
+    ),
+    "event": (Event, "validation", "The value of a record on tidegate.events"),
+    "receipt": (Receipt, "serialization", "The value of a record on tidegate.receipts, and the API's answer"),
+    "run": (RunRecord, "serialization", "The value of a record on tidegate.runs"),
+}
+
+
+def schemas() -> dict[str, str]:
+    """Returns the text of each schema by its name, sorted and indented so that changes read well."""
+    return {name: _text(*described) for name, described in _FORMATS.items()}
+
+
+def _text(model: Any, mode: Literal["validation", "serialization"], title: str) -> str:
+    schema = TypeAdapter(model).json_schema(mode=mode, by_alias=True)
+    document = {"$schema": _DIALECT, **schema, "title": title}
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _main() -> None:
+    # The one place of the core that acts, and only as a command of the project's own development.
+    import sys  # noqa: TID251
+    from pathlib import Path  # noqa: TID251
+
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in schemas().items():
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main()

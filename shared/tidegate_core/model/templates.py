@@ -1,0 +1,246 @@
+"""Templates in arguments: `${name}` of a closed list, `$${` for a literal `${`. No code, and bounded in size (SEMANTICS 16).
+
+They are checked when a schedule is applied and resolved once, at admission; the run keeps what came out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.model.problems import Problem, did_you_mean
+from tidegate_core.model.programs import Program, PysparkProgram
+from tidegate_core.triggers import AllOfTrigger, EventTrigger, RunStatusTrigger, TimeTrigger, Trigger
+
+MAX_RESOLVED_CHARACTERS = 32_768
+"""One resolved text: as UTF-8 it stays below the 128 KiB that Linux allows for one argument."""
+MAX_RESOLVED_TOTAL = 131_072
+"""All resolved texts of a run: they are stored with it, and an item holds 400 KB."""
+
+PLAIN_NAMES = ("nominal", "interval_start", "interval_end", "correlation", "run.id", "attempt", "upstream.run_id")
+ALL_NAMES = (*PLAIN_NAMES, "upstream.args[n]", "upstream.outputs.<key>")
+
+_TOKEN = re.compile(r"\$\$\{|\$\{([^{}]{0,256})\}|\$\{")
+_ARGUMENT = re.compile(r"upstream\.args\[(\d{1,3})\]", re.ASCII)
+_OUTPUT = re.compile(r"upstream\.outputs\.([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A place that is filled in, such as `nominal` or `upstream.args[0]`."""
+
+    name: str
+
+
+Template: TypeAlias = tuple[str | Variable, ...]
+
+
+class TemplateError(ValueError):
+    """A text is not a valid template; the column counts from 1."""
+
+    def __init__(self, problem: str, column: int, hint: str = "") -> None:
+        self.problem = f"{problem} (column {column})"
+        self.hint = hint
+        super().__init__(self.problem)
+
+
+class Unresolved(ValueError):
+    """A value is missing or too large at admission: this run fails, class `config`, and its schedule goes on."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        self.field = place
+        self.problem = problem
+        super().__init__(f"{place}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamValues:
+    """The run that a `run_status` leaf counted."""
+
+    run_id: str
+    args: tuple[str, ...] = ()
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunValues:
+    """What templates are filled with.
+
+    Attributes:
+        nominal: Of the job; an event trigger's is the instant at which it was satisfied.
+        interval: Data interval of a time trigger.
+        correlation: The job's key, where its trigger pairs by one.
+    """
+
+    run_id: str
+    attempt: int
+    nominal: Instant
+    interval: tuple[Instant, Instant] | None = None
+    correlation: str | None = None
+    upstream: UpstreamValues | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProgram:
+    """What a launcher starts: no templates left."""
+
+    file: str
+    args: tuple[str, ...]
+    conf: Mapping[str, str]
+    env: Mapping[str, str]
+
+
+@lru_cache(maxsize=1024)
+def parse_template(text: str) -> Template:
+    """Returns the literal parts and variables of a text.
+
+    Raises:
+        TemplateError: An unknown variable, with the nearest known one, or a `${` without its end.
+    """
+    parts: list[str | Variable] = []
+    position = 0
+    for token in _TOKEN.finditer(text):
+        parts.append(text[position : token.start()])
+        position = token.end()
+        if token[0] == "$${":
+            parts.append("${")
+        elif token[1] is None:
+            raise TemplateError("${ has no }", token.start() + 1, "write $${ for a literal ${")
+        else:
+            parts.append(_variable(token[1], token.start() + 1))
+    parts.append(text[position:])
+    return tuple(part for part in parts if part != "")
+
+
+def _variable(name: str, column: int) -> Variable:
+    if name in PLAIN_NAMES or _ARGUMENT.fullmatch(name) or _OUTPUT.fullmatch(name):
+        return Variable(name)
+    hint = did_you_mean(name, ALL_NAMES)
+    raise TemplateError(f"${{{name[:64]}}} is unknown", column, hint)
+
+
+def template_problems(trigger: Trigger, program: Program) -> list[Problem]:
+    """Returns what is wrong with the program's templates, given what the trigger can fill in."""
+    problems: list[Problem] = []
+    for place, text in _templates(program):
+        try:
+            template = parse_template(text)
+        except TemplateError as error:
+            problems.append(Problem(f"target.program.{place}", error.problem, error.hint))
+            continue
+        for part in template:
+            reason = _unavailable(part.name, trigger) if isinstance(part, Variable) else None
+            if reason is not None and isinstance(part, Variable):
+                problems.append(Problem(f"target.program.{place}", f"${{{part.name}}} has no value here", reason))
+    return problems
+
+
+def _unavailable(name: str, trigger: Trigger) -> str | None:
+    """Returns why the trigger cannot fill a variable in, or None when it can."""
+    if name.startswith("interval_"):
+        return None if isinstance(trigger, TimeTrigger) else "only time triggers have a data interval"
+    if name == "correlation":
+        paired = isinstance(trigger, RunStatusTrigger) or (
+            isinstance(trigger, AllOfTrigger) and trigger.correlate is not None
+        )
+        return None if paired else "it needs an all_of trigger with correlate, or a single run_status trigger"
+    if name.startswith("upstream."):
+        leaves = trigger.leaves() if isinstance(trigger, EventTrigger) else ()
+        upstreams = sum(isinstance(leaf, RunStatusTrigger) for leaf in leaves)
+        return None if upstreams == 1 else f"it needs one run_status trigger, and there are {upstreams or 'none'}"
+    return None
+
+
+def _templates(program: Program) -> Iterator[tuple[str, str]]:
+    for number, argument in enumerate(program.args):
+        yield f"args[{number}]", argument
+    if isinstance(program, PysparkProgram):
+        yield from ((f"conf.{name}", value) for name, value in program.conf.items())
+    yield from ((f"env.{name}", value) for name, value in program.env.items())
+
+
+def resolve_program(program: Program, values: RunValues) -> ResolvedProgram:
+    """Returns the program with every template filled in.
+
+    Raises:
+        Unresolved: A value is missing, such as an output that the upstream run did not report, or the result is too
+            large. The run fails with this text.
+    """
+    resolved = {place: _resolve(place, text, values) for place, text in _templates(program)}
+    total = sum(map(len, resolved.values()))
+    if total > MAX_RESOLVED_TOTAL:
+        raise Unresolved("target.program", f"has {total} characters when resolved, at most {MAX_RESOLVED_TOTAL}")
+    conf = program.conf if isinstance(program, PysparkProgram) else {}
+    return ResolvedProgram(
+        file=program.file,
+        args=tuple(resolved[f"args[{number}]"] for number in range(len(program.args))),
+        conf={name: resolved[f"conf.{name}"] for name in conf},
+        env={name: resolved[f"env.{name}"] for name in program.env},
+    )
+
+
+def _resolve(place: str, text: str, values: RunValues) -> str:
+    parts = parse_template(text)
+    resolved = "".join(part if isinstance(part, str) else _value(place, part.name, values) for part in parts)
+    if len(resolved) > MAX_RESOLVED_CHARACTERS:
+        raise Unresolved(
+            f"target.program.{place}",
+            f"has {len(resolved)} characters when resolved, at most {MAX_RESOLVED_CHARACTERS} are allowed",
+        )
+    return resolved
+
+
+def _value(place: str, name: str, values: RunValues) -> str:
+    found = _lookup(name, values)
+    if found is None:
+        raise Unresolved(f"target.program.{place}", _why_missing(name, values))
+    return found
+
+
+def _lookup(name: str, values: RunValues) -> str | None:
+    match name:
+        case "nominal":
+            return format_instant(values.nominal)
+        case "interval_start":
+            return None if values.interval is None else format_instant(values.interval[0])
+        case "interval_end":
+            return None if values.interval is None else format_instant(values.interval[1])
+        case "correlation":
+            return values.correlation
+        case "run.id":
+            return values.run_id
+        case "attempt":
+            return str(values.attempt)
+        case _:
+            return None if values.upstream is None else _upstream(name, values.upstream)
+
+
+def _upstream(name: str, upstream: UpstreamValues) -> str | None:
+    if name == "upstream.run_id":
+        return upstream.run_id
+    argument = _ARGUMENT.fullmatch(name)
+    if argument is not None:
+        number = int(argument[1])
+        return upstream.args[number] if number < len(upstream.args) else None
+    output = upstream.outputs.get(name.removeprefix("upstream.outputs."))
+    if output is None or isinstance(output, str):
+        return output
+    return json.dumps(output, separators=(",", ":"), ensure_ascii=False)
+
+
+def _why_missing(name: str, values: RunValues) -> str:
+    if not name.startswith("upstream."):
+        return f"${{{name}}} has no value for this run"
+    if values.upstream is None:
+        return f"${{{name}}} has no value: no upstream run caused this one"
+    if name.startswith("upstream.args"):
+        return (
+            f"${{{name}}} has no value: upstream run {values.upstream.run_id} has {len(values.upstream.args)} arguments"
+        )
+    reported = ", ".join(sorted(values.upstream.outputs)[:12]) or "none"
+    return f"${{{name}}} has no value: upstream run {values.upstream.run_id} reported these outputs: {reported}"

@@ -1,0 +1,46 @@
+"""Frozen dataclass to store item and back: field by field, None left out.
+
+Only field types that both sides hold natively are allowed (str, int, bool, bytes, lists and maps of them); what is nested
+deeper than that is stored as one JSON text by the record that needs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tidegate_core.store.values import Item, Key
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+R = TypeVar("R", bound="DataclassInstance")
+
+STORE_ATTRIBUTES = frozenset({"pk", "sk", "rev", "w", "expires_at"})
+"""Attributes that belong to the store's side of an item and to no record."""
+
+
+@cache
+def _field_names(record_type: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(record_type))
+
+
+def to_item(record: DataclassInstance, key: Key) -> Item:
+    """Returns the item of a record under its key."""
+    item: Item = {"pk": key.pk, "sk": key.sk}
+    for name in _field_names(type(record)):
+        value: Any = getattr(record, name)
+        if value is None or value == () or value == frozenset():
+            continue
+        item[name] = list(value) if isinstance(value, tuple) else value
+    return item
+
+
+def from_item(record_type: type[R], item: Item) -> R:
+    """Returns the record of an item; attributes that this version does not know are ignored (rolling upgrades)."""
+    known = _field_names(record_type)
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in item.items() if name in known
+    }
+    return record_type(**fields)

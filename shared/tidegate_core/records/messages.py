@@ -1,0 +1,120 @@
+"""Records of the delivery plane: timer row, message row, guard, presence row (DESIGN 5).
+
+Rows are written in batches without conditions, to keys that contain their version: a late or repeated write is identical to
+the first, or inert. Only guards are conditional.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.model.position import FIRST_POSITION
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+
+FIRST_VERSION = FIRST_POSITION.text()
+"""Version of a message under its sender's request id: there is only one, so a repeat meets the row of the first."""
+FOR_EVER = "~"
+"""Guard of a cancelled message that can never be sent again: above every version."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageName:
+    """How a message is known inside of its shard.
+
+    Attributes:
+        id: 26 characters for the key, the request id, or the position.
+        keyed: Replaceable: each send under the key is a further version.
+    """
+
+    id: str
+    keyed: bool
+
+    @classmethod
+    def of_key(cls, namespace: str, key: str) -> MessageName:
+        return cls(keys.text_hash("key", namespace, key), True)
+
+    @classmethod
+    def of_request(cls, namespace: str, request_id: str) -> MessageName:
+        return cls(keys.text_hash("request", namespace, request_id), False)
+
+
+def public_id(shard: int, name: MessageName, version: str) -> str:
+    """Returns the id that the delivered record carries: stable over retries and repeats, different after a replacement."""
+    return f"{shard:04d}-{keys.text_hash(name.id, version) if name.keyed else name.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageTimer:
+    """`D#`: a message's slot, without payload.
+
+    Attributes:
+        slot: `max(deliver_at, checkpointed + 1 ms)`; the nominal instant never changes, the slot may.
+        id, version: Name the message row.
+        origin: Position of its create; a row at or beyond the position at the fence is the replay's to bring.
+        attempt: 1 for the first delivery.
+    """
+
+    slot: int
+    id: str
+    version: str
+    origin: str
+    attempt: int
+    expires_at: int
+
+    def key(self, shard: int) -> Key:
+        return keys.message_timer(shard, self.slot, self.id, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """`M#`: what is delivered.
+
+    Attributes:
+        nominal: When it should be delivered.
+        slot: Of its first timer row.
+        expires: Not delivered any more from this instant on.
+        headers: JSON list of [name, value].
+        request_id: Of its sender, to recognise a repeat under a key.
+    """
+
+    id: str
+    version: str
+    origin: str
+    namespace: str
+    nominal: int
+    slot: int
+    topic: str
+    payload: bytes
+    keyed: bool
+    headers: str
+    expires_at: int
+    key_text: str | None = None
+    message_key: str | None = None
+    request_id: str | None = None
+    expires: int | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.message(shard, self.id, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """`G#`: versions below `live_from` are not delivered. Only cancels and replacements write it, and it only rises."""
+
+    id: str
+    live_from: str
+
+    def key(self, shard: int) -> Key:
+        return keys.message_guard(shard, self.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """`K#`: there is, or was, a message under this key; identical whoever writes it."""
+
+    id: str
+    expires_at: int
+
+    def key(self, shard: int) -> Key:
+        return keys.message_presence(shard, self.id)

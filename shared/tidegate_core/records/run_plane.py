@@ -1,0 +1,366 @@
+"""Records of the run plane: schedule state, definition, job, run, evidence, inbox, outbox, ledger (DESIGN 6, 7)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleState:
+    """The one mutable item of a schedule, at most 1 KB.
+
+    Attributes:
+        status: `active`, `suspended` or `deleted` (a tombstone).
+        incarnation: Given when the name is created, new after delete and re-create: ids never repeat.
+        version: Counts 1, 2, 3 ... within the name, tombstones included.
+        generation: Raised by every request that ends what is pending; jobs and admissions carry it.
+        position: Text of the position of the last applied request; older requests are superseded.
+        settled: False while an applied request still has pending jobs to end; its answer waits for that.
+        activated_at: Instant from which time triggers count and before which runs do not.
+        next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
+        seals: Evidence opened so far; numbers the jobs of event triggers.
+    """
+
+    namespace: str
+    name: str
+    status: str
+    incarnation: str
+    version: int
+    generation: int
+    position: str
+    settled: bool = True
+    activated_at: int = 0
+    next_nominal: int | None = None
+    seals: int = 0
+    spec_hash: str = ""
+    changed_at: int = 0
+    reason: str | None = None
+    actor: str | None = None
+    expires_at: int | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.schedule_state(shard, self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One immutable version of a schedule: its spec as canonical JSON."""
+
+    namespace: str
+    name: str
+    version: int
+    spec: str
+    created_at: int
+
+    def key(self, shard: int) -> Key:
+        return keys.definition(shard, self.namespace, self.name, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """An occurrence in the making, once its trigger is satisfied (`pending_constraint`) until its run has started or ended.
+
+    Attributes:
+        id: Also the id of the run that comes of it.
+        trigger: `time`, `events` or `manual`.
+        nominal: The instant at which it should happen; for events the instant of satisfaction.
+        deadline: Pending time-out.
+        evidence_id: Where its entries lie, or None.
+        evidence_correlation: Under which its evidence is kept while it absorbs; `correlation` may come from upstream.
+        chunks: Chunks sealed into it; None while it still absorbs.
+        upstream: JSON of the upstream run's facts for program-status triggers.
+        unmet: Last reason codes and sentences of its constraints, as JSON.
+    """
+
+    id: str
+    namespace: str
+    name: str
+    incarnation: str
+    version: int
+    generation: int
+    state: str
+    trigger: str
+    nominal: int
+    satisfied_at: int
+    deadline: int
+    interval_start: int | None = None
+    interval_end: int | None = None
+    correlation: str | None = None
+    evidence_id: str | None = None
+    chunks: int | None = None
+    upstream: str | None = None
+    unmet: str | None = None
+    evidence_correlation: str = ""
+    attempt: int = 1
+
+    def key(self, shard: int) -> Key:
+        return keys.job(shard, self.id)
+
+    @property
+    def ref(self) -> str:
+        return keys.schedule_ref(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A launched job: written by the owner, but `start`, `outputs`, `finished` and close are ownerless single writes.
+
+    Attributes:
+        attempt: The current attempt; the gate admits no other.
+        state: `submitting`, `submitted`, `running`, or terminal (`succeeded` ... `closed`).
+        limits: Partition and sort keys (`pk|sk`) of the limits whose permit it holds.
+        order: JSON of program type, file, args, conf.
+        driver: UUID in the memory of the one driver that passed the gate.
+        ended_at: When the end was observed or the run was closed; set once.
+        disposition: `<disposition>/<reason>` for the ledger when the run was closed before the gate.
+        start_by: The gate must have been passed by then (SEMANTICS 13: 15 min after the submission).
+        not_before: A further submission of an attempt that died before the gate waits until then.
+    """
+
+    id: str
+    namespace: str
+    name: str
+    incarnation: str
+    version: int
+    generation: int
+    attempt: int
+    state: str
+    trigger: str
+    nominal: int
+    order: str
+    admitted_at: int
+    start_by: int
+    satisfied_at: int = 0
+    interval_start: int | None = None
+    interval_end: int | None = None
+    correlation: str | None = None
+    evidence_id: str | None = None
+    chunks: int | None = None
+    upstream: str | None = None
+    limits: tuple[str, ...] = ()
+    node: str | None = None
+    external_id: str | None = None
+    host: str | None = None
+    boot_id: str | None = None
+    driver: str | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    outcome: str | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+    error_class: str | None = None
+    outputs: str | None = None
+    cancel_requested: bool = False
+    disposition: str | None = None
+    not_before: int = 0
+    expires_at: int | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.run(shard, self.id)
+
+    @property
+    def ref(self) -> str:
+        return keys.schedule_ref(self.namespace, self.name)
+
+    @property
+    def order_document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.order)
+        return document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLimit:
+    """A schedule's own limit: lies in its shard, so only the owner writes it.
+
+    Attributes:
+        holders: Runs that hold a permit, at most 16.
+    """
+
+    namespace: str
+    name: str
+    holders: tuple[str, ...] = ()
+
+    def key(self, shard: int) -> Key:
+        return keys.own_limit(shard, self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Evidence of the one unsealed job of a (schedule, correlation): counters only, entries lie in chunk rows.
+
+    Attributes:
+        id: `<job id>`: the evidence of a job is found by it.
+        job_id: Id of the job that it becomes.
+        counts: Distinct entries per leaf.
+        chunks: Chunk rows written so far.
+        first_at: Append time of its first entry.
+        deadline: Instant of its time-out's timer row, or None.
+        job: True once the trigger is satisfied and the job exists; it absorbs until admission.
+    """
+
+    id: str
+    namespace: str
+    name: str
+    incarnation: str
+    version: int
+    correlation: str
+    counts: tuple[int, ...]
+    chunks: int
+    first_at: int
+    deadline: int | None = None
+    job: bool = False
+
+    def key(self, shard: int) -> Key:
+        return keys.evidence(shard, self.namespace, self.name, self.correlation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceChunk:
+    """Entries that one transaction counted, as JSON: a list of {leaf, key, ...} (at most 64 KB). Write-once."""
+
+    evidence_id: str
+    chunk: int
+    entries: str
+    expires_at: int | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.evidence_chunk(shard, self.evidence_id, self.chunk)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerRow:
+    """A lower bound: whoever reads it decides again.
+
+    Attributes:
+        kind: `S` a schedule's next nominal, `E` the time-out of evidence. (Open jobs and runs are few enough to be
+            held in memory whole: their deadlines derive from their own rows.)
+        ref: `<ns>/<name>` for `S`, `<ns>/<name>#<correlation hash>` for `E`.
+        detail: User text that `ref` only hashes (a correlation value).
+    """
+
+    at: int
+    kind: str
+    ref: str
+    detail: str | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.timer(shard, self.at, self.kind, self.ref)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRow:
+    """Something for the owner of a shard, put there by whoever read it from Kafka, in the transaction of its cursor.
+
+    Attributes:
+        kind: `Q` a request of the run plane, `M` one about a message, `X` events matched for one schedule.
+        origin: Text of the position of the (first) record.
+        body: The request in its canonical form, or a JSON list of matched events.
+    """
+
+    namespace: str
+    name: str
+    kind: str
+    origin: str
+    body: str
+
+    def key(self, shard: int) -> Key:
+        return keys.inbox(shard, self.namespace, self.name, self.kind, self.origin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """A terminal state on its way to those who listen: event source for `run_status`, record for `tidegate.runs`.
+
+    Attributes:
+        record: JSON of the record for `tidegate.runs`.
+        fact: JSON of the fact that triggers see.
+        page: Sort key of the last listener that has its inbox row; listeners may come and go between two pages.
+        matched: All have.
+    """
+
+    run_id: str
+    attempt: int
+    state: str
+    record: str
+    fact: str
+    page: str = ""
+    matched: bool = False
+
+    def key(self, shard: int) -> Key:
+        return keys.outbox(shard, self.run_id, self.attempt, self.state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """What became of one occurrence. Written once, in the transaction that decides it; kept 90 days.
+
+    Attributes:
+        disposition: launched, coalesced, skipped, expired or cancelled.
+        reason: `<reason>` of `skipped/<reason>` and so on; empty for launched.
+        at: When it was decided.
+        state: Final state of the run of a launched occurrence.
+    """
+
+    namespace: str
+    name: str
+    incarnation: str
+    version: int
+    job_id: str
+    trigger: str
+    nominal: int
+    disposition: str
+    reason: str
+    at: int
+    state: str | None = None
+    correlation: str | None = None
+    interval_start: int | None = None
+    interval_end: int | None = None
+    admitted_at: int | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    node: str | None = None
+    detail: str | None = None
+    expires_at: int | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.ledger(shard, self.namespace, self.name, self.nominal, self.job_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReceipt:
+    """The answer to a request, kept for 7 days under the request's id: a repeat gets the same answer."""
+
+    request_id: str
+    body: str
+    expires_at: int
+
+    def key(self, shard: int) -> Key:
+        return keys.receipt(shard, self.request_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow:
+    """One leaf of a schedule, under the event key that it listens to; one row for each of its generations.
+
+    Attributes:
+        vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
+        activated_at: Runs count that were admitted not earlier than this minus 1 s.
+    """
+
+    event_key: str
+    namespace: str
+    name: str
+    incarnation: str
+    generation: int
+    leaf: int
+    shard: int
+    activated_at: int
+    vector: str | None = None
+
+    def key(self) -> Key:
+        return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)

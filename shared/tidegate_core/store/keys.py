@@ -1,0 +1,189 @@
+"""Where each item lies. One function per kind of item; nothing else in tidegate spells a key.
+
+Names of namespaces and schedules hold neither `/` nor `#`, so joining them is unambiguous; any other user text (keys of
+messages, data partitions, correlation values) enters a key only as a hash.
+
+`main`, pk `SH#<shard, 4 digits>` (all that a shard owns), by sort key:
+
+| sk | item |
+|---|---|
+| `D#<slot>#<id>#<version>` | timer row of a message (delivery plane) |
+| `DEF#<ns>/<name>#<version>` | a schedule version, immutable |
+| `E#<ns>/<name>#<correlation hash>` | evidence of the one unsealed job of that correlation |
+| `EC#<evidence id>#<chunk>` | its entries, write-once |
+| `G#<id>` | guard of a message |
+| `I#<ns>/<name>#<kind>#<origin>` | inbox: requests and events on their way to the owner |
+| `J#<job id>` | open job |
+| `K#<id>` | presence row of a replaceable message |
+| `LEASE`, `PROGRESS` | ownership; delivery position |
+| `LIM#<ns>/<name>` | the schedule's own limit |
+| `M#<id>#<version>` | message |
+| `R#<run id>` | open run |
+| `RQ#<request id hash>` | receipt, 7 days |
+| `S#<ns>/<name>` | schedule state |
+| `T#<instant>#<kind>#<ref>` | timer row of the run plane |
+| `Z#<run id>#<attempt>#<state>` | outbox |
+
+Other partition keys of `main`: `MAP`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...`, `NODE#<owner>`, `DD#<namespace>#<hash>`.
+`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from tidegate_core.store.values import Key
+
+INSTANT_DIGITS = 13
+"""Milliseconds since the epoch until the year 2286 fit; sort keys compare as text, so every instant has this width."""
+INDEX_SHARDS = 64
+LAST = "~"
+"""Sorts after every character that keys use: upper end of a prefix range."""
+MAP_KEY = Key("MAP", "MAP")
+
+
+def instant_text(instant: int) -> str:
+    """Fixed-width text of an instant (0 ≤ instant < 10^13)."""
+    return f"{instant:0{INSTANT_DIGITS}d}"
+
+
+def text_hash(*parts: str) -> str:
+    """26 base-32 characters that stand for user text of any length, unambiguous in its parts."""
+    return _base32(b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts))
+
+
+def _base32(data: bytes) -> str:
+    number = int.from_bytes(hashlib.blake2b(data, digest_size=17).digest(), "big") >> 6
+    alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+    return "".join(alphabet[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def schedule_ref(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}"
+
+
+def shard_pk(shard: int) -> str:
+    return f"SH#{shard:04d}"
+
+
+def lease(shard: int) -> Key:
+    return Key(shard_pk(shard), "LEASE")
+
+
+def progress(shard: int) -> Key:
+    return Key(shard_pk(shard), "PROGRESS")
+
+
+def topic_position(cluster_id: str, topic_id: str, topic_partition: int) -> Key:
+    return Key(f"TP#{cluster_id}#{topic_id}#{topic_partition:06d}", "TP")
+
+
+def schedule_state(shard: int, namespace: str, name: str) -> Key:
+    return Key(shard_pk(shard), f"S#{schedule_ref(namespace, name)}")
+
+
+def definition(shard: int, namespace: str, name: str, version: int) -> Key:
+    return Key(shard_pk(shard), f"DEF#{schedule_ref(namespace, name)}#{version:010d}")
+
+
+def own_limit(shard: int, namespace: str, name: str) -> Key:
+    return Key(shard_pk(shard), f"LIM#{schedule_ref(namespace, name)}")
+
+
+def program_limit(namespace: str, program: str) -> Key:
+    """The shared limit of a program: `program` is its name, else type and file (which is user text: hashed)."""
+    return Key(f"LIMIT#{namespace}#program#{text_hash(program)}", "LIMIT")
+
+
+def job(shard: int, job_id: str) -> Key:
+    return Key(shard_pk(shard), f"J#{job_id}")
+
+
+def run(shard: int, run_id: str) -> Key:
+    return Key(shard_pk(shard), f"R#{run_id}")
+
+
+def shard_of_run(run_id: str) -> int:
+    """The shard that a run id names in its first four digits. Raises ValueError for what is no run id."""
+    return int(run_id[:4])
+
+
+def evidence(shard: int, namespace: str, name: str, correlation: str) -> Key:
+    return Key(shard_pk(shard), f"E#{schedule_ref(namespace, name)}#{text_hash(correlation)}")
+
+
+def evidence_chunk(shard: int, evidence_id: str, chunk: int) -> Key:
+    return Key(shard_pk(shard), f"EC#{evidence_id}#{chunk:06d}")
+
+
+def inbox(shard: int, namespace: str, name: str, kind: str, origin: str) -> Key:
+    return Key(shard_pk(shard), f"I#{schedule_ref(namespace, name)}#{kind}#{origin}")
+
+
+def outbox(shard: int, run_id: str, attempt: int, state: str) -> Key:
+    return Key(shard_pk(shard), f"Z#{run_id}#{attempt:04d}#{state}")
+
+
+def timer(shard: int, at: int, kind: str, ref: str) -> Key:
+    return Key(shard_pk(shard), f"T#{instant_text(at)}#{kind}#{ref}")
+
+
+def receipt(shard: int, request_id: str) -> Key:
+    return Key(shard_pk(shard), f"RQ#{text_hash(request_id)}")
+
+
+def ledger(shard: int, namespace: str, name: str, at: int, job_id: str) -> Key:
+    """Sorted by nominal (or seal instant), so that the newest occurrences of a schedule are one range away."""
+    return Key(shard_pk(shard), f"L#{schedule_ref(namespace, name)}#{instant_text(at)}#{job_id}", "history")
+
+
+def ended_run(shard: int, run_id: str) -> Key:
+    return Key(shard_pk(shard), f"R#{run_id}", "history")
+
+
+def closed_tally(shard: int, minute: int, epoch: int) -> Key:
+    return Key(shard_pk(shard), f"Y#{instant_text(minute)}#{epoch:010d}", "history")
+
+
+def message_timer(shard: int, slot: int, message_id: str, version: str) -> Key:
+    return Key(shard_pk(shard), f"D#{instant_text(slot)}#{message_id}#{version}")
+
+
+def message(shard: int, message_id: str, version: str) -> Key:
+    return Key(shard_pk(shard), f"M#{message_id}#{version}")
+
+
+def message_guard(shard: int, message_id: str) -> Key:
+    return Key(shard_pk(shard), f"G#{message_id}")
+
+
+def message_presence(shard: int, message_id: str) -> Key:
+    return Key(shard_pk(shard), f"K#{message_id}")
+
+
+def index_shard_of(event_key: str) -> int:
+    return int.from_bytes(hashlib.blake2b(event_key.encode(), digest_size=8).digest(), "big") % INDEX_SHARDS
+
+
+def index_version(index_shard: int) -> Key:
+    return Key(f"IX#{index_shard:02d}", "!VERSION")
+
+
+def index_row(event_key: str, namespace: str, name: str, generation: int, leaf: int) -> Key:
+    """Event keys hold dataset and schedule names only, hence no `#`. The generation is in the key, so a late write of an
+    older activation cannot replace a newer one.
+    """
+    pk = f"IX#{index_shard_of(event_key):02d}"
+    return Key(pk, f"{event_key}#{schedule_ref(namespace, name)}#{generation:010d}#{leaf:02d}")
+
+
+def offsets_vector(vector_id: str) -> Key:
+    return Key(f"VEC#{vector_id}", "VEC")
+
+
+def node(owner: str) -> Key:
+    return Key(f"NODE#{owner}", "NODE")
+
+
+def dedupe(namespace: str, dedupe_id: str) -> Key:
+    return Key(f"DD#{namespace}#{text_hash(dedupe_id)}", "DD")

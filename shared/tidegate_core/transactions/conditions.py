@@ -1,0 +1,130 @@
+"""The condition expressions, each beside the invariant that it keeps. Nothing else in tidegate spells one."""
+
+from __future__ import annotations
+
+from tidegate_core.store.values import Condition
+
+
+def holds_lease(epoch: int, controls: int) -> Condition:
+    """I5: a node that lost the shard changes nothing. I7: nothing is admitted under controls that were not seen."""
+    return Condition(
+        "#epoch = :epoch AND #controls = :controls",
+        {"#epoch": "epoch", "#controls": "controls"},
+        {":epoch": epoch, ":controls": controls},
+    )
+
+
+def unchanged(revision: int) -> Condition:
+    """I1, I2, I3: the write consumes exactly the revision from which it was decided."""
+    return Condition("#rev = :rev_seen", {"#rev": "rev"}, {":rev_seen": revision})
+
+
+def absent() -> Condition:
+    """I2: an occurrence becomes a job, and a job a run, once."""
+    return Condition("attribute_not_exists(#pk)", {"#pk": "pk"})
+
+
+def schedule_is(status: str, generation: int) -> Condition:
+    """I7: admission and suspend, delete, update exclude each other, whoever commits first."""
+    return Condition(
+        "#status = :status AND #generation = :generation",
+        {"#status": "status", "#generation": "generation"},
+        {":status": status, ":generation": generation},
+    )
+
+
+def permit_free(run_id: str, most: int) -> Condition:
+    """I4: a limit is never exceeded, not for an instant, whatever shard the run belongs to."""
+    return Condition(
+        "(attribute_not_exists(#in_use) OR #in_use < :most) AND NOT contains(#holders, :run)",
+        {"#in_use": "in_use", "#holders": "holders"},
+        {":most": most, ":run": run_id},
+    )
+
+
+def permit_held(run_id: str) -> Condition:
+    """I4: a permit goes back once."""
+    return Condition("contains(#holders, :run)", {"#holders": "holders"}, {":run": run_id})
+
+
+def acquirable(epoch_seen: int | None, map_version: int, tp_epoch: int) -> Condition:
+    """I5, I6: epochs only grow, one step at a time, and never under an older map or by an older holder of the topic partition."""
+    newer = "(#map < :map OR (#map = :map AND #tp_epoch <= :tp_epoch))"
+    if epoch_seen is None:
+        return Condition("attribute_not_exists(#epoch)", {"#epoch": "epoch"})
+    return Condition(
+        f"#epoch = :epoch_seen AND {newer}",
+        {"#epoch": "epoch", "#map": "map", "#tp_epoch": "tp_epoch"},
+        {":epoch_seen": epoch_seen, ":map": map_version, ":tp_epoch": tp_epoch},
+    )
+
+
+def topic_partition_raisable(epoch_seen: int | None, map_version: int) -> Condition:
+    """I3, I6: of two holders the later one wins, and never one with an older map."""
+    if epoch_seen is None:
+        return absent()
+    return Condition(
+        "#epoch = :epoch_seen AND #map <= :map",
+        {"#epoch": "epoch", "#map": "map"},
+        {":epoch_seen": epoch_seen, ":map": map_version},
+    )
+
+
+def cursor_at(epoch: int, map_version: int, next_offset: int, page: str) -> Condition:
+    """I3: each page of each record is materialised once, whoever runs it (zombie, retry, successor)."""
+    return Condition(
+        "#epoch = :epoch AND #map = :map AND #next = :next_seen AND #page = :page_seen",
+        {"#epoch": "epoch", "#map": "map", "#next": "next", "#page": "page"},
+        {":epoch": epoch, ":map": map_version, ":next_seen": next_offset, ":page_seen": page},
+    )
+
+
+def not_counted_before(now: int) -> Condition:
+    """I3: an event id counts once within its horizon; expiry is checked on the row, TTL only cleans up."""
+    return Condition(
+        "attribute_not_exists(#pk) OR #until <= :now",
+        {"#pk": "pk", "#until": "until"},
+        {":now": now},
+    )
+
+
+def fired_through(epoch: int, slot: int, message_id: str) -> Condition:
+    """I1, I8: the delivery position moves by its owner only, and only from where the owner last left it."""
+    return Condition(
+        "#epoch = :epoch AND #slot = :slot_seen AND #id = :id_seen",
+        {"#epoch": "epoch", "#slot": "fired_slot", "#id": "fired_id"},
+        {":epoch": epoch, ":slot_seen": slot, ":id_seen": message_id},
+    )
+
+
+def progress_raisable(epoch_seen: int | None) -> Condition:
+    """I5: raised together with the lease, so that an older owner's checkpoint is refused."""
+    if epoch_seen is None:
+        return Condition("attribute_not_exists(#epoch)", {"#epoch": "epoch"})
+    return Condition("#epoch = :epoch_seen", {"#epoch": "epoch"}, {":epoch_seen": epoch_seen})
+
+
+def guard_older(version: str) -> Condition:
+    """I7: a guard only rises; an older cancel or replace that comes late changes nothing."""
+    return Condition(
+        "attribute_not_exists(#live_from) OR #live_from < :version", {"#live_from": "live_from"}, {":version": version}
+    )
+
+
+def may_start(attempt: int, driver: str) -> Condition:
+    """I2, I7: the start gate. One driver of the current attempt passes, a repeat of the same driver passes again."""
+    return Condition(
+        "#attempt = :attempt AND attribute_not_exists(#ended_at) AND "
+        "((#state IN (:submitting, :submitted) AND attribute_not_exists(#driver)) OR #driver = :driver)",
+        {"#attempt": "attempt", "#ended_at": "ended_at", "#state": "state", "#driver": "driver"},
+        {":attempt": attempt, ":driver": driver, ":submitting": "submitting", ":submitted": "submitted"},
+    )
+
+
+def runs_under(attempt: int, driver: str) -> Condition:
+    """I2: only the driver that passed the gate reports, and only until an end is recorded."""
+    return Condition(
+        "#attempt = :attempt AND #driver = :driver AND attribute_not_exists(#ended_at)",
+        {"#attempt": "attempt", "#driver": "driver", "#ended_at": "ended_at"},
+        {":attempt": attempt, ":driver": driver},
+    )

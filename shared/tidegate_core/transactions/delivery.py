@@ -1,0 +1,101 @@
+"""Conditional writes of the delivery plane: the checkpoint and the guard. Everything else it writes is unconditional."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.records.messages import Guard
+from tidegate_core.store import keys
+from tidegate_core.store.values import Action, Item, Put, Transaction, Update
+from tidegate_core.transactions import conditions
+
+DIGEST_MODULUS = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of messages since the last closed tally; `digest` is an order-free hash of the delivered ids."""
+
+    delivered: int = 0
+    expired: int = 0
+    cancelled: int = 0
+    dead: int = 0
+    digest: int = 0
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(
+            self.delivered + other.delivered,
+            self.expired + other.expired,
+            self.cancelled + other.cancelled,
+            self.dead + other.dead,
+            (self.digest + other.digest) % DIGEST_MODULUS,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A shard's delivery position as stored: everything up to and including (slot, id) is dealt with."""
+
+    epoch: int
+    slot: int
+    id: str
+    tally: Tally
+
+
+def progress_of(item: Item) -> Progress:
+    """Returns the record of a PROGRESS item."""
+    number = {
+        name: item[name] for name in ("epoch", "fired_slot", "delivered", "expired", "cancelled", "dead", "digest")
+    }
+    assert all(isinstance(value, int) for value in number.values())
+    tally = Tally(*(int(str(number[name])) for name in ("delivered", "expired", "cancelled", "dead", "digest")))
+    return Progress(int(str(number["epoch"])), int(str(number["fired_slot"])), str(item["fired_id"]), tally)
+
+
+def checkpoint(
+    shard: int, seen: Progress, slot: int, message_id: str, tally: Tally, closed: Put | None, token: str
+) -> Transaction:
+    """Moves the delivery position, with absolute values.
+
+    Args:
+        tally: After this checkpoint.
+        closed: Ledger row of the tally that this checkpoint closes (the stored tally then begins anew).
+    """
+    update = Update(
+        keys.progress(shard),
+        "SET #slot = :slot, #id = :id, #delivered = :delivered, #expired = :expired, #cancelled = :cancelled, "
+        "#dead = :dead, #digest = :digest, #w = :w",
+        {
+            "#delivered": "delivered",
+            "#expired": "expired",
+            "#cancelled": "cancelled",
+            "#dead": "dead",
+            "#digest": "digest",
+            "#w": "w",
+        },
+        {
+            ":slot": slot,
+            ":id": message_id,
+            ":delivered": tally.delivered,
+            ":expired": tally.expired,
+            ":cancelled": tally.cancelled,
+            ":dead": tally.dead,
+            ":digest": tally.digest,
+            ":w": token,
+        },
+        conditions.fired_through(seen.epoch, seen.slot, seen.id),
+    )
+    actions: tuple[Action, ...] = (update,) if closed is None else (update, closed)
+    return Transaction("checkpoint", actions, token, keys.progress(shard))
+
+
+def raise_guard(shard: int, guard: Guard, token: str) -> Transaction:
+    """Raises a guard; refused when it is as high already."""
+    update = Update(
+        guard.key(shard),
+        "SET #live_from = :version, #id = :id, #w = :w",
+        {"#id": "id", "#w": "w"},
+        {":id": guard.id, ":w": token},
+        conditions.guard_older(guard.live_from),
+    )
+    return Transaction("guard", (update,), token, guard.key(shard))

@@ -1,0 +1,95 @@
+"""The ownerless writes on a run: the start gate and the program's reports. Built here, sent by any API process (DESIGN 6)."""
+
+from __future__ import annotations
+
+from tidegate_core.store import keys
+from tidegate_core.store.values import Condition, Item, Transaction, Update, Value
+from tidegate_core.transactions import conditions
+
+
+def start_run(run_id: str, attempt: int, driver: str, now: int, token: str) -> Transaction:
+    """The linearisation point of "launched": the first driver of the current attempt wins (I2), a closed run refuses (I7)."""
+    return _report(
+        "start",
+        run_id,
+        "#state = :running, #driver = :driver, #started_at = if_not_exists(#started_at, :now)",
+        {"#started_at": "started_at"},
+        {":running": "running", ":now": now},
+        conditions.may_start(attempt, driver),
+        token,
+    )
+
+
+def report_outputs(run_id: str, attempt: int, driver: str, outputs: str, token: str) -> Transaction:
+    """Replaces the run's outputs (a JSON object) while it runs."""
+    return _report(
+        "outputs",
+        run_id,
+        "#outputs = :outputs",
+        {"#outputs": "outputs"},
+        {":outputs": outputs},
+        conditions.runs_under(attempt, driver),
+        token,
+    )
+
+
+def finish_run(
+    run_id: str,
+    attempt: int,
+    driver: str,
+    outcome: str,
+    exit_code: int | None,
+    reason: str | None,
+    error_class: str | None,
+    outputs: str | None,
+    now: int,
+    token: str,
+) -> Transaction:
+    """Records the end as the program's own wrapper saw it; the owner's finishing transaction follows."""
+    assignments = ["#outcome = :outcome", "#ended_at = :now"]
+    names = {"#outcome": "outcome"}
+    values: dict[str, Value] = {":outcome": outcome, ":now": now}
+    for name, value in (
+        ("exit_code", exit_code),
+        ("reason", reason),
+        ("error_class", error_class),
+        ("outputs", outputs),
+    ):
+        if value is not None:
+            assignments.append(f"#{name} = :{name}")
+            names[f"#{name}"] = name
+            values[f":{name}"] = value
+    return _report(
+        "finished", run_id, ", ".join(assignments), names, values, conditions.runs_under(attempt, driver), token
+    )
+
+
+def was_finished_by(item: Item | None, attempt: int, driver: str) -> bool:
+    """Whether a refused `finished` is only a repeat of one that was recorded."""
+    return (
+        item is not None
+        and item.get("attempt") == attempt
+        and item.get("driver") == driver
+        and item.get("ended_at") is not None
+    )
+
+
+def _report(
+    name: str,
+    run_id: str,
+    assignments: str,
+    names: dict[str, str],
+    values: dict[str, Value],
+    condition: Condition,
+    token: str,
+) -> Transaction:
+    key = keys.run(keys.shard_of_run(run_id), run_id)
+    update = Update(
+        key,
+        # The revision moves too, so that the owner's write from an older look at the run is refused.
+        f"SET {assignments}, #w = :w, #rev = #rev + :one",
+        {**names, "#w": "w", "#rev": "rev"},
+        {**values, ":w": token, ":one": 1},
+        condition,
+    )
+    return Transaction(name, (update,), token, key)

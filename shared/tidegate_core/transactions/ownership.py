@@ -1,0 +1,104 @@
+"""Raising epochs: of a topic partition's cursor first, then of the shards that follow from it (DESIGN 3).
+
+That order is the protocol: any other one loses creates (modelled). Epochs only grow, nothing expires.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key, Transaction, Update, Value
+from tidegate_core.transactions import conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Position of a topic partition, as its item says.
+
+    Attributes:
+        next: Offset of the next record to be dealt with.
+        page: Sort key of the last listener that has its inbox row of the record at `next`; `-` between records.
+        last_append_time: Largest append time so far: versions are monotone within the topic partition.
+    """
+
+    key: Key
+    epoch: int
+    map_version: int
+    next: int
+    page: str
+    last_append_time: int
+
+
+def raise_topic_partition(key: Key, stored: Item | None, map_version: int, owner: str, token: str) -> Transaction:
+    """Raises the epoch of a topic partition's item, or makes the item at offset 0; nothing else of it changes."""
+    seen = None if stored is None else _int(stored, "epoch")
+    if seen is None:
+        expression = "SET #epoch = :epoch, #map = :map_mine, #owner = :owner, #w = :w, #next = :zero, #page = :none, #last = :zero"
+    else:
+        expression = "SET #epoch = :epoch, #map = :map_mine, #owner = :owner, #w = :w"
+    names = {"#epoch": "epoch", "#map": "map", "#owner": "owner", "#w": "w"}
+    values: dict[str, str | int] = {
+        ":epoch": (seen or 0) + 1,
+        ":map_mine": map_version,
+        ":owner": owner,
+        ":w": token,
+    }
+    if seen is None:
+        names |= {"#next": "next", "#page": "page", "#last": "last_append_time"}
+        values |= {":zero": 0, ":none": "-"}
+    update = Update(key, expression, names, values, conditions.topic_partition_raisable(seen, map_version))
+    return Transaction("raise", (update,), token, key)
+
+
+def cursor_of(key: Key, stored: Item | None, raised_epoch: int, map_version: int) -> Cursor:
+    """Returns the position after the raise; what was stored before it is the position (nobody else can move it any more)."""
+    if stored is None:
+        return Cursor(key, raised_epoch, map_version, 0, "-", 0)
+    return Cursor(
+        key, raised_epoch, map_version, _int(stored, "next"), str(stored["page"]), _int(stored, "last_append_time")
+    )
+
+
+def acquire_shard(
+    shard: int, lease: Item | None, progress: Item | None, map_version: int, tp_epoch: int, owner: str, token: str
+) -> Transaction:
+    """Fences the shard: the lease's epoch and the delivery position's epoch are raised together."""
+    lease_epoch = None if lease is None else _int(lease, "epoch")
+    progress_epoch = None if progress is None else _int(progress, "epoch")
+    epoch = (lease_epoch or 0) + 1
+    first = ", #controls = :zero" if lease is None else ""
+    update_lease = Update(
+        keys.lease(shard),
+        f"SET #epoch = :epoch, #map = :map_mine, #tp_epoch = :tp_mine, #owner = :owner, #w = :w{first}",
+        {"#epoch": "epoch", "#map": "map", "#tp_epoch": "tp_epoch", "#owner": "owner", "#w": "w"}
+        | ({"#controls": "controls"} if lease is None else {}),
+        {":epoch": epoch, ":map_mine": map_version, ":tp_mine": tp_epoch, ":owner": owner, ":w": token}
+        | ({":zero": 0} if lease is None else {}),
+        conditions.acquirable(lease_epoch, map_version, tp_epoch),
+    )
+    names = {"#epoch": "epoch"}
+    values: dict[str, Value] = {":epoch": epoch}
+    assignments = "#epoch = :epoch"
+    if progress is None:
+        tallies = ("delivered", "expired", "cancelled", "dead", "digest")
+        names |= {"#slot": "fired_slot", "#id": "fired_id"} | {f"#{name}": name for name in tallies}
+        assignments += ", #slot = :zero, #id = :none, " + ", ".join(f"#{name} = :zero" for name in tallies)
+    begin: dict[str, Value] = {} if progress is not None else {":zero": 0, ":none": "-"}
+    update_progress = Update(
+        keys.progress(shard), f"SET {assignments}", names, {**values, **begin}, conditions.progress_raisable(progress_epoch)
+    )
+    return Transaction("acquire", (update_lease, update_progress), token, keys.lease(shard))
+
+
+def outranked(lease: Item | None, map_version: int, tp_epoch: int) -> bool:
+    """Whether a later holder of the topic partition, or one with a newer map, has acquired the shard."""
+    if lease is None:
+        return False
+    return (_int(lease, "map"), _int(lease, "tp_epoch")) > (map_version, tp_epoch)
+
+
+def _int(item: Item, name: str) -> int:
+    value = item[name]
+    assert isinstance(value, int)
+    return value

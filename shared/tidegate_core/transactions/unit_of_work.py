@@ -1,0 +1,251 @@
+"""One transaction in the making: decisions read through it, write into it, and know nothing of the store.
+
+A decision is a plain function of what it reads. When it asks for something that is not at hand, `NotAtHand` ends it; the
+lane reads what is missing and runs the decision again from the start. So decisions read as straight lines, and several of
+them share one transaction (group commit).
+
+Every owner-only item carries `rev`. What was read is what the write consumes: the condition is the revision seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from tidegate_core.effects import Effect
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.store.keys import lease, shard_pk
+from tidegate_core.store.values import (
+    ACTIONS_PLANNED_MAX,
+    Action,
+    Check,
+    Condition,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Transaction,
+    Update,
+)
+from tidegate_core.transactions import conditions
+from tidegate_core.transactions.view import View
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+R = TypeVar("R", bound="DataclassInstance")
+
+
+class NotAtHand(Exception):
+    """The decision needs items or a range that were not read yet."""
+
+    def __init__(self, keys: Sequence[Key] = (), ranges: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(f"keys {keys}, ranges {ranges}")
+        self.keys = tuple(keys)
+        self.ranges = tuple(ranges)
+
+
+class AlreadyThere(Exception):
+    """A key that is used once is used already: an invariant broke, or the decision did not look first."""
+
+
+class TooLarge(Exception):
+    """The transaction would hold more actions than planned; the decision belongs into the next one."""
+
+
+@dataclass(slots=True)
+class _Staged:
+    """What one decision adds; discarded when the decision does not come to its end."""
+
+    writes: dict[Key, Item | None] = field(default_factory=dict)
+    raw: list[Action] = field(default_factory=list)
+    effects: list[Effect | Callable[[], None]] = field(default_factory=list)
+
+
+class UnitOfWork:
+    """Collects the writes of one transaction of one shard.
+
+    Args:
+        view: What has been read of the shard; stays right between transactions because only the lease's holder writes.
+        shard: The shard whose lease is checked.
+        epoch: The holder's epoch.
+        controls: Version of wide controls under which the holder works.
+    """
+
+    def __init__(self, view: View, shard: int, epoch: int, controls: int) -> None:
+        self._view = view
+        self.shard = shard
+        self._epoch = epoch
+        self._controls = controls
+        self._kept = _Staged()
+        self._open = _Staged()
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def item(self, key: Key) -> Item | None:
+        """Returns the item as this transaction would leave it. Raises NotAtHand."""
+        for staged in (self._open, self._kept):
+            if key in staged.writes:
+                return staged.writes[key]
+        if not self._view.knows(key):
+            raise NotAtHand(keys=[key])
+        return self._view.item(key)
+
+    def items(self, wanted: Sequence[Key]) -> list[Item | None]:
+        """Like `item` for several, so that one read brings them all."""
+        unknown = [key for key in wanted if not self._is_staged(key) and not self._view.knows(key)]
+        if unknown:
+            raise NotAtHand(keys=unknown)
+        return [self.item(key) for key in wanted]
+
+    def record(self, record_type: type[R], key: Key) -> R | None:
+        item = self.item(key)
+        return None if item is None else from_item(record_type, item)
+
+    def range(self, low: str, high: str) -> list[Item]:
+        """Returns the shard's items with `low <= sk <= high` in order, as this transaction would leave them."""
+        known = self._view.range(low, high)
+        if known is None:
+            raise NotAtHand(ranges=[(low, high)])
+        merged: dict[str, Item | None] = dict(known)
+        for staged in (self._kept, self._open):
+            for key, item in staged.writes.items():
+                if key.table == "main" and key.pk == shard_pk(self.shard) and low <= key.sk <= high:
+                    merged[key.sk] = item
+        return [item for _, item in sorted(merged.items()) if item is not None]
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def put(self, record: DataclassInstance, key: Key) -> None:
+        """Writes an owner-only record; the condition is the revision that was read (or that there was none)."""
+        self.item(key)
+        self._open.writes[key] = to_item(record, key)
+
+    def put_new(self, record: DataclassInstance, key: Key) -> None:
+        """Writes a record under a key that has never been used; refused when it exists. Needs no read."""
+        if not self._is_staged(key):
+            self._view.assume_absent(key)
+        if self.item(key) is not None:
+            raise AlreadyThere(key)
+        self._open.writes[key] = to_item(record, key)
+
+    def set_row(self, record: DataclassInstance, key: Key) -> None:
+        """Writes a row that carries nothing but what its key says (timer rows): no read, no condition."""
+        self._view.assume_unread(key)
+        self._open.writes[key] = to_item(record, key)
+
+    def delete(self, key: Key) -> None:
+        """Deletes an owner-only item if it is there."""
+        if self.item(key) is not None:
+            self._open.writes[key] = None
+
+    def forget_row(self, key: Key) -> None:
+        """Deletes a row whose presence nobody conditions on (timer rows, counted inbox rows), without reading it."""
+        self._view.assume_unread(key)
+        self._open.writes[key] = None
+
+    def apply(self, action: Action) -> None:
+        """Adds an action with its own condition (limits, checks). Raises TooLarge when this transaction has one on that
+        item already: DynamoDB takes one action an item, so the decision goes into the next transaction.
+        """
+        if any(raw.key == action.key for raw in (*self._kept.raw, *self._open.raw)):
+            raise TooLarge
+        self._open.raw.append(action)
+
+    def require(self, key: Key, condition: Condition) -> None:
+        """Adds a check unless this transaction writes the item anyway (its revision is the check then)."""
+        if not any(raw.key == key for raw in (*self._kept.raw, *self._open.raw)):
+            self._open.raw.append(Check(key, condition))
+
+    def after(self, effect: Effect | Callable[[], None]) -> None:
+        """An effect, or a change of what is kept in memory, for when and only if the transaction is committed."""
+        self._open.effects.append(effect)
+
+    # -- one decision's share ---------------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Takes over what the decision wrote. Raises TooLarge (and drops it) when that is too much for one transaction."""
+        if self._kept.writes and self._size(self._kept) + self._size(self._open) > ACTIONS_PLANNED_MAX - 1:
+            self.drop()
+            raise TooLarge
+        self._kept.writes.update(self._open.writes)
+        self._kept.raw.extend(self._open.raw)
+        self._kept.effects.extend(self._open.effects)
+        self._open = _Staged()
+
+    def drop(self) -> None:
+        """Forgets what the decision wrote."""
+        self._open = _Staged()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._kept.writes and not self._kept.raw
+
+    @property
+    def effects(self) -> list[Effect | Callable[[], None]]:
+        return self._kept.effects
+
+    @property
+    def writes(self) -> dict[Key, Item | None]:
+        return self._kept.writes
+
+    def transaction(self, name: str, token: str) -> Transaction:
+        """Returns the transaction: the lease check first, then every write with what it consumes."""
+        check = Check(lease(self.shard), conditions.holds_lease(self._epoch, self._controls))
+        actions: list[Action] = [check]
+        witness: Key | None = None
+        for key, item in self._kept.writes.items():
+            action = self._guarded(key, item, token)
+            if action is not None:
+                actions.append(action)
+                if isinstance(action, Put) and witness is None:
+                    witness = key
+        written = {action.key for action in actions}
+        actions.extend(raw for raw in self._kept.raw if not (isinstance(raw, Check) and raw.key in written))
+        return Transaction(name, tuple(actions), token, witness)
+
+    def _guarded(self, key: Key, item: Item | None, token: str) -> Action | None:
+        seen = self._view.item(key) if self._view.knows(key) else None
+        condition: Condition | None = None
+        if self._view.knows(key):
+            condition = conditions.absent() if seen is None else conditions.unchanged(_revision(seen))
+        if item is None:
+            if self._view.knows(key) and seen is None:
+                return None  # Written and deleted within this transaction: the store never hears of it.
+            return Delete(key, condition)
+        return Put(key, {**item, "rev": _revision(seen) + 1, "w": token}, condition)
+
+    def _is_staged(self, key: Key) -> bool:
+        return key in self._open.writes or key in self._kept.writes
+
+    def _size(self, staged: _Staged) -> int:
+        return len(staged.writes) + len(staged.raw)
+
+
+def _revision(item: Item | None) -> int:
+    revision = 0 if item is None else item.get("rev", 0)
+    assert isinstance(revision, int)
+    return revision
+
+
+def take_permit(limit: Key, run_id: str, most: int) -> Update:
+    """Takes a permit: `in_use + 1`, the run becomes a holder (I4)."""
+    return Update(
+        limit,
+        "ADD #in_use :one, #holders :runs",
+        {"#in_use": "in_use", "#holders": "holders"},
+        {":one": 1, ":runs": frozenset({run_id})},
+        conditions.permit_free(run_id, most),
+    )
+
+
+def return_permit(limit: Key, run_id: str) -> Update:
+    """Gives the permit back; refused when the run does not hold it, so never twice (I4)."""
+    return Update(
+        limit,
+        "ADD #in_use :minus_one DELETE #holders :runs",
+        {"#in_use": "in_use", "#holders": "holders"},
+        {":minus_one": -1, ":runs": frozenset({run_id})},
+        conditions.permit_held(run_id),
+    )

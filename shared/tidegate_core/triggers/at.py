@@ -1,0 +1,47 @@
+"""Trigger once: fires at one instant; one that has passed when the schedule is activated fires at once."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from tidegate_core.model.durations import Duration
+from tidegate_core.model.instants import Instant, InstantField
+from tidegate_core.model.problems import refused
+from tidegate_core.triggers.base import TimeTrigger
+
+
+class AtTrigger(TimeTrigger):
+    """Fires once, at `instant`.
+
+    Attributes:
+        instant: The nominal instant, which also a late occurrence keeps.
+    """
+
+    EXAMPLE: ClassVar = {"type": "at", "instant": "2026-12-24T18:00:00Z"}
+    FIELD_HINTS: ClassVar = {"at": "the field is called instant", "time": "the field is called instant"}
+
+    type: Literal["at"] = "at"
+    instant: InstantField
+
+    @model_validator(mode="after")
+    def _inside_its_bounds(self) -> Self:
+        if (self.start is not None and self.instant < self.start) or (
+            self.end is not None and self.instant >= self.end
+        ):
+            raise refused("lies outside of start and end", field="instant")
+        return self
+
+    def first_after_activation(self, activated: Instant, identity: str = "") -> Instant | None:
+        # Somebody asked for exactly this one occurrence: that it is late does not make it unwanted (SEMANTICS 1.5).
+        return self.instant
+
+    def smallest_gap_ms(self) -> Duration | None:
+        return None
+
+    def _following(self, after: Instant, identity: str) -> Instant | None:
+        return self.instant if self.instant > after else None
+
+    def _preceding(self, before: Instant) -> Instant | None:
+        return self.instant if self.instant < before else None

@@ -1,0 +1,69 @@
+"""Trigger on another schedule: fires when a run of it has ended in one of the given states."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
+
+from pydantic import Field, field_validator
+
+from tidegate_core.model.facts import Fact, RunFact
+from tidegate_core.model.names import QualifiedName
+from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
+from tidegate_core.model.problems import refused
+from tidegate_core.model.states import RunState
+from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, LeafTrigger
+
+EndedState: TypeAlias = Literal[RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED, RunState.LOST, RunState.TIMED_OUT]
+"""Only ends: a run that was closed before the start gate never ran, so it is nobody's upstream."""
+
+
+class RunStatusTrigger(LeafTrigger):
+    """Fires when a run of `schedule` has ended in one of `states`.
+
+    Attributes:
+        schedule: `name` in the own namespace, or `namespace/name`.
+        states: Ends that count.
+    """
+
+    EXAMPLE: ClassVar = {"type": "run_status", "schedule": "join-day", "states": ["succeeded"]}
+    PLANNED_FIELDS: ClassVar = {
+        **PLANNED_FOR_EVENTS,
+        **planned(LANGUAGE, "count"),
+        **planned(PLATFORM, "program", "workflow"),
+    }
+    FIELD_HINTS: ClassVar = {"status": "the field is called states", "state": "the field is called states"}
+
+    type: Literal["run_status"] = "run_status"
+    schedule: QualifiedName
+    states: tuple[EndedState, ...] = Field(default=(RunState.SUCCEEDED,), min_length=1, max_length=5)
+
+    @field_validator("states")
+    @classmethod
+    def _each_once(cls, states: tuple[EndedState, ...]) -> tuple[EndedState, ...]:
+        if len(set(states)) != len(states):
+            raise refused("names a state twice")
+        return states
+
+    @property
+    def needed(self) -> int:
+        return 1
+
+    def upstream(self, namespace: str) -> tuple[str, str]:
+        """Returns the namespace and name of the schedule that is watched; `namespace` is the own one."""
+        before, slash, after = self.schedule.partition("/")
+        return (before, after) if slash else (namespace, self.schedule)
+
+    def event_key(self, namespace: str) -> str:
+        return "run/" + "/".join(self.upstream(namespace))
+
+    def accepts(self, event: Fact, namespace: str) -> str | None:
+        if not isinstance(event, RunFact) or event.event_key != self.event_key(namespace):
+            return None
+        # The run and not the attempt: success after a manual re-run counts once (SEMANTICS 6.8).
+        return event.run_id if event.state in self.states else None
+
+    def correlation_of(self, event: Fact) -> str:
+        return (event.correlation or "") if isinstance(event, RunFact) else ""
+
+    def shortfall(self, count: int) -> str | None:
+        return None if count >= self.needed else f"a run of {self.schedule} that {' or '.join(self.states)}"

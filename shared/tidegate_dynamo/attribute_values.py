@@ -1,0 +1,94 @@
+"""Translates values to DynamoDB's attribute values, in the JSON that goes over the wire, and back.
+
+Our own and not boto3's, which makes a `Decimal` of every number, a `Binary` of all bytes and costs several times as much
+CPU (figures in docs/decisions/0010-pynamodb-where.md). Numbers are integers, sets are of text, as the core has them.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from types import NoneType
+from typing import Any, Final, TypeAlias
+
+from tidegate_core.store.values import Item, Value
+from tidegate_ports.store import StoreRequestInvalid
+
+AttributeValue: TypeAlias = dict[str, Any]
+"""`{"S": "text"}` and so on, binaries in base64: the client passes them on as they are."""
+
+
+def encoded(value: Value) -> AttributeValue:
+    """Returns the value as DynamoDB wants it.
+
+    Raises:
+        StoreRequestInvalid: A type that the store does not keep (floats, tuples), or an empty set.
+    """
+    encode = _ENCODERS.get(type(value))
+    if encode is None:
+        raise StoreRequestInvalid(f"type {type(value).__name__} has no form in the store: {value!r}")
+    return encode(value)
+
+
+def encoded_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:
+    """Returns an item, or a mapping of placeholders to values, as DynamoDB wants it."""
+    return {name: encoded(value) for name, value in item.items()}
+
+
+def decoded(attribute: Mapping[str, Any]) -> Value:
+    """Returns the value of an attribute.
+
+    Raises:
+        StoreRequestInvalid: A number that is no integer, or a set of numbers or binaries: tidegate never wrote it.
+    """
+    ((kind, raw),) = attribute.items()
+    if kind == "S":
+        return str(raw)
+    decode = _DECODERS.get(kind)
+    if decode is None:
+        raise StoreRequestInvalid(f"attribute type {kind} is not one that tidegate writes")
+    return decode(raw)
+
+
+def decoded_item(attributes: Mapping[str, Mapping[str, Any]]) -> Item:
+    """Returns an item of the store as plain values."""
+    return {name: decoded(attribute) for name, attribute in attributes.items()}
+
+
+def _encoded_set(members: frozenset[str]) -> AttributeValue:
+    if not members:
+        raise StoreRequestInvalid("a set in the store has at least one member; leave the attribute out instead")
+    # Sorted: a repeated transaction must be the same request, or its client token does not match.
+    return {"SS": sorted(members)}
+
+
+def _decoded_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        number = Decimal(text)
+        if number != number.to_integral_value():
+            raise StoreRequestInvalid(f"number {text} is no integer; tidegate never wrote it") from None
+        return int(number)
+
+
+_ENCODERS: Final[dict[type, Callable[[Any], AttributeValue]]] = {
+    str: lambda text: {"S": text},
+    int: lambda number: {"N": str(number)},
+    bool: lambda flag: {"BOOL": flag},
+    NoneType: lambda _: {"NULL": True},
+    bytes: lambda data: {"B": base64.b64encode(data).decode("ascii")},
+    frozenset: _encoded_set,
+    list: lambda elements: {"L": [encoded(element) for element in elements]},
+    dict: lambda members: {"M": {name: encoded(member) for name, member in members.items()}},
+}
+_DECODERS: Final[dict[str, Callable[[Any], Value]]] = {
+    "N": _decoded_number,
+    "BOOL": bool,
+    "NULL": lambda _: None,
+    "B": base64.b64decode,
+    "SS": frozenset,
+    "L": lambda elements: [decoded(element) for element in elements],
+    "M": lambda members: {name: decoded(member) for name, member in members.items()},
+}

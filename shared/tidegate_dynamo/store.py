@@ -1,0 +1,214 @@
+"""The store's port on DynamoDB. One attempt per call: settling and retrying are in `settled.py`.
+
+A transaction of one action goes out as a plain conditional write, at half of a transaction's price; it has no client
+token, so its repeat is told from its first send by the condition and the witness alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from tidegate_core.store.values import (
+    ACTIONS_PER_TRANSACTION_MAX,
+    Applied,
+    Check,
+    Delete,
+    Item,
+    Key,
+    Page,
+    Put,
+    RangeRead,
+    RawOutcome,
+    Table,
+    Throttled,
+    Transaction,
+)
+from tidegate_dynamo.attribute_values import decoded_item, encoded_item
+from tidegate_dynamo.outcomes import FAILURES, ForeignAnswer, error_code, outcome_of
+from tidegate_dynamo.requests import (
+    Request,
+    TableNames,
+    action_request,
+    key_attributes,
+    query_request,
+    transaction_request,
+)
+from tidegate_dynamo.settings import TABLE_NAMES, DynamoSettings
+from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+WRITES_PER_CALL_MAX: Final = 25
+"""DynamoDB's own limit of BatchWriteItem."""
+KEYS_PER_CALL_MAX: Final = 100
+"""DynamoDB's own limit of BatchGetItem."""
+GET_ROUNDS_MAX: Final = 8
+"""Calls for one chunk of keys: a call returns at most 16 MB, and 100 items of 400 KB are 40 MB."""
+
+Observer: TypeAlias = Callable[[str, str, float], None]
+"""Told of each call: operation, outcome (`ok` or an error's code) and seconds. For metrics; must not raise."""
+
+_Element = TypeVar("_Element")
+_PARTS: Final = {
+    "batch_write_item": ("UnprocessedItems",),
+    "batch_get_item": ("Responses", "UnprocessedKeys"),
+    "query": ("Items",),
+}
+"""What a whole answer always has."""
+_SINGLE_CALLS: Final = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
+
+
+class DynamoStore:
+    """`tidegate_ports.store.Store` on two DynamoDB tables. Thread-safe."""
+
+    def __init__(self, client: DynamoDBClient, settings: DynamoSettings, observer: Observer = lambda *_: None) -> None:
+        self._client = client
+        self._tables: TableNames = {table: settings.table_name(table) for table in TABLE_NAMES}
+        self._table_of: Mapping[str, Table] = {name: table for table, name in self._tables.items()}
+        self._observer = observer
+
+    def transact(self, transaction: Transaction) -> RawOutcome:
+        actions = transaction.actions
+        _check_shape(transaction)
+        if len(actions) == 1:
+            kind, request = action_request(actions[0], self._tables)
+            operation = _SINGLE_CALLS[kind]
+        else:
+            operation, request = "transact_write_items", transaction_request(transaction, self._tables)
+        try:
+            self._call(operation, request)
+        except FAILURES as error:
+            return outcome_of(error, len(actions))
+        return Applied()
+
+    def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
+        pending = list(_distinct_by_key(actions).values())
+        unprocessed: list[Put | Delete] = []
+        for start in range(0, len(pending), WRITES_PER_CALL_MAX):
+            chunk = pending[start : start + WRITES_PER_CALL_MAX]
+            left = self._write_chunk(chunk)
+            unprocessed += left
+            if len(left) == len(chunk):
+                # Turned away as a whole: the rest would only add to what throttled it, or wait for the same dead host.
+                return unprocessed + pending[start + WRITES_PER_CALL_MAX :]
+        return unprocessed
+
+    def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
+        found: dict[Key, Item] = {}
+        for chunk in _chunks(list(dict.fromkeys(keys)), KEYS_PER_CALL_MAX):
+            found.update(self._get_chunk(chunk))
+        return found
+
+    def query(self, wanted: RangeRead) -> Page:
+        request = query_request(wanted, self._tables)
+        if request is None:
+            return Page((), None)
+        answer = self._read("query", request)
+        last = answer.get("LastEvaluatedKey")
+        return Page(tuple(map(decoded_item, answer["Items"])), None if last is None else last["sk"]["S"])
+
+    def _write_chunk(self, chunk: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
+        requests: dict[str, list[Request]] = {}
+        for action in chunk:
+            requests.setdefault(self._tables[action.key.table], []).append(_batched(action))
+        try:
+            answer = self._call("batch_write_item", {"RequestItems": requests})
+        except FAILURES as error:
+            if outcome_of(error, len(chunk)) == Throttled():
+                return chunk
+            raise StoreUnavailable(f"batch of {len(chunk)} writes: {error}") from error
+        left = answer["UnprocessedItems"]
+        if not left:
+            return ()
+        unprocessed = {self._key_of(name, request) for name, requests in left.items() for request in requests}
+        return [action for action in chunk if action.key in unprocessed]
+
+    def _get_chunk(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        wanted: Mapping[str, Any] = {
+            self._tables[table]: {
+                "Keys": [key_attributes(key) for key in keys if key.table == table],
+                "ConsistentRead": True,
+            }
+            for table in dict.fromkeys(key.table for key in keys)
+        }
+        found: dict[Key, Item] = {}
+        for _ in range(GET_ROUNDS_MAX):
+            answer = self._read("batch_get_item", {"RequestItems": wanted})
+            for name, attributes in answer["Responses"].items():
+                for item in map(decoded_item, attributes):
+                    found[Key(str(item["pk"]), str(item["sk"]), self._table_of[name])] = item
+            wanted = answer["UnprocessedKeys"]
+            if not wanted:
+                return found
+        raise StoreUnavailable(
+            f"{sum(len(part['Keys']) for part in wanted.values())} of {len(keys)} keys were not read"
+        )
+
+    def _read(self, operation: str, request: Request) -> Mapping[str, Any]:
+        try:
+            return self._call(operation, request)
+        except FAILURES as error:
+            # The same table of codes: it raises for what can never work.
+            outcome_of(error, 1)
+            raise StoreUnavailable(f"{operation}: {error}") from error
+
+    def _call(self, operation: str, request: Request) -> Mapping[str, Any]:
+        started = time.monotonic()
+        outcome = "ok"
+        try:
+            answer: Mapping[str, Any] = getattr(self._client, operation)(**request)
+            _check_answer(operation, answer)
+        except FAILURES as error:
+            outcome = error_code(error)
+            raise
+        finally:
+            self._observer(operation, outcome, time.monotonic() - started)
+        return answer
+
+    def _key_of(self, name: str, request: Request) -> Key:
+        attributes = request["PutRequest"]["Item"] if "PutRequest" in request else request["DeleteRequest"]["Key"]
+        return Key(attributes["pk"]["S"], attributes["sk"]["S"], self._table_of[name])
+
+
+def _check_answer(operation: str, answer: Mapping[str, Any]) -> None:
+    """Refuses answers that the SDK takes for good ones: a proxy's page, and DynamoDB's own when it broke off.
+
+    Of JSON that ends too early it makes an answer with nothing but the text as `message`, which would read as an item that
+    is not there, or as a batch of which nothing was left over.
+    """
+    whole = "RequestId" in answer.get("ResponseMetadata", ()) and "message" not in answer
+    if not whole or not all(part in answer for part in _PARTS.get(operation, ())):
+        raise ForeignAnswer(f"{operation}: status 200, but not a whole answer of DynamoDB's")
+
+
+def _batched(action: Put | Delete) -> Request:
+    if isinstance(action, Put):
+        return {"PutRequest": {"Item": encoded_item(action.item)}}
+    return {"DeleteRequest": {"Key": key_attributes(action.key)}}
+
+
+def _chunks(elements: Sequence[_Element], size: int) -> Iterator[Sequence[_Element]]:
+    for start in range(0, len(elements), size):
+        yield elements[start : start + size]
+
+
+def _check_shape(transaction: Transaction) -> None:
+    """DynamoDB refuses most mistakes itself; these two it would take, or bill for nothing."""
+    if not 1 <= len(transaction.actions) <= ACTIONS_PER_TRANSACTION_MAX:
+        raise StoreRequestInvalid(f"transaction {transaction.name}: {len(transaction.actions)} actions")
+    if all(isinstance(action, Check) for action in transaction.actions):
+        raise StoreRequestInvalid(f"transaction {transaction.name}: it writes nothing")
+
+
+def _distinct_by_key(actions: Sequence[Put | Delete]) -> dict[Key, Put | Delete]:
+    """DynamoDB refuses a key that comes twice in one call; identical repeats are harmless and are sent once."""
+    distinct: dict[Key, Put | Delete] = {}
+    for action in actions:
+        if action.condition is not None:
+            raise StoreRequestInvalid(f"{action.key}: batches have no conditions")
+        if distinct.setdefault(action.key, action) != action:
+            raise StoreRequestInvalid(f"{action.key}: two different actions of one batch")
+    return distinct

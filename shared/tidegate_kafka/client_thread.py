@@ -1,0 +1,63 @@
+"""A thread that owns one Kafka client after another: begun once, begun again after a failure, ended once.
+
+Kafka clients crash when several threads use them or when they are torn down by the interpreter's end; so each belongs to
+the function that `serve` is, which makes it, uses it and closes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from tidegate_ports.bus import Notices
+
+
+class ClientThread:
+    """Runs `serve` until `stopping`; `serve` is to return soon after that and is called again when it raises."""
+
+    def __init__(self, name: str, serve: Callable[[], None], notices: Notices, restart_wait_ms: int) -> None:
+        self._name = name
+        self._serve = serve
+        self._notices = notices
+        self._restart_wait_s = restart_wait_ms / 1000
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
+
+    def pause(self, seconds: float) -> None:
+        """For `serve`: waits, but not beyond the order to stop."""
+        self._stop.wait(seconds)
+
+    def start(self) -> None:
+        """Idempotent while it runs."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._stop = threading.Event()
+        # A daemon: a client that hangs in its own close must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        self._thread.start()
+
+    async def stop(self, patience_ms: int) -> bool:
+        """Asks it to end and waits; False when it did not end in time. Idempotent."""
+        self._stop.set()
+        thread = self._thread
+        if thread is None:
+            return True
+        await asyncio.to_thread(thread.join, patience_ms / 1000)
+        if thread.is_alive():
+            self._notices("kafka_thread_stuck", thread=self._name, patience_ms=patience_ms)
+            return False
+        self._thread = None
+        return True
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._serve()
+            except Exception as failure:  # noqa: BLE001 - whatever it was, the client is gone and a new one is made
+                self._notices("kafka_client_failed", thread=self._name, reason=f"{type(failure).__name__}: {failure}")
+                self._stop.wait(self._restart_wait_s)

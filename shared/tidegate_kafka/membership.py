@@ -1,0 +1,207 @@
+"""This process's membership in the group: the asyncio side of `Member`, and the thread that it lives on.
+
+Implements the port `Membership`. Methods are for the loop, except `guard_holds`, `owned` and the figures for health.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from tidegate_core.decisions.guard import Guard
+from tidegate_kafka.client_config import membership_config
+from tidegate_kafka.client_thread import ClientThread
+from tidegate_kafka.drain import PendingDrain
+from tidegate_kafka.lanes import Client
+from tidegate_kafka.member import Member
+from tidegate_kafka.orders import Orders
+from tidegate_kafka.post import Post, post_to
+from tidegate_kafka.probes import Probes
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_ports.bus import MembershipListener, Notices, Record, Topic
+from tidegate_ports.clock import Clock
+
+LOG = logging.getLogger("tidegate.kafka.client")
+"""Where librdkafka's own lines go, instead of stderr."""
+CLOSE_MS_MAX = 10_000
+"""Patience with a client that leaves its group while brokers may be away."""
+
+OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], None]
+OnRebalance: TypeAlias = Callable[[Consumer, list[TopicPartition]], None]
+
+
+class GroupClient(Client, Protocol):
+    """A client that can join a group."""
+
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assign: OnRebalance | None = None,
+        on_revoke: OnRebalance | None = None,
+        on_lost: OnRebalance | None = None,
+    ) -> None: ...
+
+
+MakeClient: TypeAlias = Callable[[KafkaSettings, OnCommit], GroupClient]
+
+
+def make_consumer(settings: KafkaSettings, on_commit: OnCommit) -> GroupClient:
+    return Consumer({**membership_config(settings), "on_commit": on_commit, "logger": LOG})
+
+
+class KafkaMembership:
+    """One member of the group; may be started and stopped again and again."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        topic: Topic,
+        listener: MembershipListener,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        notices: Notices,
+        make: MakeClient = make_consumer,
+    ) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._clock = clock
+        self._notices = notices
+        self._loop = loop
+        self._make = make
+        self._orders = Orders()
+        self._guard = Guard(settings.half_session_ms)
+        self._teller = _LoopTeller(listener, self._orders, topic.name, post_to(loop))
+        self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
+        self._thread = ClientThread("tidegate-membership", self._serve, notices, settings.restart_wait_ms)
+        self.rebalances = 0
+        self.polled_at_ms = clock.monotonic_ms()
+
+    def start(self) -> None:
+        """Joins the group; what it is given comes through the listener. Idempotent."""
+        self.polled_at_ms = self._clock.monotonic_ms()
+        self._thread.start()
+
+    async def stop(self) -> bool:
+        """Drains, leaves the group and closes the client; False when that took too long. Idempotent."""
+        return await self._thread.stop(self._settings.stop_drain_ms_max + CLOSE_MS_MAX)
+
+    def seek_and_resume(self, topic_partition: int, offset: int) -> None:
+        self._orders.seek((self._topic.name, topic_partition), offset)
+        self._orders.hint((self._topic.name, topic_partition), offset)
+
+    def pause(self, topic_partition: int) -> None:
+        self._orders.hold((self._topic.name, topic_partition), held=True)
+
+    def resume(self, topic_partition: int) -> None:
+        self._orders.hold((self._topic.name, topic_partition), held=False)
+
+    def taken(self, topic_partition: int, count: int) -> None:
+        self._orders.taken((self._topic.name, topic_partition), count)
+
+    def commit_hint(self, topic_partition: int, offset: int) -> None:
+        self._orders.hint((self._topic.name, topic_partition), offset)
+
+    async def prove(self, topic_partition: int) -> bool | None:
+        if topic_partition not in self.owned():
+            return False
+        answer: asyncio.Future[bool | None] = self._loop.create_future()
+        if not self._probes.ask(topic_partition, answer):
+            return None
+        try:
+            return await asyncio.wait_for(answer, self._settings.half_session_ms / 1000)
+        except TimeoutError:
+            return None
+
+    def guard_holds(self) -> bool:
+        return self._guard.holds(self._clock.monotonic_ms())
+
+    def owned(self) -> frozenset[int]:
+        return self._probes.owned
+
+    def _serve(self) -> None:
+        """One client's life, on the membership's thread."""
+
+        def on_commit(error: KafkaError | None, committed: Sequence[TopicPartition]) -> None:
+            member.on_commit(error, committed)
+
+        client = self._make(self._settings, on_commit)
+        member = Member(
+            client,
+            self._settings,
+            self._topic,
+            orders=self._orders,
+            guard=self._guard,
+            probes=self._probes,
+            teller=self._teller,
+            clock=self._clock,
+            notices=self._notices,
+        )
+        try:
+            client.subscribe(
+                [self._topic.name],
+                on_assign=lambda _, parts: member.on_assign(parts),
+                on_revoke=lambda _, parts: member.on_revoke(parts),
+                on_lost=lambda _, parts: member.on_lost(parts),
+            )
+            while not self._thread.stopping:
+                member.turn()
+                self._turned(member)
+            if not member.hand_over(lambda: self._turned(member)):
+                self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
+        finally:
+            try:
+                client.close()
+            finally:
+                member.abandon()
+                self._turned(member)
+
+    def _turned(self, member: Member) -> None:
+        self.polled_at_ms = self._clock.monotonic_ms()
+        self.rebalances += member.rebalances
+        member.rebalances = 0
+
+
+class _LoopTeller:
+    """Carries a member's reports to the listener on the loop, and keeps from it what a later order made void."""
+
+    def __init__(self, listener: MembershipListener, orders: Orders, topic: str, post: Post) -> None:
+        self._listener = listener
+        self._orders = orders
+        self._topic = topic
+        self._post = post
+
+    def assigned(self, topic_partitions: Sequence[int]) -> None:
+        self._post(self._listener.assigned, tuple(topic_partitions))
+
+    def revoked(self, topic_partitions: Sequence[int], drain: PendingDrain) -> None:
+        self._post(self._gone, topic_partitions, drain)
+
+    def lost(self, topic_partitions: Sequence[int]) -> None:
+        self._post(self._gone, topic_partitions, None)
+
+    def records(self, topic_partition: int, era: int, records: Sequence[Record]) -> None:
+        self._post(self._records, topic_partition, era, records)
+
+    def position_gone(self, topic_partition: int, era: int, offset: int) -> None:
+        self._post(self._position_gone, topic_partition, era, offset)
+
+    def _gone(self, topic_partitions: Sequence[int], drain: PendingDrain | None) -> None:
+        for number in topic_partitions:
+            self._orders.forget((self._topic, number))
+        if drain is None:
+            self._listener.lost(tuple(topic_partitions))
+        else:
+            self._listener.revoked(tuple(topic_partitions), drain)
+
+    def _records(self, topic_partition: int, era: int, records: Sequence[Record]) -> None:
+        if self._orders.era((self._topic, topic_partition)) == era:
+            self._listener.records(topic_partition, records)
+
+    def _position_gone(self, topic_partition: int, era: int, offset: int) -> None:
+        if self._orders.era((self._topic, topic_partition)) == era:
+            self._listener.position_gone(topic_partition, offset)

@@ -1,0 +1,48 @@
+"""What the client's error codes mean to us: one table for produced records, one for probes."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError
+
+from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_core.effects import NotProduced
+
+GUARD = "guard"
+REFUSED = "refused"
+UNAVAILABLE = "unavailable"
+
+WILL_NOT_WORK = frozenset(
+    {
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the client's own public codes begin so
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
+        KafkaError._INVALID_ARG,  # noqa: SLF001
+    }
+)
+"""Sent again as it is, it would be refused again. The client reports an unknown topic only once the brokers' metadata said
+so for `topic.metadata.propagation.max.ms`. Everything else may pass, and the record may or may not be in the log."""
+
+NOT_A_MEMBER = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID, KafkaError.FENCED_MEMBER_EPOCH})
+"""`ILLEGAL_GENERATION` and `REBALANCE_IN_PROGRESS` are not among them: a rebalance is under way, and the member keeps what
+it holds until it is told otherwise."""
+
+
+def not_produced(error: KafkaError) -> NotProduced:
+    return NotProduced(REFUSED if error.code() in WILL_NOT_WORK else UNAVAILABLE, f"{error.name()}: {error.str()}")
+
+
+def probe_verdict(error: KafkaError | None) -> ProbeVerdict:
+    if error is None:
+        return ProbeVerdict.MEMBER
+    return ProbeVerdict.EXPELLED if error.code() in NOT_A_MEMBER else ProbeVerdict.UNSETTLED

@@ -1,0 +1,195 @@
+"""Publishes records: many in flight, one thread for the delivery reports, each outcome told to who asked.
+
+Two kinds. The guarded one carries what is irreversible outside tidegate: it sends only while the local guard holds, drops
+everything that is under way when the guard lapses, and gets a new client only once the guard holds again (DESIGN 3). The
+plain one carries what may repeat and harms nobody: dead letters, receipts, pokes.
+
+A key without an explicit topic partition goes where Java's default partitioner would put it (murmur2); a record without
+a key goes to any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from confluent_kafka import KafkaException, Producer
+
+from tidegate_core.effects import NotProduced, Produce
+from tidegate_kafka.client_config import producer_config
+from tidegate_kafka.client_thread import ClientThread
+from tidegate_kafka.delivery import Deliveries, Outcome, Waiter
+from tidegate_kafka.membership import CLOSE_MS_MAX, LOG
+from tidegate_kafka.outcomes import GUARD, UNAVAILABLE, not_produced
+from tidegate_kafka.post import post_to
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_ports.bus import Notices
+from tidegate_ports.clock import Clock
+
+POLL_S = 0.05
+"""Reports wake the thread at once; this bounds how late it sees that the guard lapsed, far below the guard's length."""
+PURGE_S_MAX = 2.0
+"""For the reports of purged records; they are local."""
+ANY_TOPIC_PARTITION = -1
+
+
+class ProducerClient(Protocol):
+    """The part of `confluent_kafka.Producer` that we use; tests fake it."""
+
+    def produce(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int, *, on_delivery: Any, headers: Any
+    ) -> None: ...
+
+    def poll(self, timeout: float) -> int: ...
+
+    def flush(self, timeout: float) -> int: ...
+
+    def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None: ...
+
+
+MakeProducer: TypeAlias = Callable[[KafkaSettings, bool], ProducerClient]
+
+
+def make_producer(settings: KafkaSettings, guarded: bool) -> ProducerClient:
+    return Producer({**producer_config(settings, guarded=guarded), "logger": LOG})
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One client and those who wait for its reports; both end together."""
+
+    client: ProducerClient
+    deliveries: Deliveries
+
+
+class KafkaPublisher:
+    """Implements the port `Publisher`; guarded when it is given a guard."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        notices: Notices,
+        guard_holds: Callable[[], bool] | None = None,
+        make: MakeProducer = make_producer,
+    ) -> None:
+        self._settings = settings
+        self._loop = loop
+        self._clock = clock
+        self._notices = notices
+        self._guard_holds = guard_holds
+        self._make = make
+        self._post = post_to(loop)
+        # Held around "look at the guard and hand over" and around "drop the client": nothing can slip into a client that
+        # was purged a moment ago. It is the loop's and the poll thread's, never held while anything waits.
+        self._lock = threading.Lock()
+        self._line: _Line | None = None
+        self._thread = ClientThread("tidegate-producer", self._serve, notices, settings.restart_wait_ms)
+        self.polled_at_ms = clock.monotonic_ms()
+
+    def start(self) -> None:
+        """Idempotent. The plain publisher takes records from now on, the guarded one while its guard holds."""
+        self.polled_at_ms = self._clock.monotonic_ms()
+        if self._line is None and self._guard_holds is None:
+            self._open()
+        self._thread.start()
+
+    async def stop(self) -> bool:
+        """Waits for what is under way as long as a record lives, then closes; False when it took too long. Idempotent."""
+        return await self._thread.stop(self._settings.delivery_ms_max + CLOSE_MS_MAX)
+
+    async def produce(self, order: Produce) -> Outcome:
+        return await self.send(order)
+
+    def send(self, order: Produce) -> Waiter:
+        """Hands one record over and returns its outcome-to-be; thousands may be under way. From the loop."""
+        waiter: Waiter = self._loop.create_future()
+        with self._lock:
+            refusal = self._hand_over(order, waiter)
+        if refusal is not None:
+            waiter.set_result(refusal)
+        return waiter
+
+    def _hand_over(self, order: Produce, waiter: Waiter) -> NotProduced | None:
+        if self._guard_holds is not None and not self._guard_holds():
+            return NotProduced(GUARD, "membership of the group is not proven; not sent")
+        if (line := self._line) is None:
+            kind = GUARD if self._guard_holds is not None else UNAVAILABLE
+            return NotProduced(kind, "there is no producer at the moment; not sent")
+        line.deliveries.expect(waiter)
+        number = ANY_TOPIC_PARTITION if order.topic_partition is None else order.topic_partition
+        try:
+            line.client.produce(
+                order.topic,
+                order.value,
+                order.key,
+                number,
+                on_delivery=partial(line.deliveries.report, waiter),
+                headers=list(order.headers),
+            )
+        except BufferError:
+            line.deliveries.give_up_on(waiter)
+            return NotProduced(UNAVAILABLE, f"{self._settings.queue_records_max} records are under way; not sent")
+        except KafkaException as failure:
+            line.deliveries.give_up_on(waiter)
+            line.deliveries.fatal = line.deliveries.fatal or failure.args[0].fatal()
+            return not_produced(failure.args[0])
+        return None
+
+    def _serve(self) -> None:
+        """Polls until stopped, on the publisher's thread."""
+        try:
+            while not self._thread.stopping:
+                self._turn()
+                self.polled_at_ms = self._clock.monotonic_ms()
+            if self._line is not None:
+                self._flush(self._line)
+        finally:
+            self._drop("stopped")
+
+    def _turn(self) -> None:
+        holds = self._guard_holds is None or self._guard_holds()
+        line = self._line
+        if line is None:
+            if not holds:
+                self._thread.pause(POLL_S)
+                return
+            line = self._open()
+        line.client.poll(POLL_S)
+        line.deliveries.pass_on()
+        if line.deliveries.fatal:
+            self._drop("fatal error")
+        elif self._guard_holds is not None and not self._guard_holds():
+            self._drop("guard lapsed")
+
+    def _open(self) -> _Line:
+        line = _Line(self._make(self._settings, self._guard_holds is not None), Deliveries(self._post))
+        with self._lock:
+            self._line = line
+        return line
+
+    def _flush(self, line: _Line) -> None:
+        """Reports of what is under way, as long as the guard lets it be."""
+        until = self._clock.monotonic_ms() + self._settings.delivery_ms_max
+        while len(line.deliveries) and self._clock.monotonic_ms() < until:
+            line.client.poll(POLL_S)
+            line.deliveries.pass_on()
+            if self._guard_holds is not None and not self._guard_holds():
+                return
+
+    def _drop(self, reason: str) -> None:
+        """Purges what is queued and in flight, tells who waits, and lets the client go."""
+        with self._lock:
+            line, self._line = self._line, None
+        if line is None:
+            return
+        self._notices("kafka_producer_dropped", reason=reason, under_way=len(line.deliveries))
+        line.client.purge(in_queue=True, in_flight=True)
+        line.client.flush(PURGE_S_MAX)
+        line.deliveries.abandon()

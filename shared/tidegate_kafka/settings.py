@@ -1,0 +1,202 @@
+"""Settings of the Kafka clients: the one place with their units, defaults and reasons.
+
+A service embeds `KafkaSettings` in its own settings class; nothing here reads the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+MIB = 1024 * 1024
+
+OURS = frozenset(
+    {
+        "acks",
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "heartbeat.interval.ms",
+        "isolation.level",
+        "max.poll.interval.ms",
+        "message.timeout.ms",
+        "partition.assignment.strategy",
+        "partitioner",
+        "session.timeout.ms",
+    }
+)
+"""Client properties that carry an invariant: `extra` may not set them."""
+
+
+class KafkaSettings(BaseModel):
+    """How this process talks to Kafka."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bootstrap_servers: str = Field(
+        default="127.0.0.1:9092", min_length=1, description="host:port, comma separated. The local broker's default."
+    )
+    topic_prefix: str = Field(
+        default="tidegate",
+        pattern=r"^[a-zA-Z0-9.-]{1,100}$",
+        description="Topics are `<prefix>.requests` and so on. No `_`: Kafka's metrics mix it up with `.`.",
+    )
+    group: str = Field(default="tidegate", min_length=1, max_length=200, description="Consumer group of the nodes.")
+    client_id: str = Field(
+        default="tidegate",
+        min_length=1,
+        max_length=100,
+        description="Shown in the brokers' logs. Give each process its own: equal ones can loop in rebalances (librdkafka#4783).",
+    )
+    group_protocol: Literal["classic", "consumer"] = Field(
+        default="classic",
+        description="KIP-848 (`consumer`) is opt-in: with it the session is the broker's setting, 45 s by default.",
+    )
+    session_ms: int = Field(
+        default=6_000,
+        ge=1_000,
+        le=300_000,
+        description="A dead node's topic partitions move after this. Brokers refuse less than 6 s by default.",
+    )
+    heartbeat_ms: int = Field(default=1_000, ge=100, description="A sixth of the session: five may get lost.")
+    poll_gap_ms_max: int = Field(
+        default=10_000,
+        description="A thread that does not poll for so long leaves the group (`max.poll.interval.ms`); the guard ended long "
+        "before. Also the time that a rebalance waits for a silent member, hence not the usual 5 min. At least the session.",
+    )
+    drain_ms_max: int = Field(
+        default=2_500,
+        ge=0,
+        description="What a revocation waits for its owner at most; cut to what the guard has left.",
+    )
+    stop_drain_ms_max: int = Field(
+        default=10_000,
+        ge=0,
+        description="What a planned stop waits: probes go on meanwhile, so the guard does not limit it.",
+    )
+    batch_records_max: int = Field(
+        default=500,
+        ge=1,
+        le=10_000,
+        description="Records taken from the client at once: 1 µs each instead of 60 µs one by one.",
+    )
+    batch_linger_ms: int = Field(
+        default=2,
+        ge=0,
+        le=100,
+        description="After a batch's first record, wait so long for more: a tenth of the lateness goal's p50.",
+    )
+    poll_wait_ms: int = Field(
+        default=20,
+        ge=1,
+        le=500,
+        description="Idle wait of a consumer's thread: the delay of a command, at 50 wake-ups a second (0.3 % of a core).",
+    )
+    fetch_wait_ms: int = Field(
+        default=100,
+        ge=1,
+        le=500,
+        description="A broker's longest wait for data: a newly assigned topic partition waits for it once.",
+    )
+    fetch_queue_kib: int = Field(
+        default=16_384,
+        ge=64,
+        description="Prefetched by a consumer, KiB. With the bound on records below it is the memory's bound.",
+    )
+    in_flight_records_max: int = Field(
+        default=2_000,
+        ge=1,
+        description="Records of one topic partition that its owner has not finished; above it the flow pauses (and starts at half).",
+    )
+    metadata_age_ms: int = Field(
+        default=30_000,
+        ge=1_000,
+        description="New topic partitions are seen within this; the client's 5 min is too long.",
+    )
+    linger_ms: int = Field(
+        default=2,
+        ge=0,
+        le=100,
+        description="Producers wait so long to fill a batch; a tenth of the lateness goal's p50.",
+    )
+    compression: Literal["none", "lz4"] = Field(
+        default="none", description="Payloads are small; lz4 pays above about 1 KiB a batch."
+    )
+    delivery_ms_max: int = Field(
+        default=10_000,
+        ge=100,
+        description="An unguarded record that is not acknowledged by then is `unavailable` (dead letters, receipts).",
+    )
+    queue_records_max: int = Field(
+        default=20_000, ge=1, description="Records inside one producer; more are `unavailable` at once."
+    )
+    record_bytes_max: int = Field(
+        default=5 * MIB + 64 * 1024,
+        ge=1024,
+        description="Client's own limit: a dead letter of 5 MiB and its headers; topics limit further.",
+    )
+    hint_every_ms: int = Field(
+        default=5_000, ge=500, description="How often the reader's hints for lag tools are written."
+    )
+    answer_ms_max: int = Field(default=5_000, ge=100, description="Patience with one administrative question.")
+    restart_wait_ms: int = Field(default=1_000, ge=10, description="A client that failed is made anew after this.")
+    topic_partitions: int = Field(default=8, ge=1, le=10_000, description="Of topics that tidegate makes.")
+    replication_factor: int = Field(
+        default=-1, ge=-1, description="Of topics that tidegate makes; -1 = the broker's default."
+    )
+    retention_ms: int = Field(
+        default=7 * 86_400_000, ge=60_000, description="Of topics that tidegate makes: 7 d; tombstones outlive it."
+    )
+    extra: Mapping[str, str] = Field(
+        default_factory=dict,
+        description="Further librdkafka properties for all clients, such as `security.protocol` and `sasl.*`.",
+    )
+
+    @field_validator("extra")
+    @classmethod
+    def _leaves_ours_alone(cls, extra: Mapping[str, str]) -> Mapping[str, str]:
+        if taken := sorted(OURS & extra.keys()):
+            raise ValueError(
+                f"{', '.join(taken)}: set by tidegate, because an invariant rests on it; remove it from extra"
+            )
+        return extra
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.heartbeat_ms * 3 > self.session_ms:
+            raise ValueError(
+                f"heartbeat_ms {self.heartbeat_ms} is more than a third of session_ms {self.session_ms}: one lost one would expel"
+            )
+        if self.poll_gap_ms_max < self.session_ms:
+            raise ValueError(
+                f"poll_gap_ms_max {self.poll_gap_ms_max} is below session_ms {self.session_ms}; the client refuses that"
+            )
+        if self.drain_ms_max >= self.half_session_ms:
+            raise ValueError(
+                f"drain_ms_max {self.drain_ms_max} must stay below half a session, {self.half_session_ms} ms: the guard"
+            )
+        return self
+
+    @property
+    def half_session_ms(self) -> int:
+        """The guard's length, and the longest life of a guarded record inside the producer."""
+        return self.session_ms // 2
+
+    @property
+    def probe_every_ms(self) -> int:
+        """Three probes fit into a guard: two may get lost."""
+        return self.session_ms // 6
+
+    def topic(self, name: str) -> str:
+        """`requests` to `tidegate.requests`."""
+        return f"{self.topic_prefix}.{name}"
+
+    def reader_group(self, topic: str) -> str:
+        """The member-less group that holds the hints of a topic read by manual assign."""
+        return f"{self.group}.{topic}"

@@ -1,0 +1,83 @@
+"""Facts about topics that a node asks for while it works: ids, counts, end offsets, the cluster's id.
+
+Asynchronous and off the polling threads: the admin client answers through its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # re-exported without saying so
+
+from tidegate_core.effects import EndOffsets, Unavailable
+from tidegate_kafka.client_config import admin_config
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_ports.bus import Topic
+
+LOW_64_BITS = (1 << 64) - 1
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+Answered = TypeVar("Answered")
+
+
+def hex_id(topic_id: Uuid) -> str:
+    """A topic's id as 32 hex digits; the client's own text is base64 with `/`, which our keys use as separator."""
+    # The methods exist, the client's type stub forgot them; both halves are signed.
+    most: int = topic_id.get_most_significant_bits()  # type: ignore[attr-defined]
+    least: int = topic_id.get_least_significant_bits()  # type: ignore[attr-defined]
+    return f"{most & LOW_64_BITS:016x}{least & LOW_64_BITS:016x}"
+
+
+class TopicFacts:
+    """Implements the port `Topics`."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._patience_s = settings.answer_ms_max / 1000
+        self._admin = AdminClient(admin_config(settings))
+
+    async def cluster_id(self) -> str | Unavailable:
+        try:
+            described = await self._answer(self._admin.describe_cluster(request_timeout=self._patience_s))
+        except (KafkaException, TimeoutError) as failure:
+            return Unavailable(f"broker, cluster id: {failure}")
+        return str(described.cluster_id)
+
+    async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
+        """Those of the named topics that exist."""
+        asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=self._patience_s)
+        found = {}
+        for name, future in asked.items():
+            try:
+                described = await self._answer(future)
+            except KafkaException as failure:
+                if failure.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return Unavailable(f"broker, topic {name}: {failure.args[0].str()}")
+            except TimeoutError:
+                return Unavailable(f"broker, topic {name}: no answer within {self._patience_s:g} s")
+            else:
+                found[name] = Topic(name, hex_id(described.topic_id), len(described.partitions))
+        return found
+
+    async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
+        """The next offset of each topic partition, open transactions included; the count is asked now, not remembered."""
+        described = await self.describe([topic])
+        if isinstance(described, Unavailable):
+            return described
+        if topic not in described:
+            return Unavailable(f"topic {topic} does not exist")
+        wanted = {TopicPartition(topic, number): LATEST for number in range(described[topic].topic_partitions)}
+        asked = self._admin.list_offsets(
+            wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=self._patience_s
+        )
+        try:
+            answers = {where.partition: await self._answer(future) for where, future in asked.items()}
+        except (KafkaException, TimeoutError) as failure:
+            return Unavailable(f"broker, end offsets of {topic}: {failure}")
+        return EndOffsets({f"{described[topic].id}/{number}": answer.offset for number, answer in answers.items()})
+
+    async def _answer(self, future: Future[Any]) -> Any:
+        # A second more than the client's own patience, so that its reason is reported and not just silence.
+        return await asyncio.wait_for(asyncio.wrap_future(future), self._patience_s + 1)

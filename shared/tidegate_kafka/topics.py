@@ -1,0 +1,177 @@
+"""The topic plan: what tidegate's own topics should be, what differs, and making those that are missing.
+
+`tidegate init` and a node's start call it. An existing topic is never altered: its owner may have reasons, and a shorter
+retention that was "repaired" cannot be told from one that was chosen. What differs is returned, and the caller decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them without saying so
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from tidegate_kafka.client_config import admin_config
+from tidegate_kafka.settings import MIB, KafkaSettings
+
+TIMESTAMP_TYPE = "message.timestamp.type"
+RECORD_BYTES = "max.message.bytes"
+RETENTION = "retention.ms"
+TOPIC_PARTITIONS = "topic partitions"
+EXISTS = "exists"
+AT_LEAST = frozenset({RECORD_BYTES, RETENTION})
+"""More than planned is no difference."""
+
+LARGE_RECORD_BYTES = 4 * MIB
+"""Requests and events: above the node's own limit of 1 MiB, so that what it refuses is seen and kept."""
+DEAD_LETTER_BYTES = 5 * MIB
+"""A dead letter is its record and headers around it."""
+
+
+class TopicsUnavailable(Exception):
+    """The brokers gave no answer in time. Retry; nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What one topic should be; `config` holds only the properties that tidegate relies on."""
+
+    name: str
+    topic_partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`what` of a topic is `found` and not as `wanted`.
+
+    Attributes:
+        unsafe: Requests' and events' order and evidence times rest on it: a node refuses to serve (exit 78).
+    """
+
+    topic: str
+    what: str
+    wanted: str
+    found: str
+    unsafe: bool = False
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}: {self.what} is {self.found}, wanted {self.wanted}"
+
+
+def plan(settings: KafkaSettings) -> tuple[TopicPlan, ...]:
+    """All topics of tidegate's own, with the properties that it relies on."""
+    base = {TIMESTAMP_TYPE: "LogAppendTime", RETENTION: str(settings.retention_ms), "cleanup.policy": "delete"}
+    large = base | {RECORD_BYTES: str(LARGE_RECORD_BYTES)}
+    dead = base | {RECORD_BYTES: str(DEAD_LETTER_BYTES)}
+    configs = {
+        "requests": large,
+        "events": large,
+        "receipts": base,
+        "runs": base,
+        "pokes": base,
+        "requests.dlq": dead,
+        "events.dlq": dead,
+    }
+    return tuple(
+        TopicPlan(settings.topic(name), settings.topic_partitions, settings.replication_factor, config)
+        for name, config in configs.items()
+    )
+
+
+def differences(wanted: TopicPlan, topic_partitions: int, config: Mapping[str, str]) -> list[Difference]:
+    """Compares a plan with what a broker says of the topic."""
+    found = []
+    if topic_partitions != wanted.topic_partitions:
+        found.append(Difference(wanted.name, TOPIC_PARTITIONS, str(wanted.topic_partitions), str(topic_partitions)))
+    for key, value in wanted.config.items():
+        actual = config.get(key, "unknown")
+        if not _good_enough(key, value, actual):
+            found.append(Difference(wanted.name, key, value, actual, unsafe=key == TIMESTAMP_TYPE))
+    return found
+
+
+class TopicAdmin:
+    """Blocking; for start-up and commands, not for a node at work. Each call raises `TopicsUnavailable` without brokers."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._plan = plan(settings)
+        self._patience_s = settings.answer_ms_max / 1000
+        self._admin = AdminClient(admin_config(settings))
+
+    def check(self) -> list[Difference]:
+        """What differs from the plan, a missing topic included; empty when all is as it should be."""
+        found = self._topic_partitions([topic.name for topic in self._plan])
+        present = [topic for topic in self._plan if topic.name in found]
+        missing = [
+            Difference(topic.name, EXISTS, "yes", "no", unsafe=True) for topic in self._plan if topic.name not in found
+        ]
+        configs = self._configs([topic.name for topic in present])
+        return missing + [
+            difference for topic in present for difference in differences(topic, found[topic.name], configs[topic.name])
+        ]
+
+    def apply(self) -> list[Difference]:
+        """Makes the topics that are missing, whoever else does so at the same time, and returns what still differs."""
+        missing = {difference.topic for difference in self.check() if difference.what == EXISTS}
+        wanted = [
+            NewTopic(
+                topic.name,
+                num_partitions=topic.topic_partitions,
+                replication_factor=topic.replication_factor,
+                config=dict(topic.config),
+            )
+            for topic in self._plan
+            if topic.name in missing
+        ]
+        if wanted:
+            for created in self._admin.create_topics(wanted, request_timeout=self._patience_s).values():
+                self._answer(created, ignored=KafkaError.TOPIC_ALREADY_EXISTS)
+        return self.check()
+
+    def _topic_partitions(self, names: list[str]) -> dict[str, int]:
+        asked = self._admin.describe_topics(TopicCollection(names), request_timeout=self._patience_s)
+        answers = {name: self._answer(asked[name], ignored=KafkaError.UNKNOWN_TOPIC_OR_PART) for name in names}
+        return {name: len(answer.partitions) for name, answer in answers.items() if answer is not None}
+
+    def _configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        if not resources:
+            return {}
+        asked = self._admin.describe_configs(resources, request_timeout=self._patience_s)
+        return {
+            resource.name: {entry.name: entry.value for entry in self._answer(answer).values()}
+            for resource, answer in asked.items()
+        }
+
+    def _answer(self, future: Future[Any], *, ignored: int | None = None) -> Any:
+        """The answer, None for an ignored error."""
+        try:
+            return future.result(timeout=self._patience_s + 1)
+        except KafkaException as failure:
+            error = failure.args[0]
+            if error.code() == ignored:
+                return None
+            raise TopicsUnavailable(f"topics: {error.str()}; is the broker reachable and access allowed?") from failure
+        except TimeoutError as failure:
+            raise TopicsUnavailable(f"topics: no answer within {self._patience_s:g} s") from failure
+
+
+def _good_enough(key: str, wanted: str, actual: str) -> bool:
+    if key in AT_LEAST and _is_number(actual):
+        endless = key == RETENTION and int(actual) < 0
+        return endless or int(actual) >= int(wanted)
+    return actual == wanted
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdigit()

@@ -1,0 +1,1 @@
+"""Launchers: each starts, finds again, cancels and reads the logs of programs on one kind of platform."""

@@ -1,0 +1,168 @@
+"""The local launcher: programs on the node's own host, each under a supervisor that outlives the node.
+
+Nothing about a run is kept in this object: submit, look-up, wait and cancel read the attempt's folder and the process
+table, so that a node takes over another's runs as if they were its own. What it does not promise: exclusivity across
+hosts, which is the start gate's; and that a program which was killed together with its supervisor has a known exit code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+
+from tidegate_launchers.local_command import package_folder, program_command, program_environment
+from tidegate_launchers.local_files import FILE_MODE, Record, RunFolder
+from tidegate_launchers.local_processes import boot_id
+from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local_supervisor import BUSY, CANCELLED, STARTED
+from tidegate_launchers.local_watch import Watch
+from tidegate_ports.launcher import (
+    Absent,
+    Elsewhere,
+    Ended,
+    Found,
+    Launch,
+    LaunchRejected,
+    LaunchUnavailable,
+    LogPaths,
+    Lookup,
+    Submission,
+    launch_name,
+)
+
+EXIT_FILE_WAIT_S = 5.0
+"""How long a program that is gone may lack its exit.json while the supervisor lives: one fsync on a busy disk."""
+
+
+class LocalLauncher:
+    """Implements `tidegate_ports.launcher.Launcher` with processes of this host."""
+
+    def __init__(self, settings: LocalSettings) -> None:
+        self._settings = settings
+        self._boot_id = boot_id()
+
+    async def submit(self, launch: Launch) -> Submission:
+        return await asyncio.to_thread(self._submit, launch)
+
+    async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Lookup:
+        """See the port. `boot_id` is not needed here: the attempt's own record holds the one it was started under."""
+        if host is not None and host != self._settings.host:
+            return Elsewhere(host)
+        record = await asyncio.to_thread(self._folder(run_id, attempt).record)
+        if record is None:
+            return Absent()
+        if record.host != self._settings.host:  # A data folder that several hosts mount.
+            return Elsewhere(record.host)
+        found = self._submission(run_id, attempt, record)
+        return Found(found.external_id, found.host, found.boot_id)
+
+    async def wait_until_gone(self, run_id: str, attempt: int) -> Ended:
+        return await self._wait(self._watch(run_id, attempt), kill_after_s=None)
+
+    async def cancel(self, run_id: str, attempt: int) -> Ended:
+        watch = self._watch(run_id, attempt)
+        grace_s = await asyncio.to_thread(watch.request_cancel, self._settings.cancel_grace_s)
+        await asyncio.to_thread(watch.send, signal.SIGTERM)
+        return await self._wait(watch, kill_after_s=grace_s)
+
+    def log_paths(self, run_id: str, attempt: int) -> LogPaths:
+        folder = self._folder(run_id, attempt)
+        return LogPaths(str(folder.stdout), str(folder.stderr))
+
+    def _folder(self, run_id: str, attempt: int) -> RunFolder:
+        return RunFolder.within(self._settings.data_dir, run_id, attempt)
+
+    def _watch(self, run_id: str, attempt: int) -> Watch:
+        return Watch(self._folder(run_id, attempt), launch_name(run_id, attempt), self._boot_id)
+
+    def _submit(self, launch: Launch) -> Submission:
+        try:
+            folder = self._folder(launch.run_id, launch.attempt)
+        except ValueError as error:
+            raise LaunchRejected("config", str(error)) from error
+        try:
+            record = folder.record() or self._start(launch, folder)
+        except OSError as error:  # A full disk, no more processes: the host's trouble, which passes.
+            raise LaunchUnavailable(f"{launch.name}: {error}; submit it again") from error
+        return self._submission(launch.run_id, launch.attempt, record)
+
+    def _start(self, launch: Launch, folder: RunFolder) -> Record:
+        plan = {
+            "command": program_command(launch, self._settings, folder),
+            "environment": program_environment(launch, self._settings, folder, os.environ),
+            "host": self._settings.host,
+        }
+        deadline = time.monotonic() + self._settings.submit_timeout_s
+        folder.make()
+        folder.write_json(folder.context.name, launch.context)
+        word = self._ask_supervisor(folder, json.dumps(plan).encode())
+        if word in (STARTED, BUSY):
+            return self._await_record(launch, folder, deadline)
+        if word == CANCELLED:
+            raise LaunchRejected("config", f"{launch.name} was cancelled on this host before it started")
+        raise LaunchUnavailable(f"{launch.name}: its supervisor did not start; see {folder.path / 'supervisor.log'}")
+
+    def _ask_supervisor(self, folder: RunFolder, plan: bytes) -> str:
+        """Starts a supervisor, hands it the plan and returns its word; empty when it died or did not answer in time."""
+        command = (self._settings.python, "-P", "-S", "-m", "tidegate_launchers.local_supervisor", str(folder.path))
+        # An environment of its own: the plan carries the program's, with the token and the marker.
+        environment = {"PYTHONPATH": str(package_folder("tidegate_launchers").parent), "PATH": os.defpath}
+        # Its errors go to a file: on the node's stderr it would hold that pipe open after the node's death.
+        log = os.open(folder.path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
+        try:
+            with subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            ) as process:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                with contextlib.suppress(BrokenPipeError):  # It died; the empty word says so.
+                    process.stdin.write(plan)
+                    process.stdin.close()
+                ready, _, _ = select.select([process.stdout], [], [], self._settings.submit_timeout_s)
+                word = process.stdout.readline().decode().strip() if ready else ""
+                process.kill()  # Only reaches one that hangs before it left us, and so before it started anything.
+        finally:
+            os.close(log)
+        return word
+
+    def _await_record(self, launch: Launch, folder: RunFolder, deadline: float) -> Record:
+        """Reads the record; after BUSY the other supervisor may be just about to write it."""
+        while (record := folder.record()) is None:
+            if time.monotonic() >= deadline:
+                raise LaunchUnavailable(
+                    f"{launch.name}: another supervisor holds it and did not start; submit it again"
+                )
+            time.sleep(self._settings.poll_interval_s)
+        return record
+
+    def _submission(self, run_id: str, attempt: int, record: Record) -> Submission:
+        return Submission(f"{launch_name(run_id, attempt)}@{record.host}:{record.pid}", record.host, record.boot_id)
+
+    async def _wait(self, watch: Watch, kill_after_s: float | None) -> Ended:
+        """Looks until everything is gone; kills again and again once `kill_after_s` have passed."""
+        begun = time.monotonic()
+        quiet_since: float | None = None
+        while (presence := await asyncio.to_thread(watch.presence)) != "gone":
+            now = time.monotonic()
+            pause_s = self._settings.poll_interval_s
+            if presence == "quiet":
+                quiet_since = quiet_since or now
+                if now - quiet_since >= EXIT_FILE_WAIT_S:
+                    break
+            elif kill_after_s is not None and now - begun >= kill_after_s:
+                await asyncio.to_thread(watch.send, signal.SIGKILL)
+                pause_s = self._settings.kill_repeat_s
+            await asyncio.sleep(pause_s)
+        return await asyncio.to_thread(watch.ended)

@@ -1,0 +1,162 @@
+"""The folder of one attempt, `<data_dir>/runs/<run id>/a<attempt>/`: what supervisor and launchers tell each other.
+
+`lock` is held by the one supervisor while it lives · `supervisor.json` is written before the program's first
+instruction, so that a program without a record cannot exist · `exit.json` is the program's end as the supervisor saw it ·
+`cancel.json` is a request that outlives the node that made it · `context.json`, `stdout.log`, `stderr.log` are the
+program's · `work/` is its current folder, `scratch/` holds Spark's spill files and goes with the group.
+
+Standard library only: the supervisor imports it. Everything is readable by the node's user alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Self
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+"""What may become the name of a folder: no separators, no leading dot."""
+
+TAIL_BYTES = 8 * 1024
+"""How much of a log is searched for the wrapper's last line; Spark's own last words are shorter."""
+
+REASON_BYTES_MAX = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`supervisor.json`: which process is the program. Its pid is also its process group and its session."""
+
+    pid: int
+    started: str
+    supervisor_pid: int
+    supervisor_started: str
+    host: str
+    boot_id: str
+
+    @classmethod
+    def of(cls, document: Mapping[str, object]) -> Self:
+        return cls(**{field.name: document[field.name] for field in fields(cls)})  # type: ignore[arg-type] # our own file
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """`exit.json`: exit code, or the signal that ended the program; `at` in epoch milliseconds.
+
+    `cpu_ms` is the processor time of the program and of those of its children that it waited for.
+    """
+
+    code: int | None
+    signal: int | None
+    at: int
+    cpu_ms: int
+
+    @classmethod
+    def of(cls, document: Mapping[str, object]) -> Self:
+        return cls(**{field.name: document[field.name] for field in fields(cls)})  # type: ignore[arg-type] # our own file
+
+
+class RunFolder:
+    """Paths and records of one attempt."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = path / "lock"
+        self.context = path / "context.json"
+        self.stdout = path / "stdout.log"
+        self.stderr = path / "stderr.log"
+        self.work = path / "work"
+        self.scratch = path / "scratch"
+
+    @classmethod
+    def within(cls, data_dir: Path, run_id: str, attempt: int) -> Self:
+        """Returns the attempt's folder, which need not exist.
+
+        Raises:
+            ValueError: The run id cannot name a folder.
+        """
+        if not RUN_ID.fullmatch(run_id) or attempt < 1:
+            raise ValueError(f"run {run_id!r} attempt {attempt}: cannot name a folder")
+        return cls(data_dir / "runs" / run_id / f"a{attempt}")
+
+    def make(self) -> None:
+        """Makes the folders, the run's and those above for this user only."""
+        self.path.parent.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        for folder in (self.path.parent, self.path, self.work, self.scratch):
+            folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+
+    def record(self) -> Record | None:
+        document = self._read("supervisor.json")
+        return Record.of(document) if document else None
+
+    def write_record(self, record: Record) -> None:
+        self.write_json("supervisor.json", asdict(record))
+
+    def exit(self) -> Exit | None:
+        document = self._read("exit.json")
+        return Exit.of(document) if document else None
+
+    def write_exit(self, ended: Exit) -> None:
+        self.write_json("exit.json", asdict(ended))
+
+    def cancelled_at(self) -> int | None:
+        """Returns when a cancel was first asked for, in epoch milliseconds."""
+        document = self._read("cancel.json")
+        at = document.get("at") if document else None
+        return at if isinstance(at, int) else None
+
+    def write_cancel(self, at: int) -> None:
+        self.write_json("cancel.json", {"at": at})
+
+    def write_json(self, name: str, document: Mapping[str, object]) -> None:
+        """Writes a file so that readers see all of it or none, also after a power failure."""
+        text = json.dumps(document, indent=1)
+        temporary = self.path / f".{name}.{os.urandom(4).hex()}"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path / name)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def last_words(self) -> str:
+        """Returns the wrapper's last line from the logs without its prefix, or nothing.
+
+        Under spark-submit the JVM writes the driver's stderr to stdout, so both are searched.
+        """
+        for log in (self.stderr, self.stdout):
+            for line in reversed(_tail(log).splitlines()):
+                if line.startswith("tidegate: "):
+                    return line.removeprefix("tidegate: ").encode()[:REASON_BYTES_MAX].decode("utf-8", "ignore")
+        return ""
+
+    def _read(self, name: str) -> Mapping[str, object] | None:
+        try:
+            document = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return document if isinstance(document, dict) else None
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            return file.read(TAIL_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,109 @@
+"""What the operating system says about processes: who is alive, since when, and who belongs to a run.
+
+Used by the local launcher and by its supervisor; standard library only and quick to import. On Linux it reads `/proc`;
+elsewhere (macOS) it asks `ps`, which knows no session and no environment, so that only the process group is watched.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+_PS = ("ps", "-axo", "pid=,pgid=,stat=,lstart=")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One living process. Zombies are none: they run nothing, and who reaps them is not our business.
+
+    Attributes:
+        started: Opaque start time, compared for equality only: with the pid it names a process within one boot.
+    """
+
+    pid: int
+    group: int
+    session: int | None
+    started: str
+
+
+def boot_id() -> str:
+    """Returns an id that changes with each boot of this host."""
+    if (PROC / "sys").is_dir():
+        return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    answer = subprocess.run(("sysctl", "-n", "kern.boottime"), capture_output=True, text=True, check=True)
+    return " ".join(answer.stdout.split())
+
+
+def facts_of(pid: int) -> ProcessFacts | None:
+    """Returns the facts of a living process, or None when there is none of that number."""
+    if (PROC / "self").exists():
+        return _from_proc(pid)
+    return next((facts for facts in _from_ps("-p", str(pid)) if facts.pid == pid), None)
+
+
+def is_alive(pid: int, started: str) -> bool:
+    """Says whether the very process is alive; a later one with the same number does not count."""
+    facts = facts_of(pid)
+    return facts is not None and facts.started == started
+
+
+def members(leader: int, started: str, marker: bytes) -> list[ProcessFacts]:
+    """Returns all living processes of a run, whatever they did to get away.
+
+    A process belongs to it when it is in the leader's process group or session, or when it carries `marker` in the
+    environment that it was started with (a daemon that made a session of its own, say).
+
+    Args:
+        leader: Pid of the program, which leads its own session and group.
+        started: The leader's start time. When the number belongs to another process now, group and session
+            with that number are that one's.
+        marker: `NAME=value` of an environment variable that only this attempt's processes carry.
+    """
+    found = list(_from_proc_all()) if (PROC / "self").exists() else list(_from_ps())
+    reused = any(facts.pid == leader and facts.started != started for facts in found)
+    return [
+        facts
+        for facts in found
+        if (not reused and leader in (facts.pid, facts.group, facts.session)) or _carries(facts.pid, marker)
+    ]
+
+
+def _from_proc_all() -> Iterator[ProcessFacts]:
+    for entry in os.scandir(PROC):
+        if entry.name.isdecimal():
+            facts = _from_proc(int(entry.name))
+            if facts is not None:
+                yield facts
+
+
+def _from_proc(pid: int) -> ProcessFacts | None:
+    try:
+        stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # Gone, or gone while it was read.
+        return None
+    # The command's name stands in parentheses and may itself hold any of them: what follows the last one counts.
+    fields = stat.rpartition(")")[2].split()
+    if len(fields) < 20 or fields[0] in "ZX":
+        return None
+    return ProcessFacts(pid=pid, group=int(fields[2]), session=int(fields[3]), started=fields[19])
+
+
+def _from_ps(*selection: str) -> Iterator[ProcessFacts]:
+    command = ("ps", "-o", "pid=,pgid=,stat=,lstart=", *selection) if selection else _PS
+    # Exit code 1 means that no process was selected.
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    for line in answer.stdout.splitlines():
+        pid, group, state, *started = line.split()
+        if not state.startswith("Z"):
+            yield ProcessFacts(pid=int(pid), group=int(group), session=None, started=" ".join(started))
+
+
+def _carries(pid: int, marker: bytes) -> bool:
+    try:
+        return marker in (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:  # Another user's, or gone.
+        return False

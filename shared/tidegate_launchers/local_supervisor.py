@@ -1,0 +1,160 @@
+"""The local supervisor: starts one program in a session of its own, and writes down its pid and its end.
+
+A launcher starts it as `python -P -S -m tidegate_launchers.local_supervisor <folder>` in a new session, writes one plan
+as JSON to its stdin and reads one word from its stdout. It leaves its parent at once, so that a run of this node and an
+adopted one look the same, and from then on needs nobody: it outlives the node, ignores every signal that asks it to end,
+and ends with the program. Standard library only, so that it starts in about 0.1 s.
+
+The order is what makes it safe. The lock comes first: a second supervisor of the attempt leaves at once. The program's
+process is forked but held; its record is made durable; only then it is let go. A supervisor that dies in between takes
+the held process along (it reads the end of the pipe), so a program without a record never runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from tidegate_launchers.local_files import FILE_MODE, Exit, Record, RunFolder
+from tidegate_launchers.local_processes import boot_id, facts_of
+
+STARTED = "started"
+BUSY = "busy"
+"""Another supervisor has, or had, this attempt: adopt it."""
+CANCELLED = "cancelled"
+
+EXIT_NOT_STARTED = 78
+"""The program's process could not become the program. The wrapper's code for `config`: a command that cannot be
+executed, or is too long, stays so."""
+
+EXIT_NO_MEMORY = 75
+"""The wrapper's code for `transient`: the kernel had no room for the program just now."""
+
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_TRANSIENT_ERRNOS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to start. The environment holds the run's token: the plan travels through a pipe and is never written."""
+
+    command: list[str]
+    environment: dict[str, str]
+    host: str
+
+    @classmethod
+    def of(cls, document: Mapping[str, object]) -> Plan:
+        command, environment, host = document["command"], document["environment"], document["host"]
+        if not (isinstance(command, list) and isinstance(environment, dict) and isinstance(host, str)):
+            raise ValueError("the plan is malformed")
+        return cls(command, environment, host)
+
+
+def supervise(folder: RunFolder, plan: Plan) -> str | None:
+    """Starts the program and sees it to its end.
+
+    Returns:
+        BUSY or CANCELLED when nothing was started, None after the end.
+    """
+    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT, FILE_MODE)  # Not inheritable: the program does not hold it.
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return BUSY
+    if folder.record() is not None:
+        return BUSY  # Started once already, whatever became of it: an attempt starts once on a host.
+    if folder.cancelled_at() is not None:
+        return CANCELLED
+    held, release = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(release)
+        _become_the_program(folder, plan, held)
+    os.close(held)
+    _write_record(folder, plan, child)
+    # Read after the record is durable, and a cancel writes its file before it looks for the record: one sees the other.
+    if folder.cancelled_at() is None:
+        _let_go(release)
+    os.close(release)
+    _say(STARTED)
+    _, status, usage = os.wait4(child, 0)
+    folder.write_exit(_exit_of(status, cpu_ms=round((usage.ru_utime + usage.ru_stime) * 1000)))
+    return None
+
+
+def _become_the_program(folder: RunFolder, plan: Plan, held: int) -> NoReturn:
+    """Runs in the forked process: a session of its own, the logs, the wait for the word, the program."""
+    try:
+        os.setsid()
+        for ignored in (*_IGNORED, signal.SIGPIPE):
+            signal.signal(ignored, signal.SIG_DFL)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        for descriptor, path in ((1, folder.stdout), (2, folder.stderr)):
+            os.dup2(os.open(path, flags, FILE_MODE), descriptor)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.chdir(folder.work)
+        if os.read(held, 1) != b"g":
+            os._exit(EXIT_NOT_STARTED)
+        os.execvpe(plan.command[0], plan.command, plan.environment)  # noqa: S606 - a list, no shell
+    except OSError as error:
+        os.write(2, f"tidegate: {plan.command[0]} cannot be started: {error}\n".encode())
+        os._exit(EXIT_NO_MEMORY if error.errno in _TRANSIENT_ERRNOS else EXIT_NOT_STARTED)
+
+
+def _write_record(folder: RunFolder, plan: Plan, child: int) -> None:
+    program, own = facts_of(child), facts_of(os.getpid())
+    if program is None or own is None:
+        raise RuntimeError(f"process {child} of {folder.path} is not visible; is /proc mounted?")
+    folder.write_record(Record(child, program.started, own.pid, own.started, plan.host, boot_id()))
+
+
+def _let_go(release: int) -> None:
+    try:
+        os.write(release, b"g")
+    except BrokenPipeError:  # The held process was killed already; its end says so.
+        return
+
+
+def _exit_of(status: int, cpu_ms: int) -> Exit:
+    at = time.time_ns() // 1_000_000
+    if os.WIFSIGNALED(status):
+        return Exit(None, os.WTERMSIG(status), at, cpu_ms)
+    return Exit(os.WEXITSTATUS(status), None, at, cpu_ms)
+
+
+def _say(word: str) -> None:
+    """Tells the launcher, if it still listens, and lets go of its pipe."""
+    with contextlib.suppress(OSError):  # The node died meanwhile; the record tells its successor.
+        os.write(1, f"{word}\n".encode())
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)
+    os.close(devnull)
+
+
+def main() -> None:
+    """Entry point: the folder is the one argument, the plan comes on stdin up to its end."""
+    for ignored in _IGNORED:
+        signal.signal(ignored, signal.SIG_IGN)
+    try:
+        plan = Plan.of(json.load(sys.stdin))
+    except ValueError:  # The launcher died while it wrote. Nothing is started, and a look-up will say so.
+        sys.exit(EXIT_NOT_STARTED)
+    if os.fork() > 0:
+        os._exit(0)
+    refusal = supervise(RunFolder(Path(sys.argv[1])), plan)
+    if refusal is not None:
+        _say(refusal)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""One attempt as the operating system shows it: does it live, signal it, and what its end means.
+
+Used by the local launcher, from any node process of the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from typing import Literal
+
+from tidegate_launchers.local_command import MARKER_VARIABLE
+from tidegate_launchers.local_files import Exit, Record, RunFolder
+from tidegate_launchers.local_processes import is_alive, members
+from tidegate_ports.launcher import Ended, ErrorClass
+
+_CLASS_OF_EXIT: dict[int, ErrorClass | None] = {0: None, 78: "config"}
+"""Meaning before the gate; any other end before it may be an accident of this host and is tried again."""
+
+
+class Watch:
+    """Looks at one attempt's processes. All methods block for milliseconds.
+
+    Args:
+        folder: The attempt's folder.
+        name: The launch's name, which its processes carry in their environment.
+        boot_id: This boot: records of another one are about processes that cannot exist any more.
+    """
+
+    def __init__(self, folder: RunFolder, name: str, boot_id: str) -> None:
+        self._folder = folder
+        self._marker = f"{MARKER_VARIABLE}={name}".encode()
+        self._boot_id = boot_id
+
+    def presence(self) -> Literal["alive", "quiet", "gone"]:
+        """Says whether anything of the attempt lives; "quiet" while only its supervisor does, about to write the end."""
+        record = self._record_of_this_boot()
+        if record is None:
+            return "gone"
+        # The cheap question first: all of /proc is read only once the program itself has ended.
+        if is_alive(record.pid, record.started) or members(record.pid, record.started, self._marker):
+            return "alive"
+        if self._folder.exit() is None and is_alive(record.supervisor_pid, record.supervisor_started):
+            return "quiet"
+        return "gone"
+
+    def _record_of_this_boot(self) -> Record | None:
+        record = self._folder.record()
+        return record if record is not None and record.boot_id == self._boot_id else None
+
+    def request_cancel(self, grace_s: float) -> float:
+        """Makes the request durable and returns how many seconds of the grace are left, counted from the first one."""
+        now = time.time_ns() // 1_000_000
+        first = self._folder.cancelled_at()
+        if first is None:
+            self._folder.make()
+            self._folder.write_cancel(now)
+            first = now
+        # A wall clock, because the request outlives processes; one that was set back must not lengthen the grace.
+        return max(0.0, grace_s - max(0, now - first) / 1000)
+
+    def send(self, what: signal.Signals) -> None:
+        """Signals the group at once, then everything that left it: PySpark's worker daemon has a group of its own."""
+        record = self._record_of_this_boot()
+        if record is None:
+            return
+        found = members(record.pid, record.started, self._marker)
+        # A process that is gone is what we want; one that we may not signal shows as alive at the next look.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if any(facts.group == record.pid for facts in found):
+                os.killpg(record.pid, what)
+        for facts in found:
+            if facts.group != record.pid:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(facts.pid, what)
+
+    def ended(self) -> Ended:
+        shutil.rmtree(self._folder.scratch, ignore_errors=True)  # What Spark could not clean up when it was killed.
+        record, ended = self._folder.record(), self._folder.exit()
+        if record is None:
+            return Ended(None, None, "lost", "it never started on this host")
+        if ended is None:
+            return Ended(None, None, "lost", f"its end was not seen: {record.host} or the supervisor went down with it")
+        return _meaning(ended, self._folder.last_words())
+
+
+def _meaning(ended: Exit, last_words: str) -> Ended:
+    if ended.signal is not None:
+        return Ended(None, ended.signal, "transient", last_words or f"ended by signal {ended.signal}")
+    code = ended.code or 0
+    error_class = _CLASS_OF_EXIT.get(code, "transient")
+    return Ended(code, None, error_class, last_words or (f"exit code {code}" if code else ""))

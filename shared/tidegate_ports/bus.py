@@ -1,0 +1,172 @@
+"""The bus as the drivers see it: membership that brings records, a reader of further topics, publishers, end offsets.
+
+Two implementations: Kafka (`tidegate_kafka`) and the simulated bus. Methods of the listeners run on the asyncio loop, in
+the order in which things happened; commands may be given from the loop only and return at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
+
+END: Literal["end"] = "end"
+Position: TypeAlias = int | Literal["end"]
+
+
+class Record(NamedTuple):
+    """One record of a topic. A tuple and not a dataclass: a frozen dataclass costs three times as much to make.
+
+    Attributes:
+        topic_id: Hex, 32 digits: a topic that was deleted and made again under its name has another one.
+        append_time_ms: The broker's time for `LogAppendTime` topics (milliseconds since the epoch), else the producer's.
+        headers: In order, repeats included; a header without a value reads as empty.
+    """
+
+    topic: str
+    topic_id: str
+    topic_partition: int
+    offset: int
+    append_time_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as the broker knows it now.
+
+    Attributes:
+        id: Hex, 32 digits.
+        topic_partitions: How many; it only grows.
+    """
+
+    name: str
+    id: str
+    topic_partitions: int
+
+
+class Drain(Protocol):
+    """A revocation that waits for its owner to finish what is under way."""
+
+    @property
+    def deadline_ms(self) -> int:
+        """On `Clock.monotonic_ms`: from then on the topic partitions are gone, drained or not."""
+        ...
+
+    def done(self) -> None:
+        """Nothing is under way any more. Idempotent, any thread."""
+        ...
+
+
+class MembershipListener(Protocol):
+    """What a member of the group is told. None of it is a fence: that is the store's (DESIGN 2)."""
+
+    def assigned(self, topic_partitions: Sequence[int]) -> None:
+        """They were given to this member (only the new ones); no records come before `seek_and_resume`."""
+        ...
+
+    def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
+        """They go to another member once `drain.done()` was called, at the latest at its deadline. No record follows."""
+        ...
+
+    def lost(self, topic_partitions: Sequence[int]) -> None:
+        """They may have another owner already: drop everything."""
+        ...
+
+    def records(self, topic_partition: int, records: Sequence[Record]) -> None:
+        """Records in offset order. Each is to be acknowledged by `taken`, or the flow stops."""
+        ...
+
+    def position_gone(self, topic_partition: int, offset: int) -> None:
+        """`offset` is not in the log (retention passed it, or the log was cut): paused until the next seek."""
+        ...
+
+
+class Membership(Protocol):
+    """This process's membership in the group on `<prefix>.requests`."""
+
+    def seek_and_resume(self, topic_partition: int, offset: int) -> None:
+        """Records flow from `offset` on; nothing that was read before this call is delivered after it."""
+        ...
+
+    def pause(self, topic_partition: int) -> None: ...
+
+    def resume(self, topic_partition: int) -> None: ...
+
+    def taken(self, topic_partition: int, count: int) -> None:
+        """The owner is done with `count` records: their share of the flow's bound is free again."""
+        ...
+
+    def commit_hint(self, topic_partition: int, offset: int) -> None:
+        """The next offset to read, for lag tools; rides on the next probe. The truth is the store's `TP#` item."""
+        ...
+
+    async def prove(self, topic_partition: int) -> bool | None:
+        """Probes now. True: member, and the topic partition is ours; False: it is not; None: nobody could say in time."""
+        ...
+
+    def guard_holds(self) -> bool:
+        """Membership was proven by a probe sent less than half a session ago. Any thread."""
+        ...
+
+    def owned(self) -> frozenset[int]:
+        """What the client holds now. Any thread."""
+        ...
+
+
+class ReaderListener(Protocol):
+    """What `MembershipListener` says of records and positions, for topics chosen by hand."""
+
+    def records(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None: ...
+
+    def position_gone(self, topic: str, topic_partition: int, offset: int) -> None: ...
+
+
+class PartitionReader(Protocol):
+    """Reads topic partitions that were chosen by hand: events, pokes, receipts, users' topics."""
+
+    def assign(self, topic: Topic, topic_partition: int, position: Position) -> None:
+        """Starts there, or starts again there. `END` is found out when the broker is asked; an offset is exact."""
+        ...
+
+    def unassign(self, topic: str, topic_partition: int) -> None:
+        """No record of it is delivered after this call."""
+        ...
+
+    def pause(self, topic: str, topic_partition: int) -> None: ...
+
+    def resume(self, topic: str, topic_partition: int) -> None: ...
+
+    def taken(self, topic: str, topic_partition: int, count: int) -> None: ...
+
+    def commit_hint(self, topic: str, topic_partition: int, offset: int) -> None: ...
+
+
+class Publisher(Protocol):
+    """Sends records."""
+
+    async def produce(self, order: Produce) -> Produced | NotProduced:
+        """Sends one record and waits for the brokers' answer. Never raises for an outcome that `NotProduced` can say."""
+        ...
+
+
+class Topics(Protocol):
+    """Facts about topics, asked of the brokers now."""
+
+    async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
+        """The next offset to be written in each topic partition."""
+        ...
+
+    async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
+        """Those of the named topics that exist."""
+        ...
+
+
+class Notices(Protocol):
+    """A named event with fields for logs and metrics; any thread. `structlog`'s `log.info` fits."""
+
+    def __call__(self, event: str, **fields: object) -> object: ...

@@ -1,0 +1,43 @@
+"""The store as the drivers see it: four calls, two implementations (DynamoDB, simulated), one conformance suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
+
+
+class StoreUnavailable(Exception):
+    """A read or a batch got no answer in time, or was throttled away. Retry with back-off; nothing is known."""
+
+
+class StoreRequestInvalid(Exception):
+    """The request can never work: an expression that does not parse, an update of an attribute that is not there, a limit.
+
+    A bug of its author, not an outcome: nothing was applied and no retry helps.
+    """
+
+
+class Store(Protocol):
+    """Blocking; called from the driver's thread pool. One attempt per call: settling and retrying are the caller's."""
+
+    def transact(self, transaction: Transaction) -> RawOutcome:
+        """Sends the transaction once. Never raises for an outcome that `RawOutcome` can say."""
+        ...
+
+    def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
+        """Sends unconditional writes (chunks of 25) once and returns those that the store did not process.
+
+        Raises:
+            StoreUnavailable: Some may have been applied.
+        """
+        ...
+
+    def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
+        """Strongly consistent reads (chunks of 100), absent keys left out. Raises StoreUnavailable."""
+        ...
+
+    def query(self, wanted: RangeRead) -> Page:
+        """One strongly consistent page. Raises StoreUnavailable."""
+        ...

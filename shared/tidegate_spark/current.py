@@ -1,0 +1,31 @@
+"""The one piece of state of this library: the gate client of the run that this process executes.
+
+A module variable, because users call plain functions. The wrapper sets it, after the gate said go; nothing else does.
+"""
+
+from __future__ import annotations
+
+from tidegate_spark.errors import NotInRun
+from tidegate_spark.gate import GateClient
+
+_gate: GateClient | None = None
+
+
+def set_gate(gate: GateClient | None) -> None:
+    """Makes `gate` the one that reports use; None ends that."""
+    global _gate  # noqa: PLW0603 - see the module's first lines
+    _gate = gate
+
+
+def current_gate(purpose: str) -> GateClient:
+    """Returns the gate client.
+
+    Raises:
+        NotInRun: This process was not started as a tidegate run, or is a child process of one.
+    """
+    if _gate is None:
+        raise NotInRun(
+            f"{purpose}: this process is not the main program of a tidegate run; call it from the program that "
+            "a schedule starts (not from a Spark executor or a child process), or leave it out when testing"
+        )
+    return _gate

@@ -1,0 +1,82 @@
+"""Who this process is: run, attempt, gate and token, as the launcher put them into the environment.
+
+Read once by the wrapper, before anything of the user's runs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+
+GATE_WAIT_S_DEFAULT = 600.0
+"""How long a program waits for the gate: longer than a rolling restart of the API, SEMANTICS' `gate_wait`."""
+
+REPORT_WAIT_S_DEFAULT = 300.0
+"""How long a report is retried: several times a store or broker restart, for a lost `finished` reads as a failed run."""
+
+
+class IdentityIncomplete(Exception):
+    """The environment lacks what a run needs; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """One driver process of one attempt.
+
+    Attributes:
+        run_id: The run.
+        attempt: Its attempt, 1 or more.
+        gate_url: Base URL of the API.
+        token: Bearer token; secret.
+        driver: Random UUID that lives in this process's memory only: what the gate tells twins apart by.
+        gate_wait_s: Seconds for which the gate is retried.
+        report_wait_s: Seconds for which each report is retried.
+    """
+
+    run_id: str
+    attempt: int
+    gate_url: str
+    token: str = field(repr=False)
+    driver: str = field(default_factory=lambda: str(uuid.uuid4()))
+    gate_wait_s: float = GATE_WAIT_S_DEFAULT
+    report_wait_s: float = REPORT_WAIT_S_DEFAULT
+
+    @classmethod
+    def take(cls, environ: MutableMapping[str, str]) -> RunIdentity:
+        """Reads the identity and removes the token from `environ`.
+
+        What the user's program starts must not inherit the right to report for the run; the library
+        keeps the token in memory.
+
+        Raises:
+            IdentityIncomplete: A variable is missing or malformed.
+        """
+        names = ("TIDEGATE_RUN_ID", "TIDEGATE_ATTEMPT", "TIDEGATE_GATE_URL", "TIDEGATE_RUN_TOKEN")
+        missing = [name for name in names if not environ.get(name)]
+        if missing:
+            raise IdentityIncomplete(f"{', '.join(missing)} not set; programs are started by a tidegate launcher")
+        attempt = environ["TIDEGATE_ATTEMPT"]
+        if not attempt.isdecimal() or int(attempt) < 1:
+            raise IdentityIncomplete(f"TIDEGATE_ATTEMPT is {attempt!r}; it must be a whole number from 1")
+        return cls(
+            run_id=environ["TIDEGATE_RUN_ID"],
+            attempt=int(attempt),
+            gate_url=environ["TIDEGATE_GATE_URL"],
+            token=environ.pop("TIDEGATE_RUN_TOKEN"),
+            gate_wait_s=_seconds(environ, "TIDEGATE_GATE_WAIT_S", GATE_WAIT_S_DEFAULT),
+            report_wait_s=_seconds(environ, "TIDEGATE_REPORT_WAIT_S", REPORT_WAIT_S_DEFAULT),
+        )
+
+
+def _seconds(environ: MutableMapping[str, str], name: str, default: float) -> float:
+    text = environ.get(name)
+    if not text:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError as error:
+        raise IdentityIncomplete(f"{name} is {text!r}; it must be a number of seconds") from error
+    if not 0 <= seconds < float("inf"):
+        raise IdentityIncomplete(f"{name} is {text!r}; it must be 0 or more seconds")
+    return seconds

@@ -1,0 +1,115 @@
+"""What a program reports while it runs: data partitions that it made, and outputs for the runs that follow.
+
+Each call returns when the API has acknowledged it, and retries until then (5 min by default, TIDEGATE_REPORT_WAIT_S).
+A repeat is harmless: the event id of a data partition names the run and not the attempt, and outputs are absolute.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+
+from tidegate_spark.current import current_gate
+from tidegate_spark.errors import OutputsTooLarge, ReportFailed
+from tidegate_spark.gate import Deadline, GateUnreachable
+
+OUTPUTS_BYTES_MAX = 64 * 1024
+"""All outputs of a run as JSON. They live in the run item, far below the store's 400 KB with room for the rest."""
+
+_outputs: dict[str, object] = {}
+_outputs_lock = threading.Lock()  # Drivers report from several threads; the last writer must not drop another's key.
+
+
+def report_partition(
+    dataset: str,
+    partition: str,
+    *,
+    bytes: int | None = None,  # noqa: A002 - the public event's field has this name
+    rows: int | None = None,
+    version: str | None = None,
+) -> str:
+    """Announces a data partition. Call it after the data is committed: triggers may fire before this returns.
+
+    Args:
+        dataset: Name of the dataset, such as `flights.raw`.
+        partition: Name of the data partition within it, such as `2013-01-01`.
+        bytes: Size, for triggers that count bytes.
+        rows: Number of rows, for triggers that count rows.
+        version: Tells two writes of the same data partition in one run apart; "1" by default.
+
+    Returns:
+        The event's id, `<run id>/<dataset>/<partition>/<version>`: a repeat by a later attempt counts once.
+
+    Raises:
+        NotInRun: Not the main process of a run.
+        ReportFailed: The API refused it, or could not be reached in time.
+        ValueError: An argument is unusable.
+    """
+    for name, text in (("dataset", dataset), ("partition", partition)):
+        if not text:
+            raise ValueError(f"report_partition: {name} must not be empty")
+    for name, number in (("bytes", bytes), ("rows", rows)):
+        if number is not None and number < 0:
+            raise ValueError(f"report_partition {dataset} {partition}: {name} must be 0 or more, not {number!r}")
+    fields = {"dataset": dataset, "partition": partition, "version": version or "1", "bytes": bytes, "rows": rows}
+    known = {name: value for name, value in fields.items() if value is not None}
+    run_id = _post("partitions", known, f"report_partition {dataset} {partition}")
+    return f"{run_id}/{dataset}/{partition}/{version or '1'}"
+
+
+def set_output(key: str, value: object) -> None:
+    """Sets one output of the run; downstream runs read it as `${upstream.outputs.<key>}`.
+
+    Raises:
+        NotInRun: Not the main process of a run.
+        OutputsTooLarge: All outputs together exceed 64 KiB of JSON.
+        ReportFailed: The API refused it, or could not be reached in time.
+        ValueError: The value is not JSON.
+    """
+    _report({key: value})
+
+
+def report_outputs(**outputs: object) -> None:
+    """Sets several outputs at once; see `set_output`."""
+    _report(outputs)
+
+
+def outputs_so_far() -> dict[str, object]:
+    """Returns the outputs that were acknowledged; the wrapper repeats them when the run finishes."""
+    with _outputs_lock:
+        return dict(_outputs)
+
+
+def _report(changed: Mapping[str, object]) -> None:
+    with _outputs_lock:
+        everything = {**_outputs, **changed}
+        size = _json_size(everything, ", ".join(changed))
+        if size > OUTPUTS_BYTES_MAX:
+            raise OutputsTooLarge(
+                f"outputs {', '.join(changed)}: all outputs together are {size} bytes of JSON, at most "
+                f"{OUTPUTS_BYTES_MAX} are kept; write the data to storage and report where it is"
+            )
+        _post("outputs", {"outputs": everything}, f"outputs {', '.join(changed)}")
+        _outputs.update(changed)
+
+
+def _json_size(outputs: Mapping[str, object], names: str) -> int:
+    try:
+        return len(json.dumps(outputs, allow_nan=False).encode())
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"outputs {names}: {error}; use texts, numbers, booleans, lists and maps") from error
+
+
+def _post(action: str, fields: Mapping[str, object], subject: str) -> str:
+    gate = current_gate(subject)
+    try:
+        answer = gate.post(action, fields, Deadline(gate.identity.report_wait_s))
+    except GateUnreachable as error:
+        raise ReportFailed(
+            f"{subject}: {gate.identity.gate_url} gave no answer within {gate.identity.report_wait_s:g} s "
+            f"(last: {error}); check the API, then run again"
+        ) from error
+    if not answer.ok:
+        raise ReportFailed(f"{subject}: refused with {answer.status}: {answer.problem}; a repeat will not help")
+    return gate.identity.run_id

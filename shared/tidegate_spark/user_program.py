@@ -1,0 +1,89 @@
+"""Runs the user's script as `__main__` and says how it ended. Used by the wrapper, after the gate said go."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+REASON_BYTES_MAX = 1024
+"""What is kept of an error's text: it goes into the run item and the ledger; the whole of it is in the log."""
+
+EXIT_TERMINATED = 143
+"""128 + SIGTERM, what a shell reports for a program that SIGTERM ended."""
+
+
+class Terminated(SystemExit):
+    """SIGTERM arrived. A SystemExit, so that the program's `finally` blocks run and `except Exception` lets it pass."""
+
+    def __init__(self) -> None:
+        super().__init__(EXIT_TERMINATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a program ended.
+
+    Attributes:
+        outcome: What the run's state becomes.
+        reason: Empty for success; at most 1 KiB of UTF-8.
+        exit_code: 0-255, what the wrapper exits with.
+    """
+
+    outcome: Literal["succeeded", "failed"]
+    reason: str
+    exit_code: int
+
+
+TERMINATED = Outcome("failed", "terminated", EXIT_TERMINATED)
+
+
+def run_script(script: str, args: list[str]) -> Outcome:
+    """Runs `script` as Python itself would: argv, the script's folder first on the path, `__name__ == "__main__"`."""
+    sys.argv = [script, *args]
+    sys.path[0] = str(Path(script).resolve().parent)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Terminated:
+        return TERMINATED
+    except SystemExit as request:
+        return _outcome_of_exit(request)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the program and belongs into the report
+        traceback.print_exception(type(error), error, _without_our_frames(error.__traceback__))
+        return Outcome("failed", cut(f"{type(error).__name__}: {_words_of(error)}"), 1)
+    return Outcome("succeeded", "", 0)
+
+
+def _outcome_of_exit(request: SystemExit) -> Outcome:
+    """The rules of `sys.exit`: None is 0, a number is itself modulo 256, anything else is printed and means 1."""
+    if request.code is None:
+        return Outcome("succeeded", "", 0)
+    if isinstance(request.code, int):
+        code = request.code & 0xFF
+        return Outcome("failed", f"exit code {code}", code) if code else Outcome("succeeded", "", 0)
+    sys.stderr.write(f"{request.code}\n")
+    return Outcome("failed", cut(f"SystemExit: {request.code}"), 1)
+
+
+def _words_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - a user's __str__ may raise anything, and the end must be reported
+        return f"(its text raised {type(broken).__name__})"
+
+
+def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """Drops this module's and runpy's frames, so that the traceback begins in the user's file."""
+    ours = (__file__, runpy.__file__, "<frozen runpy>")
+    while trace is not None and trace.tb_frame.f_code.co_filename in ours:
+        trace = trace.tb_next
+    return trace
+
+
+def cut(text: str) -> str:
+    """Returns at most 1 KiB of `text` in UTF-8, without half characters."""
+    return text.encode("utf-8", "replace")[:REASON_BYTES_MAX].decode("utf-8", "ignore")

@@ -1,0 +1,154 @@
+"""The wrapper around a user's program: claim the run at the start gate, run the program, report its end.
+
+Started by a launcher as `run_program.py <file> <args…>`. Nothing of the user's is imported before the gate said go,
+and without the gate's word nothing runs. What it does not promise: a report after SIGKILL, `os._exit` or a crash of the
+interpreter; the launcher then sees the process group go.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from tidegate_spark.current import set_gate
+from tidegate_spark.gate import Answer, Deadline, GateClient, GateMisconfigured, GateUnreachable
+from tidegate_spark.identity import IdentityIncomplete, RunIdentity
+from tidegate_spark.reports import outputs_so_far
+from tidegate_spark.user_program import TERMINATED, Outcome, Terminated, run_script
+
+EXIT_DUPLICATE = 0
+"""Another driver has the run, or it was closed: nothing is wrong with this one."""
+
+EXIT_GATE_UNREACHABLE = 75
+"""EX_TEMPFAIL: the launcher reads it as `transient`."""
+
+EXIT_CONFIG = 78
+"""EX_CONFIG: the launcher reads it as `config`, which is never retried."""
+
+TERMINATED_REPORT_WAIT_S = 5.0
+"""After SIGTERM a kill follows, 60 s later by default; a cancelled run's end is known without the report, too."""
+
+
+class NotRun(Exception):
+    """The program must not run; carries the exit code and one line for the log."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass(slots=True)
+class Ending:
+    """Reports how the program ended, once, as the last act of this process.
+
+    It hangs on `atexit` and is registered before the program runs, so it comes last: after the program's own exit
+    handlers and after the threads that Python waits for. A program is over when those are.
+    """
+
+    gate: GateClient
+    outcome: Outcome | None = None
+    deadline: Deadline | None = None
+    process_id: int = field(default_factory=os.getpid)
+
+    def on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self.process_id:  # A forked child of the program: it dies of SIGTERM as it would without us.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        if self.deadline is not None:  # The report is already on its way: only hurry, or it would be lost.
+            self.deadline.shorten(TERMINATED_REPORT_WAIT_S)
+            return
+        self.outcome = TERMINATED  # Also where Python swallows what is raised: while it waits for threads.
+        raise Terminated
+
+    def report(self) -> None:
+        if os.getpid() != self.process_id or self.outcome is None:
+            return
+        terminated = self.outcome is TERMINATED
+        self.deadline = Deadline(TERMINATED_REPORT_WAIT_S if terminated else self.gate.identity.report_wait_s)
+        fields = {
+            "outcome": self.outcome.outcome,
+            "reason": self.outcome.reason,
+            "exit_code": self.outcome.exit_code,
+            "outputs": outputs_so_far(),
+        }
+        try:
+            answer = self.gate.post("finished", fields, self.deadline)
+        except GateUnreachable as error:
+            say(f"the end ({self.outcome.outcome}) could not be reported to {self.gate.identity.gate_url}: {error}")
+            return
+        if not answer.ok:  # 409: settled by someone else already (cancelled, timed out). Theirs stands.
+            say(f"the end ({self.outcome.outcome}) was not recorded: {answer.problem}")
+
+
+def main(argv: list[str]) -> NoReturn:
+    """Runs `argv` = [file, *args] as the attempt that the environment names, and exits with the program's code."""
+    try:
+        gate = claim(argv)
+    except NotRun as answer:
+        say(str(answer))
+        sys.exit(answer.exit_code)
+    set_gate(gate)
+    ending = Ending(gate)
+    atexit.register(ending.report)
+    signal.signal(signal.SIGTERM, ending.on_sigterm)
+    # Kept before the program's own `exit` is known: SIGTERM between these lines must not find a success.
+    ending.outcome = run_script(argv[0], argv[1:])
+    sys.exit(ending.outcome.exit_code)
+
+
+def claim(argv: list[str]) -> GateClient:
+    """Passes the start gate.
+
+    Raises:
+        NotRun: The script is missing, the run belongs to another driver, or the gate cannot be passed.
+    """
+    try:
+        identity = RunIdentity.take(os.environ)
+    except IdentityIncomplete as error:
+        raise NotRun(EXIT_CONFIG, str(error)) from error
+    # Before the gate, where a failure costs no try: the file was there at submit, and may be gone since.
+    if not argv or not Path(argv[0]).is_file():
+        raise NotRun(
+            EXIT_CONFIG, f"program file {argv[0] if argv else '(none)'} does not exist; restore it or apply anew"
+        )
+    gate = GateClient(identity)
+    try:
+        answer = gate.post("start", {"host": socket.gethostname(), "pid": os.getpid()}, Deadline(identity.gate_wait_s))
+    except GateMisconfigured as error:
+        raise NotRun(EXIT_CONFIG, str(error)) from error
+    except GateUnreachable as error:
+        raise NotRun(
+            EXIT_GATE_UNREACHABLE,
+            f"no word from the start gate {identity.gate_url} within {identity.gate_wait_s:g} s, not run (last: {error})",
+        ) from error
+    _require_go(answer, identity)
+    return gate
+
+
+def _require_go(answer: Answer, identity: RunIdentity) -> None:
+    attempt = f"run {identity.run_id} attempt {identity.attempt}"
+    if answer.ok:
+        return
+    if answer.status in (409, 410):
+        raise NotRun(EXIT_DUPLICATE, f"duplicate, not run: {attempt}: {answer.problem}")
+    raise NotRun(
+        EXIT_CONFIG,
+        f"the start gate refused {attempt} with {answer.status}: {answer.problem}; check the gate's URL and secret",
+    )
+
+
+def say(message: str) -> None:
+    """Writes one line to stderr, which launchers read back; a reader that is gone is no reason to fail."""
+    try:
+        sys.stderr.write(f"tidegate: {message}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,13 @@
+"""The part of DynamoDB's expression language that tidegate uses, evaluated in memory.
+
+What is evaluated here is the very text that is sent to DynamoDB; the conformance suite compares both on thousands of
+random pairs of item and expression.
+"""
+
+from __future__ import annotations
+
+from tidegate_testkit.expressions.conditions import ParsedCondition, parse_condition
+from tidegate_testkit.expressions.updates import ParsedUpdate, parse_update
+from tidegate_testkit.expressions.values import InvalidExpression
+
+__all__ = ["InvalidExpression", "ParsedCondition", "ParsedUpdate", "parse_condition", "parse_update"]

@@ -1,0 +1,229 @@
+"""The chart as Helm renders it: what a cluster would get is safe, complete and consistent in itself."""
+
+import base64
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Resources = list[dict[str, Any]]
+Render = Callable[[dict[str, Any]], Resources]
+Helm = Callable[..., subprocess.CompletedProcess[str]]
+
+DEFAULTS: dict[str, Any] = {}
+FULL: dict[str, Any] = {
+    "image": {"registry": "registry.example:5000", "digest": "sha256:" + "0" * 64},
+    "imagePullSecrets": [{"name": "registry-login"}],
+    "kafka": {"bootstrapServers": "broker-0:9092,broker-1:9092"},
+    "dynamodb": {"region": "eu-central-1", "endpointUrl": "http://dynamodb-local:8000", "tablePrefix": "tide"},
+    "gate": {"existingSecret": "our-gate", "secretKey": "token-key", "url": "https://tide.example"},
+    "settings": {"TIDEGATE_KAFKA__SECURITY_PROTOCOL": "SASL_SSL", "TIDEGATE_API__PORT": "8080"},
+    "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/tide"}},
+    "node": {
+        "replicas": 5,
+        "podAnnotations": {"team": "flow"},
+        "nodeSelector": {"pool": "spark"},
+        "tolerations": [{"key": "spark", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+    },
+    "api": {"service": {"type": "LoadBalancer", "port": 8443}, "nodeSelector": {"pool": "web"}},
+    "extraEnv": [{"name": "TZ", "value": "UTC"}],
+    "extraEnvFrom": [{"secretRef": {"name": "kafka-login"}}],
+    "extraVolumes": [{"name": "certificates", "secret": {"secretName": "kafka-ca"}}],
+    "extraVolumeMounts": [{"name": "certificates", "mountPath": "/etc/kafka-ca"}],
+}
+BOTH = pytest.mark.parametrize("values", [pytest.param(DEFAULTS, id="defaults"), pytest.param(FULL, id="full")])
+
+
+def _one(resources: Resources, kind: str, name: str) -> dict[str, Any]:
+    (found,) = [item for item in resources if (item["kind"], item["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def _workloads(resources: Resources) -> list[dict[str, Any]]:
+    return [item for item in resources if item["kind"] in {"Deployment", "Job", "StatefulSet"}]
+
+
+def _pods(resources: Resources) -> Iterator[dict[str, Any]]:
+    yield from (item["spec"]["template"] for item in _workloads(resources))
+
+
+def _environment(resources: Resources) -> dict[str, str]:
+    data: dict[str, str] = _one(resources, "ConfigMap", "tide-tidegate")["data"]
+    return data
+
+
+def test_given_the_chart_then_helm_lints_it_strictly(helm: Helm) -> None:
+    done = helm("lint", "--strict", str(Path(__file__).parents[2] / "helm" / "tidegate"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_given_an_unknown_value_then_helm_refuses_to_render(helm: Helm) -> None:
+    chart = str(Path(__file__).parents[2] / "helm" / "tidegate")
+    done = helm("template", "tide", chart, "--set", "node.replica=3")
+    assert done.returncode != 0
+    assert "replica" in done.stderr
+
+
+@BOTH
+def test_given_values_then_each_resource_has_one_name_and_the_common_labels(
+    values: dict[str, Any], render: Render
+) -> None:
+    resources = render(values)
+    names = [(item["kind"], item["metadata"]["name"]) for item in resources]
+    assert len(names) == len(set(names))
+    for item in resources:
+        assert item["metadata"]["labels"]["app.kubernetes.io/instance"] == "tide"
+        assert len(item["metadata"]["name"]) <= 63
+
+
+@BOTH
+def test_given_values_then_every_container_runs_with_the_least_rights(values: dict[str, Any], render: Render) -> None:
+    for pod in _pods(render(values)):
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        assert pod["spec"]["enableServiceLinks"] is False
+        assert pod["spec"]["securityContext"] == {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "fsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        for container in pod["spec"]["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert container["resources"]["requests"]
+            assert container["resources"]["limits"]["memory"]
+
+
+@BOTH
+def test_given_values_then_selectors_find_their_own_pods_and_no_others(values: dict[str, Any], render: Render) -> None:
+    resources = render(values)
+    labels = [pod["metadata"]["labels"] for pod in _pods(resources)]
+    selectors = [item["spec"]["selector"] for item in resources if item["kind"] == "Service"]
+    selectors += [
+        item["spec"]["selector"]["matchLabels"] for item in resources if item["kind"] == "PodDisruptionBudget"
+    ]
+    selectors += [item["spec"]["selector"]["matchLabels"] for item in _workloads(resources) if item["kind"] != "Job"]
+    assert len(selectors) == 6
+    for selector in selectors:
+        assert sum(selector.items() <= pod.items() for pod in labels) == 1
+
+
+@BOTH
+def test_given_values_then_named_ports_mounts_and_references_exist(values: dict[str, Any], render: Render) -> None:
+    resources = render(values)
+    made = {(item["kind"], item["metadata"]["name"]) for item in resources}
+    for pod in _pods(resources):
+        volumes = {volume["name"] for volume in pod["spec"]["volumes"]}
+        assert ("ServiceAccount", pod["spec"]["serviceAccountName"]) in made
+        for container in pod["spec"]["containers"]:
+            assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+            ports = {port["name"] for port in container.get("ports", [])}
+            probes = [container[key] for key in container if key.endswith("Probe")]
+            assert {probe["httpGet"]["port"] for probe in probes} <= ports
+            maps = [
+                source["configMapRef"]["name"] for source in container.get("envFrom", []) if "configMapRef" in source
+            ]
+            assert {("ConfigMap", name) for name in maps} <= made
+
+
+def test_given_the_node_then_it_is_probed_drained_and_kept_apart(render: Render) -> None:
+    node = _one(render(DEFAULTS), "StatefulSet", "tide-tidegate-node")
+    pod = node["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["args"] == ["node"]
+    assert container["ports"] == [{"name": "health", "containerPort": 8081}]
+    assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert pod["terminationGracePeriodSeconds"] == 60
+    assert node["spec"]["podManagementPolicy"] == "Parallel"
+
+
+def test_given_the_api_then_programs_always_find_one(render: Render) -> None:
+    resources = render(DEFAULTS)
+    api = _one(resources, "Deployment", "tide-tidegate-api")
+    (container,) = api["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["api"]
+    assert container["ports"] == [{"name": "http", "containerPort": 8080}]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert api["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    service = _one(resources, "Service", "tide-tidegate-api")
+    assert (
+        _environment(resources)["TIDEGATE_GATE__URL"]
+        == f"http://tide-tidegate-api:{service['spec']['ports'][0]['port']}"
+    )
+
+
+def test_given_an_installation_then_init_runs_before_it_without_the_releases_own_resources(render: Render) -> None:
+    resources = render(DEFAULTS)
+    job = _one(resources, "Job", "tide-tidegate-init")
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["args"] == ["init"]
+    assert "envFrom" not in container
+    account = _one(resources, "ServiceAccount", pod["serviceAccountName"])
+    weights = [int(item["metadata"]["annotations"]["helm.sh/hook-weight"]) for item in (account, job)]
+    assert weights[0] < weights[1]
+    given = {variable["name"]: variable["value"] for variable in container["env"]}
+    expected = _environment(resources)
+    assert given == {name: value for name, value in expected.items() if name != "TIDEGATE_GATE__SECRET_FILE"}
+
+
+def test_given_all_values_then_they_arrive_in_the_environment(render: Render) -> None:
+    environment = _environment(render(FULL))
+    assert environment["TIDEGATE_KAFKA__BOOTSTRAP_SERVERS"] == "broker-0:9092,broker-1:9092"
+    assert environment["TIDEGATE_DYNAMODB__ENDPOINT_URL"] == "http://dynamodb-local:8000"
+    assert environment["TIDEGATE_DYNAMODB__TABLE_PREFIX"] == "tide"
+    assert environment["AWS_DEFAULT_REGION"] == "eu-central-1"
+    assert environment["TIDEGATE_GATE__URL"] == "https://tide.example"
+    assert environment["TIDEGATE_KAFKA__SECURITY_PROTOCOL"] == "SASL_SSL"
+
+
+def test_given_no_endpoint_then_the_regions_own_is_used(render: Render) -> None:
+    assert "TIDEGATE_DYNAMODB__ENDPOINT_URL" not in _environment(render(DEFAULTS))
+
+
+def test_given_a_digest_then_it_wins_over_the_tag(render: Render) -> None:
+    images = {container["image"] for pod in _pods(render(FULL)) for container in pod["spec"]["containers"]}
+    assert images == {"registry.example:5000/tidegate@sha256:" + "0" * 64}
+
+
+def test_given_a_secret_of_the_users_then_the_chart_makes_none(render: Render) -> None:
+    resources = render(FULL)
+    assert [item for item in resources if item["kind"] == "Secret"] == []
+    node = _one(resources, "StatefulSet", "tide-tidegate-node")["spec"]["template"]["spec"]
+    gate = next(volume["secret"] for volume in node["volumes"] if volume["name"] == "gate")
+    assert (gate["secretName"], gate["items"]) == ("our-gate", [{"key": "token-key", "path": "secret"}])
+
+
+def test_given_no_secret_then_the_chart_makes_a_long_one_that_stays(render: Render) -> None:
+    secret = _one(render(DEFAULTS), "Secret", "tide-tidegate-gate")
+    assert len(base64.b64decode(secret["data"]["gate-secret"])) == 48
+    assert secret["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_given_changed_settings_then_pods_are_replaced_and_else_not(render: Render) -> None:
+    def checksum(values: dict[str, Any]) -> str:
+        pod = _one(render(values), "StatefulSet", "tide-tidegate-node")["spec"]["template"]
+        found: str = pod["metadata"]["annotations"]["checksum/config"]
+        return found
+
+    assert checksum(DEFAULTS) == checksum(DEFAULTS)
+    assert checksum(DEFAULTS) != checksum({"kafka": {"bootstrapServers": "other:9092"}})
+
+
+def test_given_a_long_release_name_then_names_still_fit(helm: Helm) -> None:
+    chart = str(Path(__file__).parents[2] / "helm" / "tidegate")
+    done = helm("template", "a" * 53, chart, "--set", f"nameOverride={'b' * 63}")
+    assert done.returncode == 0, done.stderr
+    names = [line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("  name: ")]
+    assert names
+    assert max(map(len, names)) <= 63

@@ -1,0 +1,47 @@
+"""Every variable that the chart sets is a setting that a process reads: a misspelt one would be ignored in silence."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from pydantic_settings import BaseSettings
+
+SETTINGS_MODULES = ("tidegate_node.settings", "tidegate_api.settings")
+PRESENT = [name for name in SETTINGS_MODULES if find_spec(name) is not None]
+
+
+def _variables(model: type[BaseModel], prefix: str, delimiter: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _variables(kind, f"{prefix}{name}{delimiter}", delimiter)
+        else:
+            yield f"{prefix}{name}".upper()
+
+
+def _settings_classes() -> Iterator[type[BaseSettings]]:
+    for module in map(import_module, PRESENT):
+        for found in vars(module).values():
+            if isinstance(found, type) and issubclass(found, BaseSettings) and found is not BaseSettings:
+                yield found
+
+
+@pytest.mark.skipif(len(PRESENT) < len(SETTINGS_MODULES), reason="the services' settings are not there yet")
+def test_given_the_charts_environment_then_the_settings_know_each_variable() -> None:
+    helpers = Path(__file__).parents[2] / "helm" / "tidegate" / "templates" / "_helpers.tpl"
+    in_chart = set(re.findall(r'"(TIDEGATE_[A-Z_]+)"', helpers.read_text()))
+    known = {
+        variable
+        for settings in _settings_classes()
+        for variable in _variables(
+            settings,
+            settings.model_config.get("env_prefix") or "",
+            settings.model_config.get("env_nested_delimiter") or "__",
+        )
+    }
+    assert in_chart
+    assert in_chart - known == set()

@@ -1,0 +1,42 @@
+"""The stores of the conformance suite: one server and one pair of tables for the whole session."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from mypy_boto3_dynamodb import DynamoDBClient
+
+pytest.register_assert_rewrite("tidegate_testkit.store_conformance")
+
+from tidegate_dynamo.client import make_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
+from tidegate_dynamo.settings import DynamoSettings  # noqa: E402
+from tidegate_dynamo.tables import create_tables  # noqa: E402
+from tidegate_testkit.bricks import DynamoDbForTests, dynamodb_for_tests  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def dynamodb() -> Iterator[DynamoDbForTests]:
+    with dynamodb_for_tests() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def dynamo_settings(dynamodb: DynamoDbForTests) -> DynamoSettings:
+    # The patience of a test machine: fifty items of 400 KB take DynamoDB Local seconds when others use the cores, too.
+    return DynamoSettings(
+        endpoint_url=dynamodb.endpoint_url,
+        region=dynamodb.region,
+        table_prefix=f"test-{uuid.uuid4().hex[:8]}-",
+        read_timeout_s=30.0,
+    )
+
+
+@pytest.fixture(scope="session")
+def dynamo_client(dynamodb: DynamoDbForTests, dynamo_settings: DynamoSettings) -> Iterator[DynamoDBClient]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ACCESS_KEY_ID", dynamodb.access_key_id)
+        environment.setenv("AWS_SECRET_ACCESS_KEY", dynamodb.secret_access_key)
+        client = make_client(dynamo_settings)
+        create_tables(dynamo_settings, client)
+        yield client
+        client.close()

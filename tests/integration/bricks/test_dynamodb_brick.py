@@ -1,0 +1,105 @@
+"""The real DynamoDB Local: answers, keeps its tables in a folder, comes back where it was."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
+from tidegate_bricks.errors import BrickFailed
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+ITEM = {"id": {"S": "one"}, "count": {"N": "1"}}
+
+
+@pytest.fixture(params=["in a folder", "in memory"])
+def brick(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DynamoDbBrick]:
+    with DynamoDbBrick(tmp_path if request.param == "in a folder" else None) as running:
+        yield running
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[DynamoDbBrick]:
+    """One that keeps its tables in a folder."""
+    with DynamoDbBrick(tmp_path) as running:
+        yield running
+
+
+def client_of(brick: DynamoDbBrick) -> "DynamoDBClient":
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=brick.endpoint,
+        region_name=REGION,
+        aws_access_key_id=ACCESS_KEY_ID,
+        aws_secret_access_key=SECRET_ACCESS_KEY,
+        config=Config(connect_timeout=5, read_timeout=30, retries={"max_attempts": 1}),
+    )
+
+
+def create_table(brick: DynamoDbBrick) -> None:
+    client = client_of(brick)
+    client.create_table(
+        TableName="things",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.close()
+
+
+def put(brick: DynamoDbBrick) -> None:
+    client = client_of(brick)
+    client.put_item(TableName="things", Item=ITEM)
+    client.close()
+
+
+def get(brick: DynamoDbBrick) -> object:
+    client = client_of(brick)
+    item = client.get_item(TableName="things", Key={"id": {"S": "one"}}, ConsistentRead=True).get("Item")
+    client.close()
+    return item
+
+
+def test_given_item_then_it_is_read(brick: DynamoDbBrick) -> None:
+    create_table(brick)
+    put(brick)
+    assert get(brick) == ITEM
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_given_folder_then_item_and_address_survive(kept: DynamoDbBrick, end: str) -> None:
+    create_table(kept)
+    put(kept)
+    endpoint = kept.endpoint
+    getattr(kept, end)()
+    assert not kept.answers()
+    kept.start()
+    assert kept.endpoint == endpoint
+    assert get(kept) == ITEM
+
+
+def test_given_pause_then_server_is_mute_until_it_goes_on(kept: DynamoDbBrick) -> None:
+    create_table(kept)
+    kept.pause()
+    assert not kept.answers()
+    kept.resume()
+    put(kept)
+    assert get(kept) == ITEM
+
+
+def test_given_two_servers_that_want_one_port_then_second_takes_another(kept: DynamoDbBrick) -> None:
+    with DynamoDbBrick(None, preferred_port=kept.port) as second:
+        assert second.port != kept.port
+        assert second.answers()
+        assert kept.answers()
+
+
+def test_given_tables_that_cannot_be_opened_then_error_shows_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "shared-local-instance.db").mkdir()
+    with pytest.raises(BrickFailed, match="unable to open database file"):
+        DynamoDbBrick(tmp_path).start(timeout_s=6)

@@ -1,0 +1,175 @@
+"""A real broker, topics of a prefix of their own for each test, and members that record what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate_bricks import KafkaBrick
+from tidegate_core.effects import Unavailable
+from tidegate_kafka.membership import KafkaMembership
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.topic_facts import TopicFacts
+from tidegate_kafka.topics import TopicAdmin
+from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
+from tidegate_ports.clock import Clock, SystemClock
+
+PATIENCE_S = 40.0
+"""Deadline of every wait; the machine may be busy, a pass never takes it."""
+
+
+class Recorder(MembershipListener):
+    """A listener that serves at once: seeks where it is told to, takes every record, drains immediately."""
+
+    def __init__(self) -> None:
+        self.member: KafkaMembership | None = None
+        self.owned: set[int] = set()
+        self.events: list[tuple[str, Any]] = []
+        self.got: list[Record] = []
+        self.start_at: Callable[[int], int] | None = lambda _: 0
+        self.takes = True
+        self.drains = True
+        self.drain: Drain | None = None
+        self._changed = asyncio.Event()
+
+    def assigned(self, topic_partitions: Sequence[int]) -> None:
+        self.owned |= set(topic_partitions)
+        self._note("assigned", tuple(topic_partitions))
+        for number in topic_partitions:
+            if self.start_at is not None and self.member is not None:
+                self.member.seek_and_resume(number, self.start_at(number))
+
+    def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
+        self.owned -= set(topic_partitions)
+        self.drain = drain
+        self._note("revoked", tuple(topic_partitions))
+        if self.drains:
+            drain.done()
+
+    def lost(self, topic_partitions: Sequence[int]) -> None:
+        self.owned -= set(topic_partitions)
+        self._note("lost", tuple(topic_partitions))
+
+    def records(self, topic_partition: int, records: Sequence[Record]) -> None:
+        self.got.extend(records)
+        if self.takes and self.member is not None:
+            self.member.taken(topic_partition, len(records))
+        self._changed.set()
+
+    def position_gone(self, topic_partition: int, offset: int) -> None:
+        self._note("position_gone", (topic_partition, offset))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.events]
+
+    async def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Waits, event by event."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not condition():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            pytest.fail(f"{what}: not within {PATIENCE_S:g} s; owned {sorted(self.owned)}, events {self.events}, got {len(self.got)} {[each.value for each in self.got[-5:]]}")
+
+    def _note(self, name: str, detail: object) -> None:
+        self.events.append((name, detail))
+        self._changed.set()
+
+
+class World:
+    """What one test works with; whatever joined is stopped at its end."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self.settings = settings
+        self.notices: list[tuple[str, dict[str, object]]] = []
+        self.facts = TopicFacts(settings)
+        self._joined: list[KafkaMembership] = []
+
+    def notice(self, event: str, **fields: object) -> None:
+        self.notices.append((event, fields))
+
+    async def topic(self, name: str) -> Topic:
+        full = self.settings.topic(name)
+        described = await self.facts.describe([full])
+        assert not isinstance(described, Unavailable), described
+        return described[full]
+
+    async def member(self, recorder: Recorder | None = None, clock: Clock | None = None) -> tuple[KafkaMembership, Recorder]:
+        """Joins the group and returns at once; its recorder tells what it is given."""
+        recorder = recorder or Recorder()
+        member = KafkaMembership(
+            self.settings,
+            await self.topic("requests"),
+            recorder,
+            loop=asyncio.get_running_loop(),
+            clock=clock or SystemClock(),
+            notices=self.notice,
+        )
+        recorder.member = member
+        self._joined.append(member)
+        member.start()
+        return member, recorder
+
+    async def close(self) -> None:
+        for member in self._joined:
+            assert await member.stop()
+
+
+def settings_for(broker: KafkaBrick) -> KafkaSettings:
+    """A short session, which the local broker allows: tests wait for its end."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    return KafkaSettings(
+        bootstrap_servers=broker.bootstrap_servers,
+        topic_prefix=name,
+        group=name,
+        client_id=name,
+        session_ms=3_000,
+        heartbeat_ms=300,
+        poll_gap_ms_max=3_000,
+        drain_ms_max=1_000,
+        hint_every_ms=500,
+    )
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBrick]:
+    with KafkaBrick(tmp_path_factory.mktemp("kafka")) as brick:
+        yield brick
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[KafkaBrick]:
+    """For tests that stop it."""
+    with KafkaBrick(tmp_path / "kafka") as brick:
+        yield brick
+
+
+@pytest.fixture
+async def world(broker: KafkaBrick) -> AsyncIterator[World]:
+    settings = settings_for(broker)
+    assert await asyncio.to_thread(lambda: TopicAdmin(settings).apply()) == []
+    world = World(settings)
+    yield world
+    await world.close()
+
+
+@pytest.fixture
+async def fragile_world(own_broker: KafkaBrick) -> AsyncIterator[World]:
+    settings = settings_for(own_broker)
+    assert await asyncio.to_thread(lambda: TopicAdmin(settings).apply()) == []
+    world = World(settings)
+    yield world
+    if not own_broker.running:
+        await asyncio.to_thread(own_broker.start)
+    await world.close()
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()

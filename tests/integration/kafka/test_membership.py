@@ -1,0 +1,280 @@
+"""Members of a real group: sharing, hand-over, loss, the guard, positions and the flow's bound."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tidegate_bricks import KafkaBrick
+from tidegate_ports.clock import SystemClock
+
+if TYPE_CHECKING:
+    from tests.integration.kafka.conftest import Recorder, World
+
+ALL = set(range(8))
+PATIENCE_S = 40.0
+
+
+async def eventually(world: World, condition: object, what: str) -> None:
+    """Waits for what has no signal of its own, such as a guard that lapses."""
+    assert callable(condition)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"{what}; notices {world.notices}") from None
+
+
+def write(world: World, count: int, topic_partition: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    for number in range(count):
+        producer.produce(world.settings.topic("requests"), str(number).encode(), partition=topic_partition)
+    assert producer.flush(20) == 0
+
+
+async def test_given_two_members_then_they_share_and_a_planned_stop_hands_over_drained(world: World) -> None:
+    first, told_first = await world.member()
+    await told_first.until(lambda: told_first.owned == ALL, "the first has all")
+    second, told_second = await world.member()
+    await told_second.until(lambda: len(told_second.owned) == 4, "the second has its half")
+    await told_first.until(lambda: len(told_first.owned) == 4, "the first gave half")
+    assert told_first.owned | told_second.owned == ALL
+
+    await eventually(world, second.guard_holds, "the second's guard")
+    told_second.drains = False
+    stopping = asyncio.create_task(second.stop())
+    await told_second.until(lambda: told_second.drain is not None, "the drain is asked for")
+    held_while_draining = [second.guard_holds()]
+    asked_again = len(told_first.events)
+    await asyncio.wait({stopping}, timeout=world.settings.half_session_ms / 1000 + 0.5)
+    held_while_draining.append(second.guard_holds())
+    assert len(told_first.events) == asked_again, "nothing moves before the drain is done"
+    assert told_second.drain is not None
+    told_second.drain.done()
+
+    assert await stopping
+    await told_first.until(lambda: told_first.owned == ALL, "the first takes over")
+    assert held_while_draining == [True, True], "probes go on while a planned stop drains"
+    assert "lost" not in told_first.names() + told_second.names()
+    assert not second.guard_holds()
+
+
+async def test_given_stop_and_start_then_both_are_idempotent(world: World) -> None:
+    member, told = await world.member()
+    member.start()
+    await told.until(lambda: told.owned == ALL, "all")
+    assert await member.stop()
+    assert await member.stop()
+    assert told.owned == set()
+    member.start()
+    await told.until(lambda: told.owned == ALL, "all again")
+    assert told.names() == ["assigned", "revoked", "assigned"]
+
+
+async def test_given_probe_answered_then_membership_is_proven_for_what_is_owned(world: World) -> None:
+    member, told = await world.member()
+    assert await member.prove(0) is False, "nothing is owned yet"
+    await told.until(lambda: told.owned == ALL, "all")
+    assert await member.prove(7) is True
+    assert member.guard_holds()
+    assert await member.prove(8) is False
+
+
+async def test_given_no_position_told_then_a_probe_commits_no_step_back(world: World, recorder: Recorder) -> None:
+    at = [TopicPartition(world.settings.topic("requests"), 0, 5)]
+    earlier = Consumer({"bootstrap.servers": world.settings.bootstrap_servers, "group.id": world.settings.group})
+    earlier.commit(offsets=at, asynchronous=False)
+    recorder.start_at = None
+    member, told = await world.member(recorder)
+    await told.until(lambda: told.owned == ALL, "all")
+    assert await member.prove(0) is True
+    assert [each.offset for each in earlier.committed(at, 10)] == [5]
+    member.commit_hint(0, 9)
+    await eventually(world, lambda: [each.offset for each in earlier.committed(at, 10)] == [9], "the hint arrives")
+    earlier.close()
+
+
+class StallingClock(SystemClock):
+    """Stops the membership's thread in its tracks while `stalled`."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def monotonic_ms(self) -> int:
+        if threading.current_thread().name == "tidegate-membership":
+            self.go_on.wait()
+        return super().monotonic_ms()
+
+
+async def test_given_thread_stalls_beyond_the_session_then_guard_lapses_first_and_lost_is_told(world: World) -> None:
+    clock = StallingClock()
+    first, told_first = await world.member(clock=clock)
+    await told_first.until(lambda: told_first.owned == ALL, "the first has all")
+    second, told_second = await world.member()
+    await told_second.until(lambda: len(told_second.owned) == 4, "half")
+    await told_first.until(lambda: len(told_first.owned) == 4, "half")
+    await eventually(world, first.guard_holds, "the guard holds")
+
+    clock.go_on.clear()
+    try:
+        await eventually(world, lambda: not first.guard_holds(), "the guard lapses")
+        owned_by_second_at_lapse = set(told_second.owned)
+        await told_second.until(lambda: told_second.owned == ALL, "the second takes over")
+    finally:
+        clock.go_on.set()
+    await told_first.until(lambda: "lost" in told_first.names(), "the loss is told")
+
+    assert len(owned_by_second_at_lapse) == 4, "the guard ended before anybody else was given anything"
+    await told_first.until(lambda: len(told_first.owned) == 4, "the first comes back")
+    await eventually(world, first.guard_holds, "and proves it")
+
+
+async def test_given_process_is_suspended_beyond_the_session_then_it_learns_its_loss_when_it_wakes(world: World) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(Path(__file__).with_name("member_process.py")),
+        world.settings.model_dump_json(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=environment,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+
+    async def heard(wanted: str) -> dict[str, object]:
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            while line := await process.stdout.readline():
+                said: dict[str, object] = json.loads(line)
+                if said["event"] == wanted:
+                    return said
+        raise AssertionError(f"the process ended without saying {wanted}")
+
+    try:
+        await heard("guarded")
+        process.send_signal(signal.SIGSTOP)
+        _, told = await world.member()
+        await told.until(lambda: told.owned == ALL, "the other takes over from the suspended one")
+        process.send_signal(signal.SIGCONT)
+        woken = await heard("woken")
+        lost = await heard("lost")
+        await heard("assigned")
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.stdin.close()
+        async with asyncio.timeout(PATIENCE_S):
+            await process.communicate()
+
+    assert woken["guard_holds"] is False
+    assert lost["guard_holds"] is False
+
+
+async def test_given_broker_stops_then_guard_lapses_and_all_goes_on_when_it_is_back(
+    fragile_world: World, own_broker: KafkaBrick
+) -> None:
+    member, told = await fragile_world.member()
+    await told.until(lambda: told.owned == ALL, "all")
+    await eventually(fragile_world, member.guard_holds, "the guard holds")
+    await asyncio.to_thread(write, fragile_world, 3)
+    await told.until(lambda: len(told.got) == 3, "records")
+
+    await asyncio.to_thread(own_broker.stop)
+    await eventually(fragile_world, lambda: not member.guard_holds(), "the guard lapses")
+    assert await member.prove(0) is not True
+    await asyncio.to_thread(own_broker.start)
+
+    await eventually(fragile_world, member.guard_holds, "the guard holds again")
+    await told.until(lambda: told.owned == ALL, "all is owned")
+    told.got.clear()
+    await asyncio.to_thread(write, fragile_world, 2)
+    await told.until(lambda: [each.value for each in told.got][-2:] == [b"0", b"1"], "records flow again")
+    assert not [each for each in fragile_world.notices if each[0] == "kafka_client_failed"]
+
+
+async def test_given_broker_is_away_then_stop_still_ends(fragile_world: World, own_broker: KafkaBrick) -> None:
+    member, told = await fragile_world.member()
+    await told.until(lambda: told.owned == ALL, "all")
+    await asyncio.to_thread(own_broker.kill)
+    assert await member.stop()
+    assert told.owned == set()
+
+
+async def test_given_retention_passed_the_position_then_it_is_reported_and_nothing_jumps(world: World) -> None:
+    await asyncio.to_thread(write, world, 10)
+    name = world.settings.topic("requests")
+    client = AdminClient({"bootstrap.servers": world.settings.bootstrap_servers})
+    for future in client.delete_records([TopicPartition(name, 0, 6)]).values():
+        await asyncio.to_thread(future.result, 20)
+
+    member, told = await world.member()
+    await told.until(lambda: "position_gone" in told.names(), "the loss of the position")
+    assert ("position_gone", (0, 0)) in told.events
+    assert told.got == []
+    assert await member.prove(0) is True, "membership has nothing to do with it"
+
+    member.seek_and_resume(0, 6)
+    await told.until(lambda: len(told.got) == 4, "the rest, on explicit order")
+    assert [each.offset for each in told.got] == [6, 7, 8, 9]
+
+
+async def test_given_records_are_not_taken_then_the_flow_stops_at_its_bound_and_goes_on_with_credit(
+    world: World, recorder: Recorder
+) -> None:
+    world.settings = world.settings.model_copy(update={"in_flight_records_max": 10, "batch_records_max": 5})
+    await asyncio.to_thread(write, world, 100)
+    await asyncio.to_thread(write, world, 1, 1)
+    recorder.takes = False
+    recorder.start_at = lambda number: 0 if number == 0 else 1_000_000
+    member, told = await world.member(recorder)
+    await told.until(lambda: len(told.got) >= 10, "the first records")
+
+    def of_zero() -> list[int]:
+        return [each.offset for each in told.got if each.topic_partition == 0]
+
+    member.seek_and_resume(1, 0)
+    await told.until(lambda: any(each.topic_partition == 1 for each in told.got), "another topic partition's record")
+    assert len(of_zero()) < 15, "the bound, and at most the batch that reached it"
+
+    while len(of_zero()) < 100:
+        before = len(of_zero())
+        member.taken(0, before)
+        await told.until(lambda before=before: len(of_zero()) > before, "more, with credit")  # type: ignore[misc]
+    assert of_zero() == list(range(100))
+
+
+async def test_given_seek_while_records_flow_then_only_the_new_position_is_seen(world: World, recorder: Recorder) -> None:
+    await asyncio.to_thread(write, world, 1_000)
+    member, told = await world.member(recorder)
+    await told.until(lambda: len(told.got) > 0, "records")
+    for start in (500, 0, 990):
+        member.seek_and_resume(0, start)
+        told.got.clear()
+        await told.until(lambda: bool(told.got) and told.got[-1].offset == 999, "the end")
+        assert [each.offset for each in told.got] == list(range(start, 1_000))
+
+
+async def test_given_record_then_all_its_parts_arrive(world: World) -> None:
+    topic = await world.topic("requests")
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    producer.produce(topic.name, None, b"key", 2, headers=[("a", b"1"), ("a", None), ("b", "text")])
+    assert producer.flush(20) == 0
+    now = SystemClock().now_ms()
+    _, told = await world.member()
+    await told.until(lambda: len(told.got) == 1, "the record")
+    record = told.got[0]
+    assert (record.topic, record.topic_id, record.topic_partition, record.offset) == (topic.name, topic.id, 2, 0)
+    assert (record.key, record.value) == (b"key", None)
+    assert record.headers == (("a", b"1"), ("a", b""), ("b", b"text"))
+    assert abs(record.append_time_ms - now) < 60_000

@@ -1,0 +1,207 @@
+"""What is left when a node or a supervisor is killed at a bad moment, and how the next node settles it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_files import RunFolder
+from tidegate_launchers.local_settings import LocalSettings
+from tidegate_ports.launcher import Absent, Ended, Found, Launch
+
+ALaunch = Callable[..., Launch]
+STILL_THERE_S = 0.3
+
+NODE = """
+import asyncio, json, sys
+from pathlib import Path
+from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_settings import LocalSettings
+from tidegate_ports.launcher import Launch
+
+async def main():
+    told = json.loads(sys.stdin.readline())
+    launcher = LocalLauncher(LocalSettings(data_dir=Path(told.pop("data_dir")), host="node-1", poll_interval_s=0.02))
+    launch = Launch(**told)
+    print((await launcher.submit(launch)).external_id, flush=True)
+    await launcher.wait_until_gone(launch.run_id, launch.attempt)
+
+asyncio.run(main())
+"""
+
+
+class Gate(Protocol):
+    def of(self, action: str) -> list[Mapping[str, object]]: ...
+    def wait_for(self, action: str) -> Mapping[str, object]: ...
+
+
+class Latch(Protocol):
+    @property
+    def wait_statement(self) -> str: ...
+    def release(self) -> None: ...
+
+
+@pytest.fixture
+def a_node(settings: LocalSettings) -> Callable[[Launch], subprocess.Popen[str]]:
+    """Starts another process that submits the launch and waits for it, as a node does."""
+
+    def start(launch: Launch) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", NODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            start_new_session=True,
+        )
+        fields = {name: getattr(launch, name) for name in launch.__slots__} | {"data_dir": str(settings.data_dir)}
+        assert process.stdin is not None
+        process.stdin.write(f"{json_line(fields)}\n")
+        process.stdin.flush()
+        return process
+
+    return start
+
+
+def json_line(fields: Mapping[str, object]) -> str:
+    import json
+
+    return json.dumps(fields)
+
+
+async def test_given_the_node_and_its_group_are_killed_then_the_program_goes_on_and_the_next_node_adopts_it(
+    settings: LocalSettings,
+    a_launch: ALaunch,
+    a_node: Callable[[Launch], subprocess.Popen[str]],
+    gate: Gate,
+    latch: Latch,
+) -> None:
+    launch = a_launch(f"{latch.wait_statement}\nprint('went on')")
+    with a_node(launch) as node:
+        assert node.stdout is not None
+        external_id = node.stdout.readline().strip()
+        os.killpg(node.pid, signal.SIGKILL)
+        assert node.wait(timeout=30) == -signal.SIGKILL
+    successor = LocalLauncher(settings)
+    found = await successor.lookup(launch.run_id, 1, "node-1", None)
+    assert isinstance(found, Found)
+    assert found.external_id == external_id
+    assert (await successor.submit(launch)).external_id == external_id
+    waiting = asyncio.create_task(successor.wait_until_gone(launch.run_id, 1))
+    done, _ = await asyncio.wait({waiting}, timeout=STILL_THERE_S)
+    assert not done
+    await asyncio.to_thread(latch.release)
+    assert await waiting == Ended(0)
+    assert Path(successor.log_paths(launch.run_id, 1).stdout).read_text(encoding="utf-8") == "went on\n"
+    assert (len(gate.of("start")), [body["outcome"] for body in gate.of("finished")]) == (1, ["succeeded"])
+
+
+async def test_given_the_node_is_killed_then_the_next_one_can_cancel_what_it_left(
+    settings: LocalSettings,
+    a_launch: ALaunch,
+    a_node: Callable[[Launch], subprocess.Popen[str]],
+    gate: Gate,
+) -> None:
+    launch = a_launch("import signal; from tidegate_spark import set_output; set_output('up', 1); signal.pause()")
+    with a_node(launch) as node:
+        await asyncio.to_thread(gate.wait_for, "outputs")
+        node.kill()
+    assert (await LocalLauncher(settings).cancel(launch.run_id, 1)).exit_code == 143
+
+
+async def test_given_only_the_supervisor_is_killed_then_the_program_goes_on_and_its_end_is_noticed(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, latch: Latch
+) -> None:
+    launch = a_launch(f"{latch.wait_statement}\nprint('went on')")
+    await launcher.submit(launch)
+    record = RunFolder.within(settings.data_dir, launch.run_id, 1).record()
+    assert record is not None
+    os.kill(record.supervisor_pid, signal.SIGKILL)
+    waiting = asyncio.create_task(launcher.wait_until_gone(launch.run_id, 1))
+    done, _ = await asyncio.wait({waiting}, timeout=STILL_THERE_S)
+    assert not done
+    await asyncio.to_thread(latch.release)
+    end = await waiting
+    assert (end.exit_code, end.error_class) == (None, "lost")
+    assert Path(launcher.log_paths(launch.run_id, 1).stdout).read_text(encoding="utf-8") == "went on\n"
+
+
+async def test_given_program_and_supervisor_are_killed_then_the_attempt_is_lost_and_never_started_again(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch("import signal; from tidegate_spark import set_output; set_output('up', 1); signal.pause()")
+    submission = await launcher.submit(launch)
+    await asyncio.to_thread(gate.wait_for, "outputs")
+    record = RunFolder.within(settings.data_dir, launch.run_id, 1).record()
+    assert record is not None
+    for pid in (record.supervisor_pid, record.pid):
+        os.kill(pid, signal.SIGKILL)
+    assert (await launcher.wait_until_gone(launch.run_id, 1)).error_class == "lost"
+    assert await launcher.submit(launch) == submission
+    assert len(gate.of("start")) == 1
+
+
+async def test_given_the_node_dies_while_it_tells_the_plan_then_nothing_started_and_a_submit_does(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch("print('ran')")
+    folder = RunFolder.within(settings.data_dir, launch.run_id, 1)
+    folder.make()
+    half = subprocess.run(
+        [sys.executable, "-P", "-S", "-m", "tidegate_launchers.local_supervisor", str(folder.path)],
+        input=b'{"command": ["/bin/touch", "/tmp/',
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        check=False,
+        timeout=60,
+    )
+    assert (half.returncode, half.stdout) == (78, b"")
+    assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
+    await launcher.submit(launch)
+    assert await launcher.wait_until_gone(launch.run_id, 1) == Ended(0)
+    assert len(gate.of("start")) == 1
+
+
+CRASH_BEFORE_THE_RECORD = """
+import os, sys
+from pathlib import Path
+from tidegate_launchers import local_supervisor
+from tidegate_launchers.local_files import RunFolder
+from tidegate_launchers.local_supervisor import Plan, supervise
+
+RunFolder.write_record = lambda *_: os._exit(9)
+supervise(RunFolder(Path(sys.argv[1])), Plan(["/bin/touch", sys.argv[2]], {}, "node-1"))
+"""
+
+
+async def test_given_the_supervisor_dies_between_fork_and_record_then_the_held_program_never_runs(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, tmp_path: Path
+) -> None:
+    launch = a_launch("print('ran')")
+    folder = RunFolder.within(settings.data_dir, launch.run_id, 1)
+    folder.make()
+    trace = tmp_path / "it ran"
+    alive, held_by_both = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", CRASH_BEFORE_THE_RECORD, str(folder.path), str(trace)],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        pass_fds=[held_by_both],
+    ) as crashing:
+        os.close(held_by_both)
+        assert crashing.wait(timeout=60) == 9
+    with os.fdopen(alive, "rb") as pipe:
+        assert await asyncio.to_thread(pipe.read) == b""  # Its end: the held process is gone as well.
+    assert not trace.exists()
+    assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
+    await launcher.submit(launch)
+    assert await launcher.wait_until_gone(launch.run_id, 1) == Ended(0)
+    assert len(gate.of("start")) == 1

@@ -1,0 +1,332 @@
+"""The local launcher with real supervisors and programs: ends, failures, twins, cancels."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_files import Record, RunFolder
+from tidegate_launchers.local_processes import boot_id, facts_of
+from tidegate_launchers.local_settings import LocalSettings
+from tidegate_ports.launcher import Absent, Elsewhere, Ended, Found, Launch, LaunchRejected, LaunchUnavailable
+
+ALaunch = Callable[..., Launch]
+STILL_THERE_S = 0.3
+"""Fifteen looks of the launcher; long enough for a wrong "gone" to show."""
+
+
+class Gate(Protocol):
+    url: str
+    status: int
+
+    def of(self, action: str) -> list[Mapping[str, object]]: ...
+    def wait_for(self, action: str) -> Mapping[str, object]: ...
+
+
+class Latch(Protocol):
+    @property
+    def wait_statement(self) -> str: ...
+    def release(self) -> None: ...
+
+
+def output_of(launcher: LocalLauncher, launch: Launch) -> str:
+    return Path(launcher.log_paths(launch.run_id, launch.attempt).stdout).read_text(encoding="utf-8")
+
+
+def folder_of(settings: LocalSettings, launch: Launch) -> RunFolder:
+    return RunFolder.within(settings.data_dir, launch.run_id, launch.attempt)
+
+
+async def ended(launcher: LocalLauncher, launch: Launch) -> Ended:
+    return await launcher.wait_until_gone(launch.run_id, launch.attempt)
+
+
+async def reported_pids(gate: Gate, count: int) -> list[int]:
+    outputs = (await asyncio.to_thread(gate.wait_for, "outputs"))["outputs"]
+    assert isinstance(outputs, dict)
+    pids = outputs["pids"]
+    assert len(pids) == count
+    return list(pids)
+
+
+async def test_given_a_program_that_ends_then_its_end_output_and_report_are_there(
+    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch(
+        "import sys; from tidegate_spark import context; print(sys.argv[1:], context().nominal)", "a", "b"
+    )
+    submission = await launcher.submit(launch)
+    assert submission.host == "node-1"
+    assert submission.boot_id == boot_id()
+    assert submission.external_id.startswith("tg-0007-abcdefghijklmnopqrstuvwxyz-a1@node-1:")
+    assert await ended(launcher, launch) == Ended(0)
+    assert output_of(launcher, launch) == "['a', 'b'] 2026-03-03 05:00:00+00:00\n"
+    assert [body["outcome"] for body in gate.of("finished")] == ["succeeded"]
+
+
+async def test_given_a_program_that_ended_then_lookup_still_finds_it_and_submit_does_not_start_it_again(
+    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch("print('once')")
+    first = await launcher.submit(launch)
+    await ended(launcher, launch)
+    found = await launcher.lookup(launch.run_id, 1, first.host, first.boot_id)
+    assert found == Found(first.external_id, first.host, first.boot_id)
+    assert await launcher.submit(launch) == first
+    assert await ended(launcher, launch) == Ended(0)
+    assert len(gate.of("start")) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param("raise SystemExit(3)", Ended(3, None, "transient", "exit code 3"), id="exit code"),
+        pytest.param(
+            "import os; os.kill(os.getpid(), 9)", Ended(None, 9, "transient", "ended by signal 9"), id="signal"
+        ),
+    ],
+)
+async def test_given_a_program_that_fails_then_its_end_says_how(
+    launcher: LocalLauncher, a_launch: ALaunch, source: str, expected: Ended
+) -> None:
+    launch = a_launch(source)
+    await launcher.submit(launch)
+    assert await ended(launcher, launch) == expected
+
+
+async def test_given_the_gate_refuses_then_the_end_is_config_with_the_wrappers_words(
+    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    gate.status = 403
+    launch = a_launch("print('never')")
+    await launcher.submit(launch)
+    end = await ended(launcher, launch)
+    assert (end.exit_code, end.error_class) == (78, "config")
+    assert end.reason.startswith("the start gate refused run 0007-abcdefghijklmnopqrstuvwxyz attempt 1 with 403")
+
+
+async def test_given_the_gate_is_away_then_the_end_is_transient(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate
+) -> None:
+    gate.status = 503
+    launcher = LocalLauncher(replace(settings, gate_wait_s=0))
+    launch = a_launch("print('never')")
+    await launcher.submit(launch)
+    end = await ended(launcher, launch)
+    assert (end.exit_code, end.error_class) == (75, "transient")
+    assert "no word from the start gate" in end.reason
+
+
+async def test_given_a_script_that_vanished_then_submit_rejects_it_as_config(
+    launcher: LocalLauncher, a_launch: ALaunch
+) -> None:
+    launch = replace(a_launch("print('never')"), file="/gone/job.py")
+    with pytest.raises(LaunchRejected, match=r"program file /gone/job\.py does not exist") as refusal:
+        await launcher.submit(launch)
+    assert refusal.value.error_class == "config"
+    assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
+
+
+async def test_given_a_command_that_cannot_be_executed_then_the_end_is_config_and_names_it(
+    settings: LocalSettings, a_launch: ALaunch, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/nowhere\n")
+    launch = a_launch("print('never')")
+    folder = folder_of(settings, launch)
+    folder.make()
+    plan = {"command": [str(python)], "environment": {}, "host": "node-1"}
+    supervisor(folder, json.dumps(plan)).check_returncode()
+    end = await ended(LocalLauncher(settings), launch)
+    assert (end.exit_code, end.error_class) == (78, "config")
+    assert end.reason.startswith(f"{python} cannot be started: ")
+
+
+async def test_given_a_data_folder_that_cannot_be_made_then_submit_may_be_tried_again(
+    settings: LocalSettings, a_launch: ALaunch
+) -> None:
+    settings.data_dir.write_text("in the way")
+    with pytest.raises(LaunchUnavailable, match="submit it again"):
+        await LocalLauncher(settings).submit(a_launch("print('never')"))
+
+
+async def test_given_submits_at_the_same_time_then_one_program_starts_and_all_adopt_it(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate, latch: Latch
+) -> None:
+    launch = a_launch(f"{latch.wait_statement}; print('ran')")
+    nodes = [LocalLauncher(settings) for _ in range(6)]
+    submissions = await asyncio.gather(*(node.submit(launch) for node in nodes))
+    assert len(set(submissions)) == 1
+    latch.release()
+    assert await ended(nodes[0], launch) == Ended(0)
+    assert output_of(nodes[0], launch) == "ran\n"
+    assert len(gate.of("start")) == 1
+
+
+async def test_given_files_of_a_run_then_the_token_is_in_none_and_others_may_not_read_them(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
+) -> None:
+    launch = a_launch("import os; print(sorted(os.environ))")
+    await launcher.submit(launch)
+    await ended(launcher, launch)
+    files = [path for path in settings.data_dir.rglob("*") if path.is_file()]
+    assert {"context.json", "exit.json", "stdout.log", "stderr.log", "supervisor.json"} <= {path.name for path in files}
+    for path in files:
+        assert b"secret-of-the-test" not in path.read_bytes()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_given_another_host_then_the_run_is_elsewhere(launcher: LocalLauncher) -> None:
+    assert await launcher.lookup("0007-abc", 1, "node-2", "boot") == Elsewhere("node-2")
+
+
+async def test_given_nothing_started_then_lookup_says_absent_and_waiting_ends_at_once(launcher: LocalLauncher) -> None:
+    assert await launcher.lookup("0007-abc", 1, "node-1", "boot") == Absent()
+    assert (await launcher.wait_until_gone("0007-abc", 1)).error_class == "lost"
+
+
+async def test_given_a_child_that_outlives_the_program_then_the_end_waits_for_the_whole_group(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, latch: Latch
+) -> None:
+    launch = a_launch(
+        "import os, subprocess, sys\n"
+        f"subprocess.Popen([sys.executable, '-c', {latch.wait_statement!r}], stdout=subprocess.DEVNULL)\n"
+        "os._exit(0)\n"
+    )
+    await launcher.submit(launch)
+    waiting = asyncio.create_task(ended(launcher, launch))
+    while folder_of(settings, launch).exit() is None:
+        await asyncio.sleep(0.01)
+    done, _ = await asyncio.wait({waiting}, timeout=STILL_THERE_S)
+    assert not done
+    await asyncio.to_thread(latch.release)
+    assert await waiting == Ended(0)
+
+
+STUBBORN = """
+import os, signal, subprocess, sys, time
+from tidegate_spark import set_output
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = [sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)"]
+same_group = subprocess.Popen(child, stdout=subprocess.PIPE)
+daemon = subprocess.Popen(child, stdout=subprocess.PIPE, start_new_session=True)
+for process in (same_group, daemon):
+    process.stdout.readline()
+set_output("pids", [os.getpid(), same_group.pid, daemon.pid])
+time.sleep(600)
+"""
+
+
+async def test_given_a_program_that_ignores_sigterm_and_has_children_then_cancel_leaves_nothing(
+    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch(STUBBORN)
+    await launcher.submit(launch)
+    pids = await reported_pids(gate, 3)
+    end = await launcher.cancel(launch.run_id, 1)
+    assert end.signal == 9
+    assert [facts_of(pid) for pid in pids] == [None, None, None]
+
+
+async def test_given_cancels_at_the_same_time_and_again_then_all_see_the_same_end(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch(STUBBORN)
+    await launcher.submit(launch)
+    await reported_pids(gate, 3)
+    other_node = LocalLauncher(settings)
+    ends = await asyncio.gather(launcher.cancel(launch.run_id, 1), other_node.cancel(launch.run_id, 1))
+    assert {end.signal for end in ends} == {9}
+    assert (await launcher.cancel(launch.run_id, 1)).signal == 9
+
+
+async def test_given_a_program_that_heeds_sigterm_then_it_ends_well_within_the_grace(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate
+) -> None:
+    launcher = LocalLauncher(replace(settings, cancel_grace_s=60))
+    launch = a_launch(
+        "import time\nfrom tidegate_spark import set_output\n"
+        "try:\n    set_output('pids', [])\n    time.sleep(600)\nfinally:\n    print('cleaned')\n"
+    )
+    await launcher.submit(launch)
+    await reported_pids(gate, 0)
+    begun = time.monotonic()
+    assert (await launcher.cancel(launch.run_id, 1)).exit_code == 143
+    assert time.monotonic() - begun < 30
+    assert output_of(launcher, launch) == "cleaned\n"
+    assert [body["reason"] for body in gate.of("finished")] == ["terminated"]
+
+
+async def test_given_a_cancel_before_the_submit_then_it_never_starts(
+    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch("print('never')")
+    assert (await launcher.cancel(launch.run_id, 1)).error_class == "lost"
+    with pytest.raises(LaunchRejected, match="was cancelled on this host before it started"):
+        await launcher.submit(launch)
+    assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
+    assert gate.of("start") == []
+
+
+async def test_given_a_grace_that_began_in_an_earlier_node_then_it_is_not_begun_anew(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate
+) -> None:
+    launcher = LocalLauncher(replace(settings, cancel_grace_s=600))
+    launch = a_launch(STUBBORN)
+    await launcher.submit(launch)
+    await reported_pids(gate, 3)
+    folder_of(settings, launch).write_cancel(time.time_ns() // 1_000_000 - 601_000)
+    assert (await launcher.cancel(launch.run_id, 1)).signal == 9
+
+
+async def test_given_the_pid_belongs_to_another_process_then_the_run_is_gone_and_that_one_is_left_alone(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
+) -> None:
+    launch = a_launch("print('never')")
+    folder = folder_of(settings, launch)
+    folder.make()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as innocent:
+        folder.write_record(Record(innocent.pid, "1", innocent.pid, "1", "node-1", boot_id()))
+        assert (await ended(launcher, launch)).error_class == "lost"
+        assert (await launcher.cancel(launch.run_id, 1)).error_class == "lost"
+        assert innocent.poll() is None
+        innocent.communicate(b"\n")
+    assert innocent.returncode == 0
+
+
+async def test_given_another_boot_then_the_run_is_found_and_gone(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
+) -> None:
+    launch = a_launch("print('never')")
+    folder = folder_of(settings, launch)
+    folder.make()
+    own = facts_of(os.getpid())
+    assert own is not None
+    folder.write_record(Record(own.pid, own.started, own.pid, own.started, "node-1", "an earlier boot"))
+    assert isinstance(await launcher.lookup(launch.run_id, 1, "node-1", "an earlier boot"), Found)
+    assert (await ended(launcher, launch)).error_class == "lost"
+
+
+def supervisor(folder: RunFolder, plan: str) -> subprocess.CompletedProcess[str]:
+    """Starts a supervisor as the launcher does, with a plan of the test's own."""
+    return subprocess.run(
+        [sys.executable, "-P", "-S", "-m", "tidegate_launchers.local_supervisor", str(folder.path)],
+        input=plan,
+        text=True,
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+        timeout=60,
+    )

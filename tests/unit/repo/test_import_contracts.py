@@ -1,0 +1,71 @@
+"""The import contracts bite: a small tree of empty packages keeps them all, and each forbidden import breaks its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SERVICES = frozenset({"tidegate_api", "tidegate_cli", "tidegate_node"})
+LINT_TIMEOUT_S = 60
+
+
+@pytest.fixture
+def tree(root: Path, packages: list[Path], tmp_path: Path) -> Path:
+    """Empty packages of the real names under the real contracts; each service has a bootstrap that imports adapters."""
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    for package in packages:
+        folder = tmp_path / "src" / package.name
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").touch()
+        if package.name in SERVICES:
+            (folder / "bootstrap.py").write_text(
+                "import tidegate_dynamo\nimport tidegate_kafka\nimport tidegate_core\n"
+            )
+    return tmp_path
+
+
+def _lint(tree: Path) -> tuple[int, str]:
+    # Only the copied packages may be found, not the project's own.
+    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "NO_COLOR": "1", "COLUMNS": "200"}
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [lint, "--no-cache"],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LINT_TIMEOUT_S,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_given_bootstraps_that_import_adapters_then_all_contracts_are_kept(tree: Path) -> None:
+    status, printed = _lint(tree)
+    assert status == 0, printed
+
+
+@pytest.mark.parametrize(
+    ("module", "imports", "contract"),
+    [
+        ("tidegate_core/rules.py", "tidegate_ports", "The core imports no sibling"),
+        ("tidegate_core/rules.py", "boto3", "The core uses no client library"),
+        ("tidegate_dynamo/jobs.py", "tidegate_kafka", "Adapters never import each other"),
+        ("tidegate_kafka/reader.py", "tidegate_node", "Adapters know no service"),
+        ("tidegate_api/routes.py", "tidegate_node", "Services never import each other"),
+        ("tidegate_node/ingest.py", "tidegate_dynamo", "Only a bootstrap module imports adapters"),
+        ("tidegate_cli/commands.py", "tidegate_testkit", "The testkit is for tests"),
+        ("tidegate_spark/wrapper.py", "tidegate_core", "The program's side imports nothing of ours"),
+    ],
+)
+def test_given_a_forbidden_import_then_its_contract_breaks(
+    tree: Path, module: str, imports: str, contract: str
+) -> None:
+    (tree / "src" / module).write_text(f"import {imports}\n")
+    status, printed = _lint(tree)
+    assert status == 1
+    broken = [line for line in printed.splitlines() if " BROKEN" in line]
+    assert any(line.startswith(contract) for line in broken), printed

@@ -1,0 +1,70 @@
+"""Clockwork's own record, taken as `message.send`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.problems import RefusedRecord
+from tidegate_core.model.requests import MessageSend
+
+THEIRS = {
+    "clientId": "client1",
+    "scheduleKey": "order1-create",
+    "taskData": "payload",
+    "delivery": {"topic": "orderTopic"},
+    "scheduleTime": 1_553_629_195_570,
+}
+
+
+def request(**fields: Any) -> MessageSend:
+    read = parse_request(json.dumps({**THEIRS, **fields}).encode())
+    assert isinstance(read, MessageSend)
+    return read
+
+
+def faults(**fields: Any) -> list[str]:
+    with pytest.raises(RefusedRecord) as caught:
+        request(**fields)
+    return [problem.field for problem in caught.value.problems]
+
+
+def test_given_their_record_then_it_is_a_message() -> None:
+    read = request(orderingKey="o-1")
+
+    assert (read.namespace, read.key, read.topic) == ("client1", "order1-create", "orderTopic")
+    assert (read.deliver_at, read.message_key, read.payload_bytes) == (1_553_629_195_570, "o-1", b"payload")
+
+
+def test_given_task_that_is_no_text_then_it_is_json() -> None:
+    assert request(taskData={"order": 1}).payload_bytes == b'{"order":1}'
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"clientId": "Client 1"}, ["clientId"]),
+        ({"delivery": {"topic": "a b"}}, ["delivery.topic"]),
+        ({"delivery": "orderTopic"}, ["delivery"]),
+        ({"delivery": {"topic": "t", "url": "x"}}, ["delivery"]),
+        ({"scheduleTime": "2026-11-20T22:00:00Z"}, ["scheduleTime"]),
+        ({"scheduleTime": True}, ["scheduleTime"]),
+        ({"scheduleTime": -1}, ["scheduleTime"]),
+        ({"sheduleKey": "x"}, ["sheduleKey"]),
+    ],
+)
+def test_given_a_fault_then_it_is_told_in_their_words(change: dict[str, Any], fields: list[str]) -> None:
+    assert faults(**change) == fields
+
+
+@pytest.mark.parametrize("missing", ["scheduleKey", "taskData", "delivery", "scheduleTime"])
+def test_given_a_field_is_missing_then_it_is_named(missing: str) -> None:
+    value = json.dumps({name: field for name, field in THEIRS.items() if name != missing}).encode()
+
+    with pytest.raises(RefusedRecord) as caught:
+        parse_request(value)
+    assert [problem.field for problem in caught.value.problems] == [missing]
+    assert caught.value.namespace == "client1"

@@ -1,0 +1,245 @@
+"""From a schedule's document to its model, and how each fault is told."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tidegate_core.model.parsing import parse_schedule
+from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.schedule import ScheduleSpec
+
+PYTHON = {"type": "program", "program": {"type": "python", "file": "jobs/a.py"}}
+NIGHTLY = {"type": "cron", "expression": "0 2 * * *", "zone": "Europe/Rome"}
+
+
+def document(**fields: Any) -> dict[str, Any]:
+    return {"namespace": "flights", "name": "a", "target": PYTHON, "trigger": NIGHTLY, **copy.deepcopy(fields)}
+
+
+def problems(given: dict[str, Any], **around: str) -> tuple[Problem, ...]:
+    with pytest.raises(InvalidInput) as caught:
+        parse_schedule(given, **around)
+    assert caught.value.http_status == 400
+    return caught.value.problems
+
+
+def only_problem(**fields: Any) -> Problem:
+    (problem,) = problems(document(**fields))
+    return problem
+
+
+def test_given_the_documented_example_then_it_is_read_and_stored_in_one_form() -> None:
+    spec = parse_schedule(ScheduleSpec.EXAMPLE)
+
+    assert ScheduleSpec.from_canonical(spec.canonical_json()) == spec
+    assert spec.spec_hash() == ScheduleSpec.from_canonical(spec.canonical_json()).spec_hash()
+
+
+def test_given_little_then_defaults_fill_in() -> None:
+    spec = parse_schedule(document())
+
+    assert (spec.kind, spec.overlap, spec.priority, spec.suspended) == ("schedule", "queue", "medium", False)
+    assert (spec.pending_timeout, spec.retry.tries, spec.constraints) == (86_400_000, 0, ())
+
+
+def test_given_other_order_and_units_then_the_hash_is_equal() -> None:
+    one = parse_schedule(document(pending_timeout="24h", labels={"a": "1", "b": "2"}))
+    other = parse_schedule(dict(reversed(document(pending_timeout="P1D", labels={"b": 2, "a": 1}).items())))
+
+    assert one.spec_hash() == other.spec_hash()
+    assert one.spec_hash() != parse_schedule(document(pending_timeout="23h")).spec_hash()
+
+
+def test_given_several_faults_then_all_are_told_at_once_with_their_paths() -> None:
+    faulty = copy.deepcopy(dict(ScheduleSpec.EXAMPLE))
+    faulty["trigger"]["triggers"][0] |= {"count": 0, "cuont": 3}
+    faulty["constraints"][1]["zone"] = "Europe/Berlim"
+    faulty["target"]["program"]["type"] = "pyspak"
+    faulty["namespace"] = "Flights"
+    faulty["retry"]["tries"] = 2
+
+    told = {problem.field: problem for problem in problems(faulty)}
+
+    assert set(told) == {
+        "namespace",
+        "target.program.type",
+        "trigger.triggers[0].count",
+        "trigger.triggers[0].cuont",
+        "constraints[1].zone",
+        "retry.tries",
+    }
+    assert told["trigger.triggers[0].cuont"].hint == "did you mean count?"
+    assert told["constraints[1].zone"].hint == "did you mean Europe/Berlin?"
+    assert told["target.program.type"].hint == "did you mean pyspark?"
+    assert told["namespace"].problem.startswith('"Flights" is not a name')
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field", "problem", "hint"),
+    [
+        ({"type": "cronn"}, "trigger.type", '"cronn" is unknown', "did you mean cron?"),
+        ({"expression": "@daily"}, "trigger.type", "is missing", "one of: cron"),
+        ("@daily", "trigger", "not a mapping", ""),
+        ({"type": "cron", "expression": "0 24 * * *"}, "trigger.expression", "(column 3)", '"0 23 * * *"'),
+        ({"type": "cron", "expression": "0 0 31 2 *"}, "trigger.expression", "impossible date", "29"),
+        ({"type": "cron", "expression": "0 0 * * * *"}, "trigger.expression", "has 6 fields", "Quartz counts weekdays"),
+        ({"type": "cron", "expression": "0 " * 200}, "trigger.expression", "at most 256", ""),
+        ({"type": "cron", "expression": "@daily", "zone": "EST"}, "trigger.zone", "abbreviation", "America/New_York"),
+        ({"type": "cron", "expression": "@daily", "tz": "UTC"}, "trigger.tz", "not a field", "called zone"),
+        ({"type": "cron", "expression": "@daily", "expresion": ""}, "trigger.expresion", "not a field", "expression?"),
+        ({"type": "every", "period": 90}, "trigger.period", "not a duration", "90s"),
+        ({"type": "every", "period": "1 hour"}, "trigger.period", "not a duration", ""),
+        ({"type": "at", "instant": "2026-11-20T22:00:00"}, "trigger.instant", "no offset", ""),
+        (
+            {"type": "run_status", "schedule": "b", "states": ["suceeded"]},
+            "trigger.states[0]",
+            "not one of",
+            "succeeded?",
+        ),
+        ({"type": "run_status", "schedule": "a"}, "trigger.schedule", "is the schedule itself", "another"),
+        ({"type": "run_status", "schedule": "flights/a"}, "trigger.schedule", "is the schedule itself", "another"),
+        (
+            {"type": "all_of", "triggers": [{"type": "run_status", "schedule": "b"}]},
+            "trigger.triggers",
+            "at least 2",
+            "",
+        ),
+    ],
+)
+def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
+    trigger: Any, field: str, problem: str, hint: str
+) -> None:
+    told = only_problem(trigger=trigger)
+
+    assert told.field == field
+    assert problem in told.problem
+    assert hint in told.hint
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "version"),
+    [
+        ({"trigger": {"type": "any_of", "triggers": []}}, "trigger.type", "0.3"),
+        ({"trigger": {"type": "at_least", "k": 2}}, "trigger.type", "0.3"),
+        ({"trigger": {**NIGHTLY, "dialect": "quartz"}}, "trigger.dialect", "0.3"),
+        ({"trigger": {**NIGHTLY, "catchup": {"mode": "last"}}}, "trigger.catchup", "0.3"),
+        ({"trigger": {**NIGHTLY, "exclude": []}}, "trigger.exclude", "0.3"),
+        ({"trigger": {"type": "every", "period": {"days": 1, "at": "02:30"}}}, "trigger.period", "0.3"),
+        ({"trigger": {"type": "data_partitions", "dataset": "d", "unit": "files"}}, "trigger.unit", "0.3"),
+        ({"trigger": {"type": "data_partitions", "dataset": "d", "take": "exactly_n"}}, "trigger.take", "0.3"),
+        ({"trigger": {"type": "data_partitions", "dataset": "d", "max_wait": "1h"}}, "trigger.max_wait", "0.3"),
+        ({"target": {"type": "message", "topic": "t", "payload": 1}}, "target.type", "0.2"),
+        ({"target": {"type": "workflow", "nodes": []}}, "target.type", "0.5"),
+        ({"target": {"program": {"type": "spark_connect", "url": "x"}}}, "target.program.type", "0.5"),
+        *(({"overlap": word}, "overlap", "0.3") for word in ("skip", "keep_latest", "cancel_running", "coalesce")),
+        *(({"priority": word}, "priority", "0.3") for word in ("high", "HIGHEST", "low")),
+        ({"retry": {"tries": 2}}, "retry.tries", "0.3"),
+        ({"retry": {"max_backoff": "30m"}}, "retry.max_backoff", "0.3"),
+        ({"catchup": {"mode": "all"}}, "catchup", "0.3"),
+        ({"pending_timeout_action": "force"}, "pending_timeout_action", "0.3"),
+        ({"on_update": "carry"}, "on_update", "0.3"),
+        ({"constraints": [{"type": "rate", "per": "hour"}]}, "constraints[0].type", "0.3"),
+        ({"constraints": [{"type": "load", "max": 0.8}]}, "constraints[0].type", "0.5"),
+        ({"constraints": [{"type": "concurrency", "max": 1, "scope": "group"}]}, "constraints[0].scope", "0.5"),
+        *(
+            ({"kind": kind, "x": 1}, "kind", "0.5")
+            for kind in ("program", "source", "limit", "namespace", "app", "workflow")
+        ),
+    ],
+)
+def test_given_word_of_a_later_version_then_it_alone_is_refused_with_that_version(
+    fields: dict[str, Any], field: str, version: str
+) -> None:
+    told = only_problem(**fields)
+
+    assert told.field == field
+    assert f"planned for {version}" in told.problem
+
+
+@pytest.mark.parametrize("word", ["partial", "wait"])
+def test_given_time_out_policy_of_a_later_version_then_it_is_refused_with_it(word: str) -> None:
+    both = [{"type": "run_status", "schedule": name} for name in ("b", "c")]
+
+    told = only_problem(trigger={"type": "all_of", "triggers": both, "on_timeout": word})
+
+    assert (told.field, told.problem) == ("trigger.on_timeout", f'"{word}" is planned for 0.3')
+
+
+def test_given_time_leaf_in_all_of_then_it_is_planned_and_its_fields_are_not_judged() -> None:
+    both = [{"type": "run_status", "schedule": "b"}, {"type": "cron", "cron": "?"}]
+
+    told = only_problem(trigger={"type": "all_of", "triggers": both})
+
+    assert told.field == "trigger.triggers[1].type"
+    assert "planned for 0.3" in told.problem
+
+
+@pytest.mark.parametrize(
+    ("program", "field"),
+    [
+        ({"type": "python", "file": "a.py", "conf": {}}, "target.program.conf"),
+        ({"type": "python", "file": ""}, "target.program.file"),
+        ({"type": "python"}, "target.program.file"),
+        ({"type": "pyspark", "file": "a.py", "conf": {"sql.x": 1}}, "target.program.conf"),
+        ({"type": "pyspark", "file": "a.py", "conf": {"spark.tidegate.x": 1}}, "target.program.conf"),
+        ({"type": "python", "file": "a.py", "env": {"TIDEGATE_RUN": "1"}}, "target.program.env"),
+        ({"type": "python", "file": "a.py", "env": {"A B": "1"}}, "target.program.env"),
+        ({"type": "python", "file": "a.py", "properties": {"tidegate.x": "1"}}, "target.program.properties"),
+        ({"type": "python", "file": "a.py", "args": ["a\x00b"]}, "target.program.args[0]"),
+        ({"type": "python", "file": "a.py", "args": ["x", {}]}, "target.program.args[1]"),
+        ({"type": "python", "file": "a.py", "args": ["x"] * 257}, "target.program.args"),
+        ({"type": "python", "file": "a.py", "args": ["x" * 8193]}, "target.program.args[0]"),
+        ({"type": "python", "file": "a.py", "args": ["${nomnal}"]}, "target.program.args[0]"),
+    ],
+)
+def test_given_faulty_program_then_its_field_is_told(program: dict[str, Any], field: str) -> None:
+    assert only_problem(target={"type": "program", "program": program}).field == field
+
+
+def test_given_numbers_and_booleans_in_texts_then_they_are_spelt_as_spark_does() -> None:
+    program = {"type": "pyspark", "file": "a.py", "conf": {"spark.a": 8, "spark.b": True}, "args": [1, 2.5, False]}
+    spec = parse_schedule(document(target={"type": "program", "program": program}))
+
+    assert spec.target.program.args == ("1", "2.5", "false")
+    assert spec.target.program.model_dump()["conf"] == {"spark.a": "8", "spark.b": "true"}
+
+
+def test_given_one_scope_limited_twice_then_it_is_refused() -> None:
+    """A job would hold the one permit and wait for the other for ever."""
+    told = only_problem(constraints=[{"type": "concurrency", "max": 1}, {"type": "concurrency", "max": 2}])
+
+    assert told.field == "constraints[1]"
+    assert (
+        len(
+            parse_schedule(
+                document(constraints=[{"type": "concurrency", "max": 1, "scope": s} for s in ("schedule", "program")])
+            ).constraints
+        )
+        == 2
+    )
+
+
+def test_given_names_around_then_they_fill_in_and_may_not_contradict() -> None:
+    bare = {"target": PYTHON, "trigger": NIGHTLY}
+
+    assert parse_schedule(bare, namespace="flights", name="b").name == "b"
+    assert [problem.field for problem in problems(document(), namespace="other", name="a")] == ["namespace"]
+    assert {problem.field for problem in problems(bare)} == {"namespace", "name"}
+
+
+def test_given_yamls_sexagesimal_number_then_quotes_are_asked_for() -> None:
+    told = only_problem(constraints=[{"type": "time_window", "opens": 1320, "closes": "06:00"}])
+
+    assert told.field == "constraints[0].opens"
+    assert "quotes" in told.hint
+
+
+def test_given_parsed_document_then_it_is_left_as_it_was() -> None:
+    given = document()
+    before = copy.deepcopy(given)
+    parse_schedule(given, namespace="flights")
+
+    assert given == before

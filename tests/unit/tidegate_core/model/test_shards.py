@@ -1,0 +1,45 @@
+"""Shards: frozen by golden vectors, because another value would strand stored data."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.model.shards import hash_of, message_shard, schedule_shard, shard_of
+
+
+@pytest.mark.parametrize(
+    ("parts", "number", "of_32", "of_256"),
+    [
+        (("flights", "join-day"), 14324226739115618852, 4, 36),
+        (("orders", "reminder-17"), 444917766153891753, 9, 169),
+        (("a", "bc"), 6332937386749764500, 20, 148),
+        (("ab", "c"), 9575330701685606897, 17, 241),
+        (("", ""), 5200221206380184940, 12, 108),
+        ((" ",), 16741157615738767586, 2, 226),
+    ],
+)
+def test_given_golden_vectors_then_shards_never_change(
+    parts: tuple[str, ...], number: int, of_32: int, of_256: int
+) -> None:
+    assert int.from_bytes(hash_of(*parts)[:8], "big") == number
+    assert shard_of(*parts, shard_count=32) == of_32
+    assert shard_of(*parts, shard_count=256) == of_256
+
+
+def test_given_parts_then_hash_is_blake2b_over_their_length_prefixed_utf8() -> None:
+    assert hash_of("ä", "b") == blake2b(b"\x00\x00\x00\x02\xc3\xa4\x00\x00\x00\x01b").digest()
+
+
+@given(st.lists(st.text(max_size=3), max_size=3), st.lists(st.text(max_size=3), max_size=3))
+def test_given_different_parts_then_hashes_differ_however_they_join(one: list[str], other: list[str]) -> None:
+    assert (hash_of(*one) == hash_of(*other)) == (one == other)
+
+
+def test_given_message_with_key_then_a_replacement_meets_it() -> None:
+    assert message_shard("orders", "k", "id-1", 256) == message_shard("orders", "k", "id-2", 256)
+    assert message_shard("orders", None, "id-1", 256) == shard_of("orders", "id-1", shard_count=256)
+    assert schedule_shard("flights", "join-day", 256) == 36

@@ -1,0 +1,74 @@
+import pytest
+from botocore.session import Session
+
+from tidegate_dynamo.client import access_for, make_client
+from tidegate_dynamo.settings import DynamoSettings
+
+LOCAL = DynamoSettings(endpoint_url="http://127.0.0.1:1")
+
+
+@pytest.fixture
+def nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without AWS credentials, profile or instance role."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, "absent")
+
+
+@pytest.mark.usefixtures("nothing_configured")
+def test_given_a_local_endpoint_and_no_credentials_then_dummy_ones_are_used() -> None:
+    access = access_for(LOCAL, Session())
+    assert access.region == "us-east-1"
+    assert access.access_key_id
+    assert access.secret_access_key
+    assert access.access_key_id.isalnum(), "DynamoDB Local wants letters and digits only"
+
+
+@pytest.mark.usefixtures("nothing_configured")
+def test_given_aws_and_no_credentials_then_none_are_made_up() -> None:
+    assert access_for(DynamoSettings(region="eu-central-1"), Session()) == ("eu-central-1", None, None)
+
+
+@pytest.mark.usefixtures("nothing_configured")
+def test_given_credentials_of_the_environment_then_they_win_also_for_an_endpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA0")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    assert access_for(LOCAL, Session()) == ("eu-west-1", None, None)
+
+
+@pytest.mark.usefixtures("nothing_configured")
+def test_given_a_client_then_it_sends_once_and_gives_up_soon() -> None:
+    client = make_client(LOCAL)
+    config = client.meta.config
+    assert config.retries["total_max_attempts"] == 1  # type: ignore[attr-defined]  # set by name in botocore
+    assert (config.connect_timeout, config.read_timeout) == (1.0, 2.0)  # type: ignore[attr-defined]  # likewise
+    assert client.meta.endpoint_url == "http://127.0.0.1:1"
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"connect_timeout_s": 0.0}, "connect_timeout_s"),
+        ({"read_timeout_s": -1.0}, "read_timeout_s"),
+        ({"connections_max": 0}, "connections_max"),
+        ({"table_prefix": "no spaces "}, "table_prefix"),
+        ({"table_prefix": "x" * 201}, "table_prefix"),
+    ],
+)
+def test_given_a_wrong_setting_then_the_error_names_it(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DynamoSettings(**wrong)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_given_a_prefix_then_both_tables_have_it() -> None:
+    settings = DynamoSettings(table_prefix="prod-eu.")
+    assert [settings.table_name(table) for table in ("main", "history")] == [
+        "prod-eu.tidegate",
+        "prod-eu.tidegate-history",
+    ]

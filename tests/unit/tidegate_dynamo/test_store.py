@@ -1,0 +1,182 @@
+"""What the conformance suite cannot make DynamoDB Local do: leftovers, throttling, foreign answers."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from mypy_boto3_dynamodb import DynamoDBClient
+
+from tidegate_core.store.values import (
+    Applied,
+    Check,
+    Condition,
+    Delete,
+    Key,
+    Lost,
+    Page,
+    Put,
+    RangeRead,
+    Throttled,
+    Transaction,
+)
+from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.store import GET_ROUNDS_MAX, DynamoStore
+from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+
+Answer: TypeAlias = Mapping[str, Any] | Exception
+OK: Mapping[str, Any] = {"ResponseMetadata": {"RequestId": "1"}}
+WRITTEN: Mapping[str, Any] = {**OK, "UnprocessedItems": {}}
+THROTTLED = ClientError({"Error": {"Code": "ThrottlingException"}}, "any")
+NO_ANSWER = ReadTimeoutError(endpoint_url="http://store.test")
+REFUSED = EndpointConnectionError(endpoint_url="http://store.test")
+KEYS = [Key("SH#0001", f"D#{n:03}", "history" if n % 2 else "main") for n in range(60)]
+PUTS = [Put(key, {"pk": key.pk, "sk": key.sk}) for key in KEYS]
+
+
+class ScriptedClient:
+    """Answers each call with what comes next, and keeps what it was asked."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+
+    def __getattr__(self, operation: str) -> Callable[..., Mapping[str, Any]]:
+        def call(**request: Any) -> Mapping[str, Any]:
+            self.asked.append((operation, request))
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+def store_on(client: ScriptedClient, **settings: Any) -> DynamoStore:
+    return DynamoStore(cast(DynamoDBClient, client), DynamoSettings(**settings))
+
+
+def attributes(key: Key) -> dict[str, Any]:
+    return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
+
+
+def test_given_one_action_then_it_is_a_plain_write_at_half_the_price() -> None:
+    client = ScriptedClient(OK, OK)
+    store = store_on(client)
+    absent = Condition("attribute_not_exists(pk)")
+    assert store.transact(Transaction("one", (Put(KEYS[0], PUTS[0].item, absent),), "t", KEYS[0])) == Applied()
+    two = (Delete(KEYS[0]), Delete(KEYS[1]))
+    assert store.transact(Transaction("two", two, "t", KEYS[0])) == Applied()
+    assert [operation for operation, _ in client.asked] == ["put_item", "transact_write_items"]
+    assert "ClientRequestToken" in client.asked[1][1]
+
+
+def test_given_only_a_check_then_nothing_is_sent() -> None:
+    client = ScriptedClient()
+    check = Check(KEYS[0], Condition("attribute_exists(pk)"))
+    with pytest.raises(StoreRequestInvalid):
+        store_on(client).transact(Transaction("check", (check,), "t", KEYS[0]))
+    assert client.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        pytest.param(NO_ANSWER, Lost(), id="no answer"),
+        pytest.param(REFUSED, Throttled(), id="no connection"),
+        pytest.param({"ResponseMetadata": {}}, Lost(), id="a proxy's page with status 200"),
+        pytest.param({**OK, "message": "{"}, Lost(), id="an answer that broke off"),
+        pytest.param({}, Lost(), id="nothing that DynamoDB would say"),
+    ],
+)
+def test_given_trouble_on_the_way_then_a_transaction_is_sent_once_and_says_what_is_known(
+    answer: Answer, outcome: object
+) -> None:
+    client = ScriptedClient(answer)
+    transaction = Transaction("two", (Delete(KEYS[0]), Delete(KEYS[1])), "t", KEYS[0])
+    assert store_on(client).transact(transaction) == outcome
+    assert len(client.asked) == 1
+
+
+def test_given_unprocessed_writes_then_exactly_those_come_back() -> None:
+    left = {
+        "tidegate": [{"PutRequest": {"Item": attributes(KEYS[2])}}],
+        "tidegate-history": [{"DeleteRequest": {"Key": attributes(KEYS[3])}}],
+    }
+    client = ScriptedClient({**OK, "UnprocessedItems": left}, WRITTEN)
+    actions: list[Put | Delete] = [*PUTS[:3], Delete(KEYS[3]), *PUTS[4:30]]
+    assert store_on(client).write(actions) == [PUTS[2], Delete(KEYS[3])]
+    assert [sum(map(len, asked["RequestItems"].values())) for _, asked in client.asked] == [25, 5]
+
+
+@pytest.mark.parametrize("turned_away", [THROTTLED, REFUSED])
+def test_given_a_chunk_that_is_turned_away_then_the_rest_is_not_tried(turned_away: Exception) -> None:
+    client = ScriptedClient(WRITTEN, turned_away)
+    assert store_on(client).write(PUTS) == PUTS[25:]
+
+
+def test_given_a_chunk_without_an_answer_then_the_batch_is_unknown() -> None:
+    with pytest.raises(StoreUnavailable):
+        store_on(ScriptedClient(WRITTEN, NO_ANSWER)).write(PUTS)
+
+
+def test_given_unprocessed_keys_then_they_are_read_within_the_call() -> None:
+    first = {
+        **OK,
+        "Responses": {"x.tidegate": [attributes(KEYS[0])]},
+        "UnprocessedKeys": {"x.tidegate-history": {"Keys": [attributes(KEYS[1])], "ConsistentRead": True}},
+    }
+    second = {**OK, "Responses": {"x.tidegate-history": [attributes(KEYS[1])]}, "UnprocessedKeys": {}}
+    client = ScriptedClient(first, second)
+    found = store_on(client, table_prefix="x.").get(KEYS[:3])
+    assert found == {key: {"pk": key.pk, "sk": key.sk} for key in KEYS[:2]}
+    assert client.asked[1][1]["RequestItems"] == first["UnprocessedKeys"]
+
+
+def test_given_keys_that_stay_unprocessed_then_the_read_gives_up_after_its_limit() -> None:
+    never = {**OK, "Responses": {}, "UnprocessedKeys": {"tidegate": {"Keys": [attributes(KEYS[0])]}}}
+    client = ScriptedClient(*[never] * 100)
+    with pytest.raises(StoreUnavailable, match="1 of 1 keys"):
+        store_on(client).get(KEYS[:1])
+    assert len(client.asked) == GET_ROUNDS_MAX
+
+
+@pytest.mark.parametrize("trouble", [THROTTLED, REFUSED, NO_ANSWER])
+def test_given_trouble_on_the_way_then_reads_say_that_nothing_is_known(trouble: Exception) -> None:
+    with pytest.raises(StoreUnavailable):
+        store_on(ScriptedClient(trouble)).get(KEYS[:1])
+    with pytest.raises(StoreUnavailable):
+        store_on(ScriptedClient(trouble)).query(RangeRead("SH#0001", "D#", "D#~"))
+
+
+def test_given_a_refused_read_then_its_author_hears_of_it() -> None:
+    refusal = ClientError({"Error": {"Code": "ValidationException", "Message": "no"}}, "any")
+    with pytest.raises(StoreRequestInvalid):
+        store_on(ScriptedClient(refusal)).query(RangeRead("SH#0001", "D#", "D#~"))
+
+
+@pytest.mark.parametrize("answer", [{}, OK, {**OK, "message": '{"Responses": {"tidegate": [{"pk"'}])
+def test_given_an_answer_that_is_not_whole_then_it_does_not_read_as_nothing_there(answer: Answer) -> None:
+    with pytest.raises(StoreUnavailable):
+        store_on(ScriptedClient(answer)).get(KEYS[:1])
+    with pytest.raises(StoreUnavailable):
+        store_on(ScriptedClient(answer)).query(RangeRead("SH#0001", "D#", "D#~"))
+    with pytest.raises(StoreUnavailable):
+        store_on(ScriptedClient(answer)).write(PUTS[:1])
+
+
+def test_given_a_page_with_more_behind_it_then_the_position_is_its_last_key() -> None:
+    client = ScriptedClient({**OK, "Items": [attributes(KEYS[0])], "LastEvaluatedKey": attributes(KEYS[0])})
+    page = store_on(client).query(RangeRead("SH#0001", "D#", "D#~", limit=1))
+    assert page == Page(({"pk": KEYS[0].pk, "sk": KEYS[0].sk},), KEYS[0].sk)
+
+
+def test_given_calls_then_the_observer_hears_of_each_with_its_outcome() -> None:
+    heard: list[tuple[str, str]] = []
+    client = ScriptedClient(OK, THROTTLED, {})
+    store = DynamoStore(
+        cast(DynamoDBClient, client), DynamoSettings(), lambda operation, outcome, _: heard.append((operation, outcome))
+    )
+    for _ in range(3):
+        store.transact(Transaction("one", (Delete(KEYS[0]),), "t", KEYS[0]))
+    assert heard == [("delete_item", "ok"), ("delete_item", "ThrottlingException"), ("delete_item", "ForeignAnswer")]

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import tidegate_spark
+from tidegate_launchers.local_command import (
+    SMALL_VALUE_CHARACTERS_MAX,
+    program_command,
+    program_environment,
+    small_values,
+    spark_conf,
+)
+from tidegate_launchers.local_files import RunFolder
+from tidegate_launchers.local_settings import LocalSettings
+from tidegate_ports.launcher import Launch, LaunchRejected
+
+ALaunch = Callable[..., Launch]
+WRAPPER = str(Path(tidegate_spark.__file__).parent / "run_program.py")
+
+
+@pytest.fixture
+def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Something that looks like a Spark installation, with a Java beside it."""
+    home = tmp_path / "spark"
+    for program in (home / "bin" / "spark-submit", tmp_path / "java" / "bin" / "java"):
+        program.parent.mkdir(parents=True)
+        program.touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    return home
+
+
+def test_given_a_python_program_then_the_wrapper_gets_file_and_arguments(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
+) -> None:
+    launch = a_launch()
+    assert program_command(launch, settings, folder) == [
+        "/opt/python",
+        WRAPPER,
+        launch.file,
+        "--day",
+        "2013-01-01",
+    ]
+
+
+def test_given_a_pyspark_program_then_flags_come_before_and_arguments_after_the_file(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, spark_home: Path
+) -> None:
+    launch = a_launch(program_type="pyspark", args=("--conf", "mine"), conf={"spark.sql.shuffle.partitions": "8"})
+    command = program_command(launch, replace(settings, spark_home=spark_home), folder)
+    assert command[:3] == [str(spark_home / "bin" / "spark-submit"), "--name", "tg-0007-abc-a2"]
+    assert command[-4:] == [WRAPPER, launch.file, "--conf", "mine"]
+    flags = command[3:-4]
+    assert set(flags[::2]) == {"--conf"}
+    assert {"spark.master=local[2]", "spark.ui.enabled=false", "spark.sql.shuffle.partitions=8"} <= set(flags[1::2])
+    assert "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" in flags
+
+
+def test_given_a_missing_script_then_launch_is_rejected_as_config(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
+) -> None:
+    with pytest.raises(LaunchRejected, match=r"/gone\.py does not exist") as refusal:
+        program_command(a_launch(file="/gone.py"), settings, folder)
+    assert refusal.value.error_class == "config"
+
+
+def test_given_no_java_then_launch_is_rejected_and_says_what_to_set(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, spark_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(LaunchRejected, match="need Java 17 or newer: set JAVA_HOME"):
+        program_command(a_launch(program_type="pyspark"), replace(settings, spark_home=spark_home), folder)
+
+
+def test_given_users_conf_then_it_beats_the_defaults_but_not_the_runs_values(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
+) -> None:
+    conf = {
+        "spark.master": "local[4]",
+        "spark.ui.enabled": "true",
+        "spark.tidegate.run_id": "forged",
+        "spark.driver.extraJavaOptions": "-Xss4m",
+    }
+    merged = spark_conf(a_launch(conf=conf), settings, folder)
+    assert (merged["spark.master"], merged["spark.ui.enabled"]) == ("local[4]", "true")
+    assert merged["spark.driver.extraJavaOptions"] == "-Xss4m"
+    assert merged["spark.tidegate.run_id"] == "0007-abc"
+    assert merged["spark.tidegate.nominal"] == "2026-03-03T05:00:00Z"
+
+
+def test_given_cluster_deploy_mode_then_launch_is_rejected(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
+) -> None:
+    with pytest.raises(LaunchRejected, match=r"spark\.submit\.deployMode"):
+        spark_conf(a_launch(conf={"spark.submit.deployMode": "cluster"}), settings, folder)
+
+
+def test_given_the_nodes_environment_then_its_secrets_stay_behind(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
+) -> None:
+    inherited = {
+        "PATH": "/bin",
+        "HOME": "/home/ana",
+        "LC_TIME": "C",
+        "https_proxy": "http://proxy",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "TIDEGATE_GATE_SECRET": "s",
+        "PYTHONPATH": "/mine",
+    }
+    environment = program_environment(a_launch(), settings, folder, inherited)
+    assert {"PATH", "HOME", "LC_TIME", "https_proxy"} <= set(environment)
+    assert not {"AWS_SECRET_ACCESS_KEY", "TIDEGATE_GATE_SECRET"} & set(environment)
+    assert environment["PYTHONPATH"].endswith("/mine")
+    assert environment["TIDEGATE_RUN_TOKEN"] == "secret-of-the-test"
+    assert environment["TIDEGATE_GATE_URL"] == "http://127.0.0.1:8080"
+    assert environment["TIDEGATE_LAUNCH"] == "tg-0007-abc-a2"
+    assert environment["TIDEGATE_CONTEXT"] == str(folder.context)
+    assert environment["TIDEGATE_INTERVAL_START"] == "2026-03-02T05:00:00Z"
+    assert "SPARK_HOME" not in environment
+
+
+def test_given_a_local_master_then_spark_binds_to_loopback_and_spills_into_the_runs_folder(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, spark_home: Path
+) -> None:
+    with_spark = replace(settings, spark_home=spark_home)
+    local = program_environment(a_launch(program_type="pyspark"), with_spark, folder, {})
+    assert (local["SPARK_LOCAL_IP"], local["SPARK_LOCAL_DIRS"]) == ("127.0.0.1", str(folder.scratch))
+    assert local["PYSPARK_PYTHON"] == "/opt/python"
+    remote = program_environment(
+        a_launch(program_type="pyspark", conf={"spark.master": "spark://m:7077"}), with_spark, folder, {}
+    )
+    assert "SPARK_LOCAL_IP" not in remote
+
+
+@given(correlation=st.text(max_size=2 * SMALL_VALUE_CHARACTERS_MAX))
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_given_a_context_value_then_it_travels_by_environment_only_when_it_is_short(
+    a_launch: ALaunch, folder: RunFolder, correlation: str
+) -> None:
+    values = small_values(a_launch(context={"correlation": correlation}), folder)
+    assert ("correlation" in values) == (len(correlation) <= SMALL_VALUE_CHARACTERS_MAX)
+
+
+def test_given_secrets_then_neither_argv_nor_texts_of_the_launch_hold_the_token(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, spark_home: Path
+) -> None:
+    launch = a_launch(program_type="pyspark")
+    command = program_command(launch, replace(settings, spark_home=spark_home), folder)
+    assert not any("secret-of-the-test" in part for part in command)
+    assert "secret-of-the-test" not in repr(launch)

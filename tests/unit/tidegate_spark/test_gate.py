@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Protocol
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_spark.gate import (
+    BACKOFF_BASE_S,
+    BACKOFF_CAP_S,
+    Answer,
+    Deadline,
+    GateClient,
+    GateMisconfigured,
+    GateUnreachable,
+    gate_address,
+)
+from tidegate_spark.identity import RunIdentity
+
+
+class Gate(Protocol):
+    url: str
+
+    def answers(self, action: str, *answers: tuple[int, str]) -> None: ...
+    def of(self, action: str) -> list[object]: ...
+
+
+class Clock:
+    """Time that passes only while somebody pauses."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+def a_client(url: str, clock: Clock, jitter: float = 1.0) -> GateClient:
+    return GateClient(RunIdentity("r", 1, url, "t"), pause=clock.pause, jitter=lambda: jitter)
+
+
+def test_given_server_errors_then_pauses_double_up_to_the_cap_and_end_at_the_deadline(gate: Gate) -> None:
+    gate.answers("start", (503, ""))
+    clock = Clock()
+    with pytest.raises(GateUnreachable, match="HTTP 503"):
+        a_client(gate.url, clock).post("start", {}, Deadline(30, clock))
+    assert clock.pauses[0] == BACKOFF_BASE_S
+    assert all(later == min(2 * earlier, BACKOFF_CAP_S) for earlier, later in pairwise(clock.pauses[:-1]))
+    assert max(clock.pauses) == BACKOFF_CAP_S
+    assert clock.now == pytest.approx(30)
+    assert len(gate.of("start")) == len(clock.pauses) + 1
+
+
+def test_given_full_jitter_then_the_pause_is_a_fraction_of_the_back_off(gate: Gate) -> None:
+    gate.answers("start", (503, ""), (503, ""), (200, "{}"))
+    clock = Clock()
+    assert a_client(gate.url, clock, jitter=0.25).post("start", {}, Deadline(30, clock)).ok
+    assert clock.pauses == [BACKOFF_BASE_S / 4, BACKOFF_BASE_S / 2]
+
+
+def test_given_no_time_at_all_then_one_request_is_made(gate: Gate) -> None:
+    gate.answers("start", (500, ""))
+    clock = Clock()
+    with pytest.raises(GateUnreachable):
+        a_client(gate.url, clock).post("start", {}, Deadline(0, clock))
+    assert len(gate.of("start")) == 1
+
+
+def test_given_a_base_path_then_it_is_kept(gate: Gate) -> None:
+    clock = Clock()
+    client = GateClient(RunIdentity("run/1", 1, f"{gate.url}/tide/", "t"), pause=clock.pause)
+    assert client.post("start", {}, Deadline(5, clock)).ok
+    assert [request.path for request in gate.of("start")] == [  # type: ignore[attr-defined] # of the stand-in
+        "/tide/api/v1/runs/run%2F1/start"
+    ]
+
+
+def test_given_a_proxy_in_the_environment_then_the_token_does_not_go_there(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    clock = Clock()
+    assert a_client(gate.url, clock).post("start", {}, Deadline(0, clock)).ok
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ftp://host/", "http://", "http://host:port/", "http://[::1"])
+def test_given_an_unusable_url_then_no_retry_is_made(url: str) -> None:
+    with pytest.raises(GateMisconfigured, match="TIDEGATE_GATE_URL"):
+        gate_address(url)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"reason": "r", "detail": "d", "title": "t"}, "r"),
+        ({"detail": "d", "title": "t"}, "d"),
+        ({"title": "t"}, "t"),
+        ({"detail": ["no", "text"]}, "HTTP 404"),
+        ({}, "HTTP 404"),
+    ],
+)
+def test_given_a_refusal_then_its_most_telling_words_are_shown(document: dict[str, object], words: str) -> None:
+    assert Answer(404, document).problem == words
+
+
+@given(
+    waits=st.lists(st.floats(min_value=0, max_value=100), max_size=10),
+    seconds=st.floats(min_value=0, max_value=1000),
+    shortened=st.floats(min_value=0, max_value=1000),
+)
+def test_given_a_deadline_is_shortened_then_it_never_moves_back(
+    waits: list[float], seconds: float, shortened: float
+) -> None:
+    clock = Clock()
+    deadline = Deadline(seconds, clock)
+    for wait in waits:
+        clock.pause(wait)
+        before = deadline.remaining()
+        deadline.shorten(shortened)
+        assert 0 <= deadline.remaining() <= min(before, shortened) + 1e-6
+
+
+def test_given_an_answer_that_is_no_document_then_the_status_decides(gate: Gate) -> None:
+    gate.answers("start", (404, "<html>"))
+    clock = Clock()
+    assert a_client(gate.url, clock).post("start", {}, Deadline(5, clock)) == Answer(404, {})
+
+
+@pytest.fixture(autouse=True)
+def no_proxy_exceptions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the machine says about proxies must not decide these tests."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return iter((None,))

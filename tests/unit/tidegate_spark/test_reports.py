@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Protocol
+
+import pytest
+
+from tidegate_spark import NotInRun, OutputsTooLarge, ReportFailed, report_outputs, report_partition, set_output
+from tidegate_spark.current import set_gate
+from tidegate_spark.gate import GateClient
+from tidegate_spark.identity import RunIdentity
+from tidegate_spark.reports import OUTPUTS_BYTES_MAX, _outputs, outputs_so_far
+
+
+class Request(Protocol):
+    @property
+    def body(self) -> dict[str, object]: ...
+
+
+class Gate(Protocol):
+    url: str
+
+    def answers(self, action: str, *answers: tuple[int, str]) -> None: ...
+    def of(self, action: str) -> list[Request]: ...
+
+
+@pytest.fixture
+def run(gate: Gate) -> Iterator[Gate]:
+    """This process as the main process of a run, whose gate is the stand-in."""
+    identity = RunIdentity("run-1", 1, gate.url, "t", driver="d", report_wait_s=0)
+    set_gate(GateClient(identity))
+    yield gate
+    set_gate(None)
+    _outputs.clear()
+
+
+def test_given_a_version_then_it_is_the_last_part_of_the_event_id(run: Gate) -> None:
+    assert report_partition("flights.raw", "2013-01-01", version="7") == "run-1/flights.raw/2013-01-01/7"
+    assert run.of("partitions")[0].body == {
+        "attempt": 1,
+        "driver": "d",
+        "dataset": "flights.raw",
+        "partition": "2013-01-01",
+        "version": "7",
+    }
+
+
+def test_given_a_refusal_then_error_says_what_was_refused_and_why(run: Gate) -> None:
+    run.answers("partitions", (400, json.dumps({"detail": "dataset: upper case is not allowed"})))
+    with pytest.raises(ReportFailed, match=r"report_partition Flights 1: refused with 400: dataset: upper case"):
+        report_partition("Flights", "1")
+
+
+def test_given_an_api_that_stays_away_then_error_says_where_and_how_long(run: Gate) -> None:
+    run.answers("partitions", (503, ""))
+    with pytest.raises(ReportFailed, match=rf"{run.url} gave no answer within 0 s \(last: HTTP 503"):
+        report_partition("flights.raw", "1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"dataset": "", "partition": "1"}, "dataset"),
+        ({"dataset": "d", "partition": ""}, "partition"),
+        ({"dataset": "d", "partition": "1", "rows": -1}, "rows"),
+        ({"dataset": "d", "partition": "1", "bytes": -1}, "bytes"),
+    ],
+)
+def test_given_an_unusable_argument_then_it_is_named_and_nothing_is_sent(
+    run: Gate, arguments: dict[str, str | int], named: str
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        report_partition(**arguments)  # type: ignore[arg-type] # that is the test
+    assert run.of("partitions") == []
+
+
+def test_given_several_outputs_then_each_report_carries_all_of_them(run: Gate) -> None:
+    set_output("rows", 1)
+    report_outputs(path="/data", rows=2)
+    assert [request.body["outputs"] for request in run.of("outputs")] == [{"rows": 1}, {"rows": 2, "path": "/data"}]
+    assert outputs_so_far() == {"rows": 2, "path": "/data"}
+
+
+def test_given_outputs_above_the_limit_then_none_is_sent_and_the_old_ones_stay(run: Gate) -> None:
+    room = OUTPUTS_BYTES_MAX - len(json.dumps({"a": ""}))
+    set_output("a", "x" * room)
+    with pytest.raises(OutputsTooLarge, match=f"at most {OUTPUTS_BYTES_MAX} are kept"):
+        set_output("b", 1)
+    assert len(run.of("outputs")) == 1
+    assert set(outputs_so_far()) == {"a"}
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
+def test_given_a_value_that_is_no_json_then_the_output_is_named(run: Gate, value: object) -> None:
+    with pytest.raises(ValueError, match="outputs odd"):
+        set_output("odd", value)
+    assert run.of("outputs") == []
+
+
+def test_given_a_refused_output_then_it_is_not_repeated_at_the_end(run: Gate) -> None:
+    run.answers("outputs", (409, json.dumps({"detail": "the run has ended"})))
+    with pytest.raises(ReportFailed, match="the run has ended"):
+        set_output("rows", 1)
+    assert outputs_so_far() == {}
+
+
+def test_given_no_run_then_error_says_where_to_call_from() -> None:
+    with pytest.raises(NotInRun, match="not the main program of a tidegate run"):
+        report_partition("flights.raw", "1")
+    with pytest.raises(NotInRun, match="outputs rows"):
+        set_output("rows", 1)
