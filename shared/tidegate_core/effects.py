@@ -48,12 +48,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Items:
+    """What was found; keys of absent items are left out."""
+
     found: Mapping[Key, Item]
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    pass
+    """All of it is in the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    pass
+    """All of it is acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class Produce:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    pass
+    """The broker acknowledged the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,13 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
+    """The launcher took the attempt, or had it already.
+
+    Attributes:
+        external_id: The launcher's name for it.
+        host, boot_id: Where it runs, for launchers that can only look on their own host.
+    """
+
     external_id: str
     host: str
     boot_id: str
@@ -261,6 +270,8 @@ class StartReading:
 
 @dataclass(frozen=True, slots=True)
 class StopReading:
+    """No further record of it is wanted. No answer."""
+
     topic: str
     topic_partition: int
 
@@ -318,7 +329,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Awake:
-    pass
+    """The instant has come."""
 
 
 Effect: TypeAlias = (

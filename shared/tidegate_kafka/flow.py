@@ -14,11 +14,11 @@ class Flow:
 
     Attributes:
         in_flight_max: Records handed over and not yet taken; reached = pause, half of it = go on. The gap is there because
-            a pause throws the client's prefetched records away.
+            a stop throws the client's prefetched records away.
         era: Number of the position order that the records belong to; 0 = no position yet. Records and credits of an older
             era are dropped, so that nothing read before a seek is delivered after it.
         next: Offset of the next record to hand over.
-        flowing: What the client was told last.
+        flowing: Assigned at the client.
     """
 
     in_flight_max: int

@@ -1,8 +1,9 @@
 """The topic partitions that a consumer holds, each with its flow: carries orders out, sorts what was read.
 
-Belongs to the consumer's thread alone. It starts a flow by assigning the topic partition anew at an explicit offset and
-not by `seek` or `resume`: the client refuses a seek after "offset out of range", and a resume while everything else is
-paused took 0.7 s to fetch again, a new assignment 1 ms (librdkafka 2.16).
+Belongs to the consumer's thread alone. A flow that flows is assigned at the client, at an offset that we name; one that
+does not is not: no pause, no resume, no seek, no "end". The client refuses a seek after "offset out of range"; a resume
+while everything else is paused took 0.7 s to fetch again, an assignment 3 ms; and a late answer to "where is the end?"
+of an earlier assignment throws a later one at an explicit offset to the end, silently (all librdkafka 2.16).
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from confluent_kafka import OFFSET_END, KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from tidegate_kafka.flow import Flow
 from tidegate_kafka.orders import Order, Where
 from tidegate_kafka.records import to_record
-from tidegate_ports.bus import END, Notices, Record, Topic
+from tidegate_ports.bus import Notices, Record, Topic
 
 
 class Client(Protocol):
@@ -29,10 +30,6 @@ class Client(Protocol):
     def incremental_assign(self, partitions: list[TopicPartition]) -> None: ...
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None: ...
-
-    def pause(self, partitions: list[TopicPartition]) -> None: ...
-
-    def resume(self, partitions: list[TopicPartition]) -> None: ...
 
     def commit(self, *, offsets: list[TopicPartition], asynchronous: Any) -> Any: ...
 
@@ -74,18 +71,18 @@ class Lanes:
         return frozenset(self._flows)
 
     def add(self, topic: Topic, numbers: Iterable[int]) -> None:
-        """Takes what the group gave, paused: where to start is not Kafka's to say."""
-        new = [number for number in numbers if (topic.name, number) not in self._flows]
+        """Takes them in, without a flow: where to start is not Kafka's to say."""
         self._topic_ids[topic.name] = topic.id
-        self._client.incremental_assign([TopicPartition(topic.name, number, OFFSET_END) for number in new])
-        self._client.pause([TopicPartition(topic.name, number) for number in new])
-        for number in new:
-            self._flows[topic.name, number] = Flow(self._in_flight_max)
+        for number in numbers:
+            self._flows.setdefault((topic.name, number), Flow(self._in_flight_max))
 
     def remove(self, wheres: Iterable[Where]) -> None:
-        """Gives back those of them that are held; foreign ones would make the client raise (confluent-kafka-python#1551)."""
-        mine = [where for where in wheres if self._flows.pop(where, None) is not None]
-        self._client.incremental_unassign([TopicPartition(*where) for where in mine])
+        """Lets go of those of them that are held; foreign ones would make the client raise (confluent-kafka-python#1551).
+
+        Tells the client in any case: inside its callbacks it waits for that word, be it about nothing.
+        """
+        mine = {where: self._flows.pop(where) for where in tuple(wheres) if where in self._flows}
+        self._client.incremental_unassign([TopicPartition(*where) for where, flow in mine.items() if flow.flowing])
 
     def stop(self, wheres: Iterable[Where]) -> None:
         for where in wheres:
@@ -129,34 +126,31 @@ class Lanes:
             flow.held = order.held
         if order.seek is not None:
             self._quiet(where, flow)
-            flow.start(order.era, OFFSET_END if order.seek == END else order.seek)
+            flow.start(order.era, order.seek)
         flow.taken(order.era, order.taken)
         self._settle(where, flow)
 
     def _settle(self, where: Where, flow: Flow) -> None:
-        if flow.should_flow and not flow.flowing:
-            at = [TopicPartition(where[0], where[1], flow.next)]
-            # Un-paused first: a pause outlives the assignment that it was made for.
-            self._client.resume(at)
-            self._client.incremental_unassign(at)
-            self._client.incremental_assign(at)
-            flow.flowing = True
-        elif not flow.should_flow:
+        if not flow.should_flow:
             self._quiet(where, flow)
+        elif not flow.flowing:
+            self._client.incremental_assign([TopicPartition(where[0], where[1], flow.next)])
+            flow.flowing = True
 
     def _quiet(self, where: Where, flow: Flow) -> None:
         if flow.flowing:
-            self._client.pause([TopicPartition(*where)])
+            self._client.incremental_unassign([TopicPartition(*where)])
             flow.flowing = False
 
     def _failed(self, message: Message, error: KafkaError) -> Iterable[PositionGone]:
-        where = (message.topic() or "", message.partition() if message.partition() is not None else -1)
-        flow = self._flows.get((where[0], where[1] or 0))
-        if error.code() != KafkaError._AUTO_OFFSET_RESET or flow is None or not flow.flowing:  # noqa: SLF001 - a public code
+        topic, number = message.topic(), message.partition()
+        where = (topic or "", number if number is not None else -1)
+        flow = self._flows.get(where)
+        if error.code() != KafkaError._AUTO_OFFSET_RESET or flow is None or not flow.flowing:  # noqa: SLF001 - public
             self._notices(
-                "kafka_consumer_error", topic=where[0], topic_partition=where[1], code=error.name(), reason=error.str()
+                "kafka_consumer_error", topic=topic, topic_partition=number, reason=f"{error.name()}: {error.str()}"
             )
             return ()
         flow.gone = True
-        self._settle((where[0], where[1] or 0), flow)
-        return (PositionGone((where[0], where[1] or 0), flow.era, flow.next),)
+        self._settle(where, flow)
+        return (PositionGone(where, flow.era, flow.next),)

@@ -102,7 +102,15 @@ class Member:
             self.turn()
             turned()
         self._disown(owned)
+        while self._probes.outstanding and self._guard.holds(self._clock.monotonic_ms()):
+            self.turn()
+            turned()
         return drain.is_done
+
+    @property
+    def may_say_goodbye(self) -> bool:
+        """With an unanswered commit the client's `close` would wait until the coordinator is back, for hours if need be."""
+        return not self._probes.outstanding
 
     def abandon(self) -> None:
         """The client is gone: nothing is owned any more, whatever callbacks came or did not come."""
@@ -123,6 +131,8 @@ class Member:
             self.rebalances += 1
             new = sorted(set(self._ours(parts)) - self.owned)
             self._lanes.add(self._topic, new)
+            # The client waits for this word. What is assigned at it is our affair, and follows with the positions.
+            self._client.incremental_assign([])
             if new and not self._leaving:
                 self._probes.owned |= frozenset(new)
                 self._teller.assigned(new)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -30,8 +30,8 @@ LOG = logging.getLogger("tidegate.kafka.client")
 CLOSE_MS_MAX = 10_000
 """Patience with a client that leaves its group while brokers may be away."""
 
-OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], None]
-OnRebalance: TypeAlias = Callable[[Consumer, list[TopicPartition]], None]
+OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], object]
+OnRebalance: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
 
 
 class GroupClient(Client, Protocol):
@@ -125,12 +125,46 @@ class KafkaMembership:
 
     def _serve(self) -> None:
         """One client's life, on the membership's thread."""
+        # The client's callbacks find the member here, and nobody once it ended: a client that is let go without a close
+        # must not be kept alive by them until some other thread collects garbage.
+        crew: list[Member] = []
+        client = self._make(
+            self._settings, lambda error, committed: [each.on_commit(error, committed) for each in crew]
+        )
+        crew.append(self._member(client))
+        try:
+            self._live(client, crew)
+        finally:
+            self._end(client, crew)
 
-        def on_commit(error: KafkaError | None, committed: Sequence[TopicPartition]) -> None:
-            member.on_commit(error, committed)
+    def _live(self, client: GroupClient, crew: Sequence[Member]) -> None:
+        client.subscribe(
+            [self._topic.name],
+            on_assign=lambda _, parts: [each.on_assign(parts) for each in crew],
+            on_revoke=lambda _, parts: [each.on_revoke(parts) for each in crew],
+            on_lost=lambda _, parts: [each.on_lost(parts) for each in crew],
+        )
+        (member,) = crew
+        while not self._thread.stopping:
+            member.turn()
+            self._turned(member)
+        if not member.hand_over(lambda: self._turned(member)):
+            self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
 
-        client = self._make(self._settings, on_commit)
-        member = Member(
+    def _end(self, client: GroupClient, crew: list[Member]) -> None:
+        (member,) = crew
+        try:
+            if member.may_say_goodbye:
+                client.close()
+            else:
+                self._notices("kafka_left_without_goodbye", reason="the group's coordinator does not answer")
+        finally:
+            member.abandon()
+            self._turned(member)
+            crew.clear()
+
+    def _member(self, client: GroupClient) -> Member:
+        return Member(
             client,
             self._settings,
             self._topic,
@@ -141,24 +175,6 @@ class KafkaMembership:
             clock=self._clock,
             notices=self._notices,
         )
-        try:
-            client.subscribe(
-                [self._topic.name],
-                on_assign=lambda _, parts: member.on_assign(parts),
-                on_revoke=lambda _, parts: member.on_revoke(parts),
-                on_lost=lambda _, parts: member.on_lost(parts),
-            )
-            while not self._thread.stopping:
-                member.turn()
-                self._turned(member)
-            if not member.hand_over(lambda: self._turned(member)):
-                self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
-        finally:
-            try:
-                client.close()
-            finally:
-                member.abandon()
-                self._turned(member)
 
     def _turned(self, member: Member) -> None:
         self.polled_at_ms = self._clock.monotonic_ms()

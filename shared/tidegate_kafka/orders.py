@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tidegate_ports.bus import Position, Topic
+from tidegate_ports.bus import Topic
 
 Where: TypeAlias = tuple[str, int]
 """Topic and topic partition."""
@@ -30,7 +30,7 @@ class Order:
 
     era: int
     topic: Topic | None = None
-    seek: Position | None = None
+    seek: int | None = None
     leave: bool = False
     held: bool | None = None
     taken: int = 0
@@ -46,13 +46,13 @@ class Orders:
         self._eras: dict[Where, int] = {}
         self._last_era = 0
 
-    def seek(self, where: Where, position: Position, topic: Topic | None = None) -> None:
+    def seek(self, where: Where, offset: int, topic: Topic | None = None) -> None:
         with self._lock:
             self._last_era += 1
             self._eras[where] = self._last_era
             order = self._order(where)
             # A new position ends whatever was wanted of the old one, its pause included.
-            order.era, order.seek, order.topic = self._last_era, position, topic
+            order.era, order.seek, order.topic = self._last_era, offset, topic
             order.leave, order.held, order.taken = False, False, 0
 
     def hold(self, where: Where, held: bool) -> None:

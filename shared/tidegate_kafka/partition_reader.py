@@ -1,17 +1,19 @@
 """Reads topic partitions that were chosen by hand: events and pokes for a node, receipts for an API process.
 
 Implements the port `PartitionReader`, on a thread of its own. It is no member of any group, so nobody takes anything
-from it: after a failed client the new one goes on where the loop's orders and the flows stood.
+from it: after a failed client the new one goes on where the listener stands.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from confluent_kafka import Consumer
 
+from tidegate_core.effects import Unavailable
 from tidegate_kafka.client_config import reader_config
 from tidegate_kafka.client_thread import ClientThread
 from tidegate_kafka.lanes import Client, Lanes, PositionGone, Read
@@ -21,7 +23,7 @@ from tidegate_kafka.post import post_to
 from tidegate_kafka.reader_hints import ReaderHints
 from tidegate_kafka.reading import read_batch
 from tidegate_kafka.settings import KafkaSettings
-from tidegate_ports.bus import Notices, Position, ReaderListener, Record, Topic
+from tidegate_ports.bus import END, Notices, Position, ReaderListener, Topic, Topics
 from tidegate_ports.clock import Clock
 
 MakeReader: TypeAlias = Callable[[KafkaSettings], Client]
@@ -31,6 +33,16 @@ def make_reader(settings: KafkaSettings) -> Client:
     return Consumer({**reader_config(settings), "logger": LOG})
 
 
+@dataclass(slots=True)
+class _Stand:
+    """Where the listener stands in one topic partition; `next` is None while the end is being asked for."""
+
+    topic: Topic
+    next: int | None
+    paused: bool = False
+    asking: asyncio.Task[None] | None = None
+
+
 class KafkaPartitionReader:
     """One consumer with manual assign; may be started and stopped again and again."""
 
@@ -38,6 +50,7 @@ class KafkaPartitionReader:
         self,
         settings: KafkaSettings,
         listener: ReaderListener,
+        topics: Topics,
         *,
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
@@ -46,49 +59,77 @@ class KafkaPartitionReader:
     ) -> None:
         self._settings = settings
         self._listener = listener
+        self._topics = topics
+        self._loop = loop
         self._clock = clock
         self._notices = notices
         self._make = make
         self._post = post_to(loop)
         self._orders = Orders()
-        self._wanted: dict[Where, tuple[Topic, Position]] = {}
-        self._paused: set[Where] = set()
+        self._stands: dict[Where, _Stand] = {}
         self._thread = ClientThread("tidegate-reader", self._serve, notices, settings.restart_wait_ms)
         self.polled_at_ms = clock.monotonic_ms()
 
     def start(self) -> None:
-        """Idempotent; what was assigned before goes on where the listener last got records."""
+        """Idempotent; what was assigned before goes on where the listener stands."""
         self.polled_at_ms = self._clock.monotonic_ms()
         self._thread.start()
 
     async def stop(self) -> bool:
         """Closes the client; False when that took too long. Idempotent."""
+        for stand in self._stands.values():
+            if stand.asking is not None:
+                stand.asking.cancel()
         return await self._thread.stop(CLOSE_MS_MAX)
 
     def assign(self, topic: Topic, topic_partition: int, position: Position) -> None:
         where = (topic.name, topic_partition)
-        self._wanted[where] = (topic, position)
-        self._paused.discard(where)
-        self._orders.seek(where, position, topic)
+        self.unassign(*where)
+        stand = self._stands[where] = _Stand(topic, None)
+        if position == END:
+            # Asked of the brokers here and not left to the client, whose own search for the end is not safe (`Lanes`).
+            stand.asking = self._loop.create_task(self._find_end(where, stand))
+        else:
+            self._start_at(where, stand, position)
 
     def unassign(self, topic: str, topic_partition: int) -> None:
-        self._paused.discard((topic, topic_partition))
-        self._wanted.pop((topic, topic_partition), None)
-        self._orders.leave((topic, topic_partition))
+        where = (topic, topic_partition)
+        stand = self._stands.pop(where, None)
+        if stand is not None and stand.asking is not None:
+            stand.asking.cancel()
+        self._orders.leave(where)
 
     def pause(self, topic: str, topic_partition: int) -> None:
-        self._paused.add((topic, topic_partition))
-        self._orders.hold((topic, topic_partition), held=True)
+        self._hold((topic, topic_partition), paused=True)
 
     def resume(self, topic: str, topic_partition: int) -> None:
-        self._paused.discard((topic, topic_partition))
-        self._orders.hold((topic, topic_partition), held=False)
+        self._hold((topic, topic_partition), paused=False)
 
     def taken(self, topic: str, topic_partition: int, count: int) -> None:
         self._orders.taken((topic, topic_partition), count)
 
     def commit_hint(self, topic: str, topic_partition: int, offset: int) -> None:
         self._orders.hint((topic, topic_partition), offset)
+
+    def _hold(self, where: Where, *, paused: bool) -> None:
+        if (stand := self._stands.get(where)) is not None:
+            stand.paused = paused
+            self._orders.hold(where, paused)
+
+    def _start_at(self, where: Where, stand: _Stand, offset: int) -> None:
+        stand.next = offset
+        self._orders.seek(where, offset, stand.topic)
+        self._orders.hold(where, stand.paused)
+
+    async def _find_end(self, where: Where, stand: _Stand) -> None:
+        """Asks until it is told; ends with the stand."""
+        while True:
+            found = await self._topics.end_offsets(stand.topic.name)
+            if not isinstance(found, Unavailable):
+                if (end := found.offsets.get(f"{stand.topic.id}/{where[1]}")) is not None:
+                    self._start_at(where, stand, end)
+                    return
+            await asyncio.sleep(self._settings.restart_wait_ms / 1000)
 
     def _serve(self) -> None:
         """One client's life, on the reader's thread."""
@@ -117,20 +158,16 @@ class KafkaPartitionReader:
 
     def _begin_again(self) -> None:
         """A new client holds nothing: whatever is wanted is asked of it, from where the listener stands. On the loop."""
-        for where, (topic, position) in self._wanted.items():
-            self._orders.seek(where, position, topic)
-            self._orders.hold(where, held=where in self._paused)
+        for where, stand in self._stands.items():
+            if stand.next is not None:
+                self._start_at(where, stand, stand.next)
 
     def _tell(self, found: Sequence[Read | PositionGone]) -> None:
         for each in found:
             if self._orders.era(each.where) != each.era:
                 continue
             if isinstance(each, Read):
-                self._stands_at(each.where, each.records)
+                self._stands[each.where].next = each.records[-1].offset + 1
                 self._listener.records(*each.where, each.records)
             else:
                 self._listener.position_gone(*each.where, each.offset)
-
-    def _stands_at(self, where: Where, records: Sequence[Record]) -> None:
-        topic, _ = self._wanted[where]
-        self._wanted[where] = (topic, records[-1].offset + 1)

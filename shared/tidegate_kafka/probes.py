@@ -43,7 +43,13 @@ class Probes:
         self._fresh: set[int] = set()
         self._next_at = 0
         self._noticed: int | None = None
+        self._outstanding: set[int] = set()
         self.owned: frozenset[int] = frozenset()
+
+    @property
+    def outstanding(self) -> bool:
+        """The client has commits of ours that nobody answered yet."""
+        return bool(self._outstanding)
 
     def ask(self, topic_partition: int, answer: asyncio.Future[bool | None]) -> bool:
         """Queues a question for the next probe; False when too many wait. From the loop."""
@@ -81,6 +87,7 @@ class Probes:
         self._fresh.clear()
         try:
             client.commit(offsets=offsets, asynchronous=True)
+            self._outstanding.add(probe)
         except KafkaException as failure:
             self._settle(probe, probe_verdict(failure.args[0]))
 
@@ -95,12 +102,15 @@ class Probes:
         else:
             verdict = ProbeVerdict.EXPELLED if ProbeVerdict.EXPELLED in verdicts else ProbeVerdict.UNSETTLED
             self._notice(verdict, next(each for each in errors if each is not None))
+        if probe is not None:
+            self._outstanding.discard(probe)
         if probe is None or not self._settle(probe, verdict):
             return ProbeVerdict.UNSETTLED
         return verdict
 
     def close(self) -> None:
         """The membership ends: whoever waits for a proof is told that nobody can say."""
+        self._outstanding.clear()
         for probe in list(self._waiting):
             self._answer(self._waiting.pop(probe), held=None)
         self._answer(self._take_asked(), held=None)

@@ -46,6 +46,8 @@ class LocalLauncher:
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
         self._boot_id = boot_id()
+        # Every node of the host must name a run's folder alike: its processes are known by that name.
+        self._data_dir = settings.data_dir.resolve()
 
     async def submit(self, launch: Launch) -> Submission:
         return await asyncio.to_thread(self._submit, launch)
@@ -76,10 +78,10 @@ class LocalLauncher:
         return LogPaths(str(folder.stdout), str(folder.stderr))
 
     def _folder(self, run_id: str, attempt: int) -> RunFolder:
-        return RunFolder.within(self._settings.data_dir, run_id, attempt)
+        return RunFolder.within(self._data_dir, run_id, attempt)
 
     def _watch(self, run_id: str, attempt: int) -> Watch:
-        return Watch(self._folder(run_id, attempt), launch_name(run_id, attempt), self._boot_id)
+        return Watch(self._folder(run_id, attempt), self._boot_id)
 
     def _submit(self, launch: Launch) -> Submission:
         try:

@@ -18,8 +18,9 @@ from tidegate_ports.launcher import Launch, LaunchRejected
 SMALL_VALUE_CHARACTERS_MAX = 1024
 """Longer context values are in the context's file only: environment and conf are for what one types into a shell."""
 
-MARKER_VARIABLE = "TIDEGATE_LAUNCH"
-"""Environment variable that only the processes of one attempt carry; its value is the launch's name."""
+MARKER_VARIABLE = "TIDEGATE_RUN_FOLDER"
+"""Environment variable that only the processes of one attempt carry, by which they are found and killed. Its value is
+the attempt's folder and not its name: two stacks on one host may have the same run id."""
 
 
 def program_command(launch: Launch, settings: LocalSettings, folder: RunFolder) -> list[str]:
@@ -72,7 +73,7 @@ def program_environment(
     }
     environment |= {f"TIDEGATE_{name.upper()}": value for name, value in small_values(launch, folder).items()}
     environment |= {
-        MARKER_VARIABLE: launch.name,
+        MARKER_VARIABLE: str(folder.path),
         "TIDEGATE_GATE_URL": launch.gate_url,
         "TIDEGATE_RUN_TOKEN": launch.token,
         "TIDEGATE_GATE_WAIT_S": f"{settings.gate_wait_s:g}",

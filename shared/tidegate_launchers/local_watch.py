@@ -26,13 +26,12 @@ class Watch:
 
     Args:
         folder: The attempt's folder.
-        name: The launch's name, which its processes carry in their environment.
         boot_id: This boot: records of another one are about processes that cannot exist any more.
     """
 
-    def __init__(self, folder: RunFolder, name: str, boot_id: str) -> None:
+    def __init__(self, folder: RunFolder, boot_id: str) -> None:
         self._folder = folder
-        self._marker = f"{MARKER_VARIABLE}={name}".encode()
+        self._marker = os.fsencode(f"{MARKER_VARIABLE}={folder.path}")
         self._boot_id = boot_id
 
     def presence(self) -> Literal["alive", "quiet", "gone"]:

@@ -130,7 +130,7 @@ class PartitionReader(Protocol):
     """Reads topic partitions that were chosen by hand: events, pokes, receipts, users' topics."""
 
     def assign(self, topic: Topic, topic_partition: int, position: Position) -> None:
-        """Starts there, or starts again there. `END` is found out when the broker is asked; an offset is exact."""
+        """Starts there, or starts again there. `END` is the end when the brokers are asked, soon."""
         ...
 
     def unassign(self, topic: str, topic_partition: int) -> None:

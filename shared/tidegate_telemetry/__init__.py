@@ -1,1 +1,1 @@
-"""Log set-up, and the one table with the names of all log events and metrics."""
+"""Logs and metrics: one table of their names (`names.py`), and how they get out of a process."""

@@ -6,6 +6,7 @@ cannot be stopped and continued through this module; tests that need that bring 
 
 import functools
 import importlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from tidegate_bricks.ports import free_port
 
 KAFKA_IMAGE = "apache/kafka:4.1.1"
 DYNAMODB_IMAGE = "amazon/dynamodb-local:2.6.1"
+ENGINE_SOCKET = Path("/var/run/docker.sock")
 KAFKA_PORT, CONTROLLER_PORT, DYNAMODB_PORT = 9092, 9093, 8000
 #: An engine on this machine answers in milliseconds. Seconds.
 PING_TIMEOUT_S = 3
@@ -128,6 +130,9 @@ def _running(container: Container, answers: Callable[[], bool], image: str) -> I
 
 def _import_library() -> tuple[Callable[[], object], Callable[[str], Container]]:
     # By name, since the Docker client comes without types.
+    if "DOCKER_HOST" not in os.environ and not ENGINE_SOCKET.exists():
+        # Not even asked: the client leaves its socket open when nobody answers, and a leak fails a test.
+        raise ConnectionRefusedError(f"there is no {ENGINE_SOCKET}")
     docker = importlib.import_module("docker")
     containers = importlib.import_module("testcontainers.core.container")
     return (lambda: _ping(docker.from_env(timeout=PING_TIMEOUT_S))), containers.DockerContainer

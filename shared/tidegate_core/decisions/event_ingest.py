@@ -29,7 +29,8 @@ from tidegate_core.transactions.cursor import BETWEEN_RECORDS, dedupe_row
 ROWS_PER_MOVE = 85
 """Inbox and dedupe rows of one transaction, below DynamoDB's 100 actions."""
 ROW_BYTES_MAX = 60_000
-"""Matched events of one inbox row: 64 KB is what one evidence chunk may hold."""
+ROW_EVENTS_MAX = 16
+"""Matched events of one inbox row: it is counted in one transaction, where each may need four actions."""
 DEDUPE_HORIZON_MS = 24 * 3_600_000
 """SEMANTICS 5.3: a repeat of an event id within 24 h counts once."""
 
@@ -177,7 +178,7 @@ class EventIngest:
         target = keys.schedule_ref(row.namespace, row.name)
         listener, events, size = move.rows.get(target, (handing.listener, [], 0))
         size += len(str(matched["fact"])) + 200
-        if events and size > ROW_BYTES_MAX:
+        if events and (size > ROW_BYTES_MAX or len(events) >= ROW_EVENTS_MAX):
             # A further row of the same schedule; its key carries the number of rows so far.
             move.rows[f"{target}#{len(move.rows)}"] = move.rows.pop(target)
             events, size = [], len(str(matched["fact"])) + 200

@@ -84,6 +84,8 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class RecordsArrived:
+    """Records of a topic partition that is being read, in offset order."""
+
     topic: str
     topic_partition: int
     records: tuple[LogRecord, ...]

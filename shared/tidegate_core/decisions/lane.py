@@ -20,8 +20,12 @@ from tidegate_core.transactions.view import View
 
 GROUP_MAX = 16
 """Decisions in one transaction: about 5 actions each stay below DynamoDB's 100."""
-RANGE_ITEMS_MAX = 10_000
-"""Items of one range that a decision may ask for; more is a design fault, not load."""
+RANGE_ITEMS_MAX = 500_000
+"""Items of one range: above it memory, not the store, is the limit (100,000 evidence chunks, as many open jobs)."""
+
+
+class RangeTooLarge(Exception):
+    """More than anything tidegate keeps in one range: going on with a part of it would decide wrongly."""
 
 
 class Decision(Protocol):
@@ -143,15 +147,17 @@ class Lane:
             assert isinstance(page, Page)
             items.extend(page.items)
             after = page.next_after
-            if after is None or len(items) > RANGE_ITEMS_MAX:
+            if after is None:
                 return items
+            if len(items) > RANGE_ITEMS_MAX:
+                raise RangeTooLarge(f"{wanted.pk} {low}..{high} holds more than {RANGE_ITEMS_MAX} items")
 
     # -- the group ----------------------------------------------------------------------------------------------------
 
     def _decide_together(self) -> Operation[None]:
         most = 1 if self._alone else GROUP_MAX
         self._alone = max(0, self._alone - 1)
-        group = [work for work in list(self._queue)[:most]]
+        group = list(self._queue)[:most]
         yield from self._read_ahead(group)
         unit = UnitOfWork(self.view, self.shard, self._epoch, self._controls)
         taken: list[Decision] = []

@@ -22,8 +22,8 @@ class Signal:
     """Something an operation can wait for; `raise_` wakes all who wait. Waiters decide anew what they woke up for."""
 
     name: str
-    _raised: bool = False
-    _waiting: list[Operation[Any]] = field(default_factory=list)
+    raised: bool = False
+    waiting: list[Operation[Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -77,12 +77,12 @@ class Operations:
 
     def raise_(self, signal: Signal) -> None:
         """Wakes the operations that wait for the signal; when none does, the next to wait goes on at once."""
-        if not signal._waiting:
-            signal._raised = True
+        if not signal.waiting:
+            signal.raised = True
             return
-        for operation in signal._waiting:
+        for operation in signal.waiting:
             self._ready.append((operation, None))
-        signal._waiting = []
+        signal.waiting = []
         self._run()
 
     def end_all(self) -> None:
@@ -111,11 +111,11 @@ class Operations:
         except StopIteration:
             return
         if isinstance(wanted, Signal):
-            if wanted._raised:
-                wanted._raised = False
+            if wanted.raised:
+                wanted.raised = False
                 self._ready.append((operation, None))
             else:
-                wanted._waiting.append(operation)
+                wanted.waiting.append(operation)
             return
         single = not isinstance(wanted, tuple)
         effects: tuple[Effect, ...] = (wanted,) if not isinstance(wanted, tuple) else wanted

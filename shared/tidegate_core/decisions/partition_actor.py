@@ -83,6 +83,7 @@ class PartitionActor:
 
         Args:
             now: The driver's checked clock, milliseconds since the epoch; an earlier one than before counts as before.
+            incoming: What happened.
         """
         self._host.now = max(self._host.now, now)
         try:

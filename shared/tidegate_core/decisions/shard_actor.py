@@ -250,8 +250,12 @@ class ShardActor:
         for row in requests:
             self._lane.add(ApplyRequest(row, self))
         for ref, rows in events.items():
-            for first in range(0, len(rows), INBOX_ROWS_PER_DECISION):
-                self._lane.add(CountEvents(ref, tuple(rows[first : first + INBOX_ROWS_PER_DECISION])))
+            self._count(ref, tuple(rows))
+
+    def _count(self, ref: str, rows: tuple[Key, ...]) -> None:
+        for first in range(0, len(rows), INBOX_ROWS_PER_DECISION):
+            group = rows[first : first + INBOX_ROWS_PER_DECISION]
+            self._lane.add(CountEvents(ref, group, partial(self._count, ref)))
 
     def announce(self, row: InboxRow, receipt: str) -> None:
         """Publishes a stored receipt; only then the inbox row goes, so that a crash in between repeats the receipt."""

@@ -112,7 +112,7 @@ class MessageSend(RequestBase):
         if len(self.payload_bytes) > MAX_PAYLOAD_BYTES:
             raise refused(
                 f"{TOO_LARGE}: {len(self.payload_bytes)} bytes, at most {MAX_PAYLOAD_BYTES} (256 KiB) are allowed",
-                field=next(iter(present)),
+                field=min(present),
                 hint=_POINTER_HINT,
             )
         return self

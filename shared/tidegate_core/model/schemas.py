@@ -1,6 +1,6 @@
 """JSON Schemas of the public formats, generated from the models (SEMANTICS 18).
 
-`python -m tidegate_core.model.schemas docs/schemas` writes them anew; a test fails when the committed ones differ.
+`make schemas` writes them anew; a test fails when the committed ones differ.
 """
 
 from __future__ import annotations
@@ -43,18 +43,3 @@ def _text(model: Any, mode: Literal["validation", "serialization"], title: str) 
     schema = TypeAdapter(model).json_schema(mode=mode, by_alias=True)
     document = {"$schema": _DIALECT, **schema, "title": title}
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def _main() -> None:
-    # The one place of the core that acts, and only as a command of the project's own development.
-    import sys  # noqa: TID251
-    from pathlib import Path  # noqa: TID251
-
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in schemas().items():
-        (folder / f"{name}.json").write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    _main()

@@ -27,6 +27,11 @@ def move_cursor(
     """Moves the cursor and materialises the records in between.
 
     Args:
+        seen: The position that is moved.
+        next_offset: Where the cursor stands afterwards.
+        page: Sort key of the last listener served of the record at `next_offset`, or `BETWEEN_RECORDS`.
+        last_append_time: Largest append time so far.
+        token: Unique; written as `w`.
         inbox: (shard, row); shards of any holder, because transactions span partition keys.
         dedupe: Rows of the event ids that are counted here, each with its condition.
     """

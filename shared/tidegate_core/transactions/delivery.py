@@ -58,6 +58,11 @@ def checkpoint(
     """Moves the delivery position, with absolute values.
 
     Args:
+        shard: Whose position it is.
+        seen: As last stored by this owner.
+        slot: With `message_id` the place up to which everything is dealt with.
+        message_id: `<id>#<version>` of the last row.
+        token: Unique; written as `w`.
         tally: After this checkpoint.
         closed: Ledger row of the tally that this checkpoint closes (the stored tally then begins anew).
     """

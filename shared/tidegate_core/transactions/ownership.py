@@ -67,14 +67,23 @@ def acquire_shard(
     lease_epoch = None if lease is None else _int(lease, "epoch")
     progress_epoch = None if progress is None else _int(progress, "epoch")
     epoch = (lease_epoch or 0) + 1
-    first = ", #controls = :zero" if lease is None else ""
+    lease_names = {"#epoch": "epoch", "#map": "map", "#tp_epoch": "tp_epoch", "#owner": "owner", "#w": "w"}
+    lease_values: dict[str, Value] = {
+        ":epoch": epoch,
+        ":map_mine": map_version,
+        ":tp_mine": tp_epoch,
+        ":owner": owner,
+        ":w": token,
+    }
+    lease_set = "#epoch = :epoch, #map = :map_mine, #tp_epoch = :tp_mine, #owner = :owner, #w = :w"
+    if lease is None:
+        lease_names["#controls"], lease_values[":zero"] = "controls", 0
+        lease_set += ", #controls = :zero"
     update_lease = Update(
         keys.lease(shard),
-        f"SET #epoch = :epoch, #map = :map_mine, #tp_epoch = :tp_mine, #owner = :owner, #w = :w{first}",
-        {"#epoch": "epoch", "#map": "map", "#tp_epoch": "tp_epoch", "#owner": "owner", "#w": "w"}
-        | ({"#controls": "controls"} if lease is None else {}),
-        {":epoch": epoch, ":map_mine": map_version, ":tp_mine": tp_epoch, ":owner": owner, ":w": token}
-        | ({":zero": 0} if lease is None else {}),
+        f"SET {lease_set}",
+        lease_names,
+        lease_values,
         conditions.acquirable(lease_epoch, map_version, tp_epoch),
     )
     names = {"#epoch": "epoch"}
@@ -86,7 +95,11 @@ def acquire_shard(
         assignments += ", #slot = :zero, #id = :none, " + ", ".join(f"#{name} = :zero" for name in tallies)
     begin: dict[str, Value] = {} if progress is not None else {":zero": 0, ":none": "-"}
     update_progress = Update(
-        keys.progress(shard), f"SET {assignments}", names, {**values, **begin}, conditions.progress_raisable(progress_epoch)
+        keys.progress(shard),
+        f"SET {assignments}",
+        names,
+        {**values, **begin},
+        conditions.progress_raisable(progress_epoch),
     )
     return Transaction("acquire", (update_lease, update_progress), token, keys.lease(shard))
 

@@ -24,8 +24,8 @@ from tidegate_core.store.values import (
 )
 
 ATTEMPTS_MAX = 6
-"""Sends of one transaction before its author is told `Unavailable`: with the back-off below about 3 s, less than half a
-Kafka session, so that a shard's actor is never stuck in here longer than its guard lasts."""
+"""Sends of one transaction before its author is told `Unavailable`: with the back-off below about 3 s when the store
+answers at all. When it does not, the client's read time-out comes on top of each; nothing irreversible waits for it."""
 BACKOFF_FIRST_MS = 50
 BACKOFF_LAST_MS = 1_000
 
@@ -73,11 +73,11 @@ class Settlement:
             case Applied():
                 return now, Committed()
             case Throttled():
-                return now._again()
+                return _again(now)
             case Lost():
-                return replace(now, doubtful=True)._again()
+                return _again(replace(now, doubtful=True))
             case Cancelled(reasons):
-                return now._cancelled(reasons)
+                return _cancelled(now, reasons)
 
     def witnessed(self, witness: Item | None) -> tuple[Settlement, Step]:
         """Takes the witness as read after a doubtful refusal."""
@@ -90,30 +90,32 @@ class Settlement:
         """The witness could not be read: nothing is known."""
         return self, Unavailable(f"store, transaction {self.transaction.name}")
 
-    def _again(self) -> tuple[Settlement, Step]:
-        if self.sent >= ATTEMPTS_MAX:
-            return self, Unavailable(f"store, transaction {self.transaction.name}")
-        return self, SendAgain(min(BACKOFF_FIRST_MS << (self.sent - 1), BACKOFF_LAST_MS))
 
-    def _cancelled(self, reasons: tuple[RefusalCode, ...]) -> tuple[Settlement, Step]:
-        failed = tuple(
-            (action.key, reason.item)
-            for action, reason in zip(self.transaction.actions, reasons, strict=True)
-            if reason.code == CONDITION_FAILED
-        )
-        if not failed:
-            if self.sent >= ATTEMPTS_MAX and not self.doubtful:
-                return self, Refused(())
-            return self._again()
-        if any(
-            key == self.transaction.witness and item is not None and item.get("w") == self.transaction.token
-            for key, item in failed
-        ):
-            # Applied by an earlier send, maybe one of an earlier settlement that ended as `Unavailable`.
-            return self, Committed()
-        refused = replace(self, refusal=Refused(failed))
-        if not self.doubtful:
-            return refused, Refused(failed)
-        if self.transaction.witness is None:
-            return self.unreadable()
-        return refused, ReadWitness(self.transaction.witness)
+def _again(standing: Settlement) -> tuple[Settlement, Step]:
+    if standing.sent >= ATTEMPTS_MAX:
+        return standing, Unavailable(f"store, transaction {standing.transaction.name}")
+    return standing, SendAgain(min(BACKOFF_FIRST_MS << (standing.sent - 1), BACKOFF_LAST_MS))
+
+
+def _cancelled(standing: Settlement, reasons: tuple[RefusalCode, ...]) -> tuple[Settlement, Step]:
+    failed = tuple(
+        (action.key, reason.item)
+        for action, reason in zip(standing.transaction.actions, reasons, strict=True)
+        if reason.code == CONDITION_FAILED
+    )
+    if not failed:
+        if standing.sent >= ATTEMPTS_MAX and not standing.doubtful:
+            return standing, Refused(())
+        return _again(standing)
+    if any(
+        key == standing.transaction.witness and item is not None and item.get("w") == standing.transaction.token
+        for key, item in failed
+    ):
+        # Applied by an earlier send, maybe one of an earlier settlement that ended as `Unavailable`.
+        return standing, Committed()
+    refused = replace(standing, refusal=Refused(failed))
+    if not standing.doubtful:
+        return refused, Refused(failed)
+    if standing.transaction.witness is None:
+        return standing.unreadable()
+    return refused, ReadWitness(standing.transaction.witness)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +19,7 @@ import pytest
 from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_settings import LocalSettings
-from tidegate_ports.launcher import Absent, Ended, Found, Launch
+from tidegate_ports.launcher import Absent, Ended, Found, Launch, LaunchUnavailable
 
 ALaunch = Callable[..., Launch]
 STILL_THERE_S = 0.3
@@ -65,17 +68,29 @@ def a_node(settings: LocalSettings) -> Callable[[Launch], subprocess.Popen[str]]
         )
         fields = {name: getattr(launch, name) for name in launch.__slots__} | {"data_dir": str(settings.data_dir)}
         assert process.stdin is not None
-        process.stdin.write(f"{json_line(fields)}\n")
+        process.stdin.write(f"{json.dumps(fields)}\n")
         process.stdin.flush()
         return process
 
     return start
 
 
-def json_line(fields: Mapping[str, object]) -> str:
-    import json
+def output_of(launcher: LocalLauncher, launch: Launch) -> str:
+    return Path(launcher.log_paths(launch.run_id, 1).stdout).read_text(encoding="utf-8")
 
-    return json.dumps(fields)
+
+def run_supervisor(folder: RunFolder, plan: str, *script: str) -> subprocess.CompletedProcess[str]:
+    """Starts a supervisor as the launcher does, with a plan of the test's own; or a script that stands in for it."""
+    module = ("-P", "-S", "-m", "tidegate_launchers.local_supervisor", str(folder.path))
+    return subprocess.run(
+        [sys.executable, *(script or module)],
+        input=plan,
+        text=True,
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        check=False,
+        timeout=60,
+    )
 
 
 async def test_given_the_node_and_its_group_are_killed_then_the_program_goes_on_and_the_next_node_adopts_it(
@@ -101,7 +116,7 @@ async def test_given_the_node_and_its_group_are_killed_then_the_program_goes_on_
     assert not done
     await asyncio.to_thread(latch.release)
     assert await waiting == Ended(0)
-    assert Path(successor.log_paths(launch.run_id, 1).stdout).read_text(encoding="utf-8") == "went on\n"
+    assert output_of(successor, launch) == "went on\n"
     assert (len(gate.of("start")), [body["outcome"] for body in gate.of("finished")]) == (1, ["succeeded"])
 
 
@@ -115,7 +130,8 @@ async def test_given_the_node_is_killed_then_the_next_one_can_cancel_what_it_lef
     with a_node(launch) as node:
         await asyncio.to_thread(gate.wait_for, "outputs")
         node.kill()
-    assert (await LocalLauncher(settings).cancel(launch.run_id, 1)).exit_code == 143
+    successor = LocalLauncher(replace(settings, cancel_grace_s=60))
+    assert (await successor.cancel(launch.run_id, 1)).exit_code == 143
 
 
 async def test_given_only_the_supervisor_is_killed_then_the_program_goes_on_and_its_end_is_noticed(
@@ -132,7 +148,7 @@ async def test_given_only_the_supervisor_is_killed_then_the_program_goes_on_and_
     await asyncio.to_thread(latch.release)
     end = await waiting
     assert (end.exit_code, end.error_class) == (None, "lost")
-    assert Path(launcher.log_paths(launch.run_id, 1).stdout).read_text(encoding="utf-8") == "went on\n"
+    assert output_of(launcher, launch) == "went on\n"
 
 
 async def test_given_program_and_supervisor_are_killed_then_the_attempt_is_lost_and_never_started_again(
@@ -156,15 +172,8 @@ async def test_given_the_node_dies_while_it_tells_the_plan_then_nothing_started_
     launch = a_launch("print('ran')")
     folder = RunFolder.within(settings.data_dir, launch.run_id, 1)
     folder.make()
-    half = subprocess.run(
-        [sys.executable, "-P", "-S", "-m", "tidegate_launchers.local_supervisor", str(folder.path)],
-        input=b'{"command": ["/bin/touch", "/tmp/',
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-        check=False,
-        timeout=60,
-    )
-    assert (half.returncode, half.stdout) == (78, b"")
+    half = run_supervisor(folder, '{"command": ["/bin/touch", "/tmp/')
+    assert (half.returncode, half.stdout) == (78, "")
     assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
     await launcher.submit(launch)
     assert await launcher.wait_until_gone(launch.run_id, 1) == Ended(0)
@@ -179,6 +188,7 @@ from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_supervisor import Plan, supervise
 
 RunFolder.write_record = lambda *_: os._exit(9)
+os.set_inheritable(os.dup(1), True)
 supervise(RunFolder(Path(sys.argv[1])), Plan(["/bin/touch", sys.argv[2]], {}, "node-1"))
 """
 
@@ -190,18 +200,29 @@ async def test_given_the_supervisor_dies_between_fork_and_record_then_the_held_p
     folder = RunFolder.within(settings.data_dir, launch.run_id, 1)
     folder.make()
     trace = tmp_path / "it ran"
-    alive, held_by_both = os.pipe()
-    with subprocess.Popen(
-        [sys.executable, "-c", CRASH_BEFORE_THE_RECORD, str(folder.path), str(trace)],
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-        pass_fds=[held_by_both],
-    ) as crashing:
-        os.close(held_by_both)
-        assert crashing.wait(timeout=60) == 9
-    with os.fdopen(alive, "rb") as pipe:
-        assert await asyncio.to_thread(pipe.read) == b""  # Its end: the held process is gone as well.
+    crashed = run_supervisor(folder, "", "-c", CRASH_BEFORE_THE_RECORD, str(folder.path), str(trace))
+    # Its stdout was read to the end, and the held process has that pipe, too, until it is gone.
+    assert crashed.returncode == 9
     assert not trace.exists()
     assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
     await launcher.submit(launch)
+    assert await launcher.wait_until_gone(launch.run_id, 1) == Ended(0)
+    assert len(gate.of("start")) == 1
+
+
+async def test_given_another_supervisor_has_the_lock_and_no_record_yet_then_a_second_one_starts_nothing(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate
+) -> None:
+    """The moment between lock and record, held still: only the lock keeps the second supervisor out."""
+    launcher = LocalLauncher(replace(settings, submit_timeout_s=2))
+    launch = a_launch("print('ran')")
+    folder = RunFolder.within(settings.data_dir, launch.run_id, 1)
+    folder.make()
+    with folder.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(LaunchUnavailable, match="another supervisor holds it and did not start; submit it again"):
+            await launcher.submit(launch)
+        assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
+    await LocalLauncher(settings).submit(launch)
     assert await launcher.wait_until_gone(launch.run_id, 1) == Ended(0)
     assert len(gate.of("start")) == 1

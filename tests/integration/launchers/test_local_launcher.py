@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -47,6 +47,12 @@ def output_of(launcher: LocalLauncher, launch: Launch) -> str:
 
 def folder_of(settings: LocalSettings, launch: Launch) -> RunFolder:
     return RunFolder.within(settings.data_dir, launch.run_id, launch.attempt)
+
+
+def exit_seen(folder: RunFolder) -> None:
+    """Returns once the supervisor wrote down the program's end."""
+    while folder.exit() is None:
+        time.sleep(0.01)
 
 
 async def ended(launcher: LocalLauncher, launch: Launch) -> Ended:
@@ -207,8 +213,7 @@ async def test_given_a_child_that_outlives_the_program_then_the_end_waits_for_th
     )
     await launcher.submit(launch)
     waiting = asyncio.create_task(ended(launcher, launch))
-    while folder_of(settings, launch).exit() is None:
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(exit_seen, folder_of(settings, launch))
     done, _ = await asyncio.wait({waiting}, timeout=STILL_THERE_S)
     assert not done
     await asyncio.to_thread(latch.release)
@@ -238,6 +243,18 @@ async def test_given_a_program_that_ignores_sigterm_and_has_children_then_cancel
     end = await launcher.cancel(launch.run_id, 1)
     assert end.signal == 9
     assert [facts_of(pid) for pid in pids] == [None, None, None]
+
+
+async def test_given_two_stacks_with_the_same_run_id_then_cancel_ends_only_its_own(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, latch: Latch, tmp_path: Path
+) -> None:
+    other_stack = LocalLauncher(replace(settings, data_dir=tmp_path / "other"))
+    launch = a_launch(latch.wait_statement)
+    await launcher.submit(launch)
+    await other_stack.submit(launch)
+    assert (await launcher.cancel(launch.run_id, 1)).error_class == "transient"
+    await asyncio.to_thread(latch.release)
+    assert await ended(other_stack, launch) == Ended(0)
 
 
 async def test_given_cancels_at_the_same_time_and_again_then_all_see_the_same_end(
@@ -291,18 +308,25 @@ async def test_given_a_grace_that_began_in_an_earlier_node_then_it_is_not_begun_
     assert (await launcher.cancel(launch.run_id, 1)).signal == 9
 
 
+@pytest.fixture
+def innocent() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has nothing to do with any run."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
 async def test_given_the_pid_belongs_to_another_process_then_the_run_is_gone_and_that_one_is_left_alone(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, innocent: subprocess.Popen[bytes]
 ) -> None:
     launch = a_launch("print('never')")
     folder = folder_of(settings, launch)
     folder.make()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as innocent:
-        folder.write_record(Record(innocent.pid, "1", innocent.pid, "1", "node-1", boot_id()))
-        assert (await ended(launcher, launch)).error_class == "lost"
-        assert (await launcher.cancel(launch.run_id, 1)).error_class == "lost"
-        assert innocent.poll() is None
-        innocent.communicate(b"\n")
+    folder.write_record(Record(innocent.pid, "1", innocent.pid, "1", "node-1", boot_id()))
+    assert (await ended(launcher, launch)).error_class == "lost"
+    assert (await launcher.cancel(launch.run_id, 1)).error_class == "lost"
+    assert innocent.poll() is None
+    innocent.communicate(b"\n", timeout=60)
     assert innocent.returncode == 0
 
 

@@ -53,6 +53,10 @@ def outputs_of(body: Mapping[str, object]) -> dict[str, object]:
     return outputs
 
 
+def errors_of(launcher: LocalLauncher, launch: Launch) -> str:
+    return Path(launcher.log_paths(launch.run_id, 1).stderr).read_text(encoding="utf-8")[-4000:]
+
+
 async def test_given_a_pyspark_program_then_it_runs_with_its_context_and_leaves_nothing_behind(
     settings: LocalSettings,
     launcher: LocalLauncher,
@@ -64,8 +68,7 @@ async def test_given_a_pyspark_program_then_it_runs_with_its_context_and_leaves_
     await launcher.submit(launch)
     end = await launcher.wait_until_gone(launch.run_id, 1)
     wall_s = time.monotonic() - begun
-    log = Path(launcher.log_paths(launch.run_id, 1).stderr).read_text(encoding="utf-8")
-    assert end == Ended(0), log[-4000:]
+    assert end == Ended(0), errors_of(launcher, launch)
     (report,) = gate.of("finished")
     assert report["outcome"] == "succeeded"
     outputs = outputs_of(report)
@@ -98,9 +101,10 @@ async def test_given_a_running_pyspark_program_then_cancel_ends_jvm_driver_and_w
     launch = a_launch(f"{JOB}\nimport time; time.sleep(600)", program_type="pyspark")
     await launcher.submit(launch)
     outputs = outputs_of(await asyncio.to_thread(gate.wait_for, "outputs"))
-    record = RunFolder.within(settings.data_dir, launch.run_id, 1).record()
+    folder = RunFolder.within(settings.data_dir, launch.run_id, 1)
+    record = folder.record()
     assert record is not None
-    marker = f"TIDEGATE_LAUNCH={launch.name}".encode()
+    marker = f"TIDEGATE_RUN_FOLDER={folder.path}".encode()
     groups = {facts.group for facts in members(record.pid, record.started, marker)}
     assert len(groups) > 1, "Spark's worker daemon is expected to leave the group"
     await launcher.cancel(launch.run_id, 1)

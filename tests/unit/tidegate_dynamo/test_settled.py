@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tidegate_core.effects import Committed, Refused, Unavailable, Written
 from tidegate_core.store.values import (
+    Applied,
     Cancelled,
     Check,
     Condition,
@@ -231,3 +232,10 @@ def test_given_no_progress_then_the_batch_is_given_up_after_its_limit() -> None:
 
 def test_given_nothing_to_write_then_it_is_written() -> None:
     assert write_all(MemoryStore(), [], Pauses(), lambda: 1.0) == Written()
+
+
+def test_given_an_undoubted_refusal_that_shows_our_own_token_then_it_is_our_success() -> None:
+    """An author that forgot that it had asked before, for instance after a restart of its driver."""
+    store = FaultyStore(iter([]))
+    assert store.inside.transact(single()) == Applied()
+    assert carried_out(store, single()) == Committed()

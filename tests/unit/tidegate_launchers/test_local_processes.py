@@ -10,7 +10,7 @@ import pytest
 from tidegate_launchers import local_processes
 from tidegate_launchers.local_processes import boot_id, facts_of, is_alive, members
 
-MARKER = b"TIDEGATE_LAUNCH=tg-of-this-test-a1"
+MARKER = f"TIDEGATE_RUN_FOLDER=/of/test/process/{os.getpid()}".encode()
 
 
 @pytest.fixture

@@ -100,7 +100,8 @@ def _take_back(plane: DeliveryPlane, message: Message) -> bool:
     if not rows:
         # Not loaded: either far ahead, or passed by the checkpoint.
         return not plane.is_passed(message.slot, message.id, message.version)
-    return all([_take_back_row(plane, row) for row in rows])
+    taken_back = [_take_back_row(plane, row) for row in rows]  # Each of them, also behind one that is too late.
+    return all(taken_back)
 
 
 def _take_back_row(plane: DeliveryPlane, row: Slotted) -> bool:

@@ -84,11 +84,9 @@ def _send_round(plane: DeliveryPlane, creates: list[_Create]) -> Operation[None]
     for create in creates:
         _judge(plane, create)
     yield from _raise_guards(plane, [create for create in creates if create.replaces])
-    rows: list[Slotted] = []
     actions: list[Put | Delete] = []
-    for create in creates:
-        if create.status is ReceiptStatus.ACCEPTED:
-            rows.append(_make_rows(plane, create, actions))
+    accepted = [create for create in creates if create.status is ReceiptStatus.ACCEPTED]
+    rows = [_make_rows(plane, create, actions) for create in accepted]
     if actions:
         yield from write(plane, "messages", actions)
     for row in rows:
@@ -211,8 +209,8 @@ def _make_rows(plane: DeliveryPlane, create: _Create, actions: list[Put | Delete
     if create.name.keyed:
         presence = Presence(id=create.name.id, expires_at=expiry + (PRESENCE_DAYS - 30) * 86_400)
         actions.append(_put(presence.key(plane.shard), to_item(presence, presence.key(plane.shard))))
-    for other in create.others if create.replaces else ():
-        actions.append(Delete(keys.message_timer(plane.shard, other.slot, other.id, other.version)))
+    older = create.others if create.replaces else ()
+    actions.extend(Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in older)
     return _remember(plane, timer, message)
 
 

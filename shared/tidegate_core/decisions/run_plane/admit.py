@@ -184,7 +184,8 @@ def _seal(unit: UnitOfWork, job: Job) -> Job:
         return job
     key = keys.evidence(unit.shard, job.namespace, job.name, job.evidence_correlation)
     evidence = unit.record(Evidence, key)
-    assert evidence is not None and evidence.id == job.evidence_id
+    assert evidence is not None
+    assert evidence.id == job.evidence_id
     unit.delete(key)
     return replace(job, chunks=evidence.chunks)
 

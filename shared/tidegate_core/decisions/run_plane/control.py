@@ -208,7 +208,9 @@ class EndPending:
             name=self.request.name,
             version=state.version,
             next=self.next,
-            discarded=Discarded.model_construct(jobs=tuple(jobs[:LISTED_MAX]), evidence=dict(list(evidence.items())[:LISTED_MAX])),
+            discarded=Discarded.model_construct(
+                jobs=tuple(jobs[:LISTED_MAX]), evidence=dict(list(evidence.items())[:LISTED_MAX])
+            ),
             running=tuple(running[:LISTED_MAX]),
             at=now,
         )
@@ -300,7 +302,9 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         reason=request.reason,
         expires_at=expiry(now, TOMBSTONE_DAYS),
     )
-    return Applied(ReceiptStatus.NOT_FOUND if before is None else ReceiptStatus.ACCEPTED, state, None, "schedule_deleted")
+    return Applied(
+        ReceiptStatus.NOT_FOUND if before is None else ReceiptStatus.ACCEPTED, state, None, "schedule_deleted"
+    )
 
 
 def suspended(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> Applied:

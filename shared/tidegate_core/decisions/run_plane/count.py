@@ -7,6 +7,7 @@ row that is there has not been counted.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,12 @@ Entry = dict[str, Any]
 
 CHUNK_TTL_DAYS = 30
 """Chunks are write-once and outlive their run; TTL removes them. Longer than anything waits (`pending_timeout`)."""
+CHUNK_BYTES_MAX = 60_000
+"""Below DESIGN's 64 KB a chunk; one entry is far smaller (an event is at most 1 MiB, but its facts are not kept whole)."""
+ACTIONS_PER_CORRELATED_EVENT = 4
+"""An event under a correlation key of its own: evidence, chunk, job, time-out."""
+ACTIONS_OF_A_COUNT = 70
+"""Below DynamoDB's 100 actions with the lease, the state and what else the group holds."""
 INBOX_ROWS_PER_DECISION = 20
 """Inbox rows that one decision counts; each may hold several events of one schedule."""
 
@@ -36,6 +43,7 @@ class CountEvents:
 
     ref: str
     rows: tuple[Key, ...]
+    again: Callable[[tuple[Key, ...]], None]
     stale: tuple[Key, ...] = ()
     name: str = "count"
 
@@ -44,20 +52,35 @@ class CountEvents:
         state_key = keys.schedule_state(unit.shard, namespace, schedule)
         state = unit.record(ScheduleState, state_key)
         rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
+        spec = None
+        if state is not None and state.status == "active":
+            spec = spec_of(unit, namespace, schedule, state.version)
+        trigger = None if spec is None else spec.trigger
+        rows, rest = _affordable(rows, isinstance(trigger, EventTrigger) and trigger.correlate is not None)
         for row in rows:
             unit.delete(row.key(unit.shard))
-        if state is None or state.status != "active":
+        if rest:
+            unit.after(lambda: self.again(tuple(row.key(unit.shard) for row in rest)))
+        if state is None or spec is None or not isinstance(trigger, EventTrigger):
             return
-        spec = spec_of(unit, namespace, schedule, state.version)
-        if spec is None or not isinstance(spec.trigger, EventTrigger):
-            return
-        count = _Count(unit, state, spec, spec.trigger, now)
+        count = _Count(unit, state, spec, trigger, now)
         for row in rows:
             for matched in json.loads(row.body):
                 # A match of an older generation: it was made before the update, so it is not for the new one.
                 if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
                     count.add(matched)
         count.close(state_key)
+
+
+def _affordable(rows: list[InboxRow], correlated: bool) -> tuple[list[InboxRow], list[InboxRow]]:
+    """Splits the rows into those that one transaction can count, at least one, and the rest."""
+    cost = 0
+    for number, row in enumerate(rows):
+        events = len(json.loads(row.body))
+        cost += 1 + (ACTIONS_PER_CORRELATED_EVENT * events if correlated else 1)
+        if number and cost > ACTIONS_OF_A_COUNT:
+            return rows[:number], rows[number:]
+    return rows, []
 
 
 class _Count:
@@ -125,14 +148,14 @@ class _Count:
             if (entry["leaf"], entry["key"]) not in seen:
                 seen.add((entry["leaf"], entry["key"]))
                 counts[entry["leaf"]] += 1
-        chunk = EvidenceChunk(
-            evidence_id=evidence.id,
-            chunk=evidence.chunks,
-            entries=json.dumps(entries, separators=(",", ":")),
-            expires_at=expiry(self._now, CHUNK_TTL_DAYS),
-        )
-        self._unit.put_new(chunk, chunk.key(self._unit.shard))
-        grown = replace(evidence, counts=tuple(counts), chunks=evidence.chunks + 1)
+        chunks = evidence.chunks
+        for group in _in_chunks(entries):
+            chunk = EvidenceChunk(
+                evidence_id=evidence.id, chunk=chunks, entries=group, expires_at=expiry(self._now, CHUNK_TTL_DAYS)
+            )
+            self._unit.put_new(chunk, chunk.key(self._unit.shard))
+            chunks += 1
+        grown = replace(evidence, counts=tuple(counts), chunks=chunks)
         if not grown.job and self._trigger.missing(counts) is None:
             grown = self._satisfied(grown, entries)
         self._unit.put(grown, grown.key(self._unit.shard))
@@ -164,6 +187,20 @@ class _Count:
         return replace(evidence, deadline=None, job=True)
 
 
+def _in_chunks(entries: list[Entry]) -> list[str]:
+    """Returns the entries as JSON lists of at most `CHUNK_BYTES_MAX`."""
+    chunks: list[list[str]] = [[]]
+    size = 0
+    for entry in entries:
+        text = json.dumps(entry, separators=(",", ":"))
+        if chunks[-1] and size + len(text) > CHUNK_BYTES_MAX:
+            chunks.append([])
+            size = 0
+        chunks[-1].append(text)
+        size += len(text) + 1
+    return [f"[{','.join(chunk)}]" for chunk in chunks]
+
+
 @dataclass(frozen=True, slots=True)
 class ExpireEvidence:
     """Decides on a timer row of kind `E`: a composite that was not satisfied in time is aborted (SEMANTICS 6.6)."""
@@ -180,7 +217,8 @@ class ExpireEvidence:
         if evidence is None or evidence.job or evidence.deadline != self.row.at:
             return
         spec = spec_of(unit, namespace, schedule, evidence.version)
-        assert spec is not None and isinstance(spec.trigger, EventTrigger)
+        assert spec is not None
+        assert isinstance(spec.trigger, EventTrigger)
         job = Job(
             id=evidence.id,
             namespace=namespace,

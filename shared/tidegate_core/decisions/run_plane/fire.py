@@ -32,7 +32,8 @@ class FireSchedule:
         if state is None or state.status != "active" or state.next_nominal != self.row.at:
             return  # A row left behind by an update, suspend or delete.
         spec = spec_of(unit, namespace, schedule, state.version)
-        assert spec is not None and isinstance(spec.trigger, TimeTrigger)
+        assert spec is not None
+        assert isinstance(spec.trigger, TimeTrigger)
         nominal: int | None = state.next_nominal
         made = 0
         while nominal is not None and nominal <= now and made < INSTANTS_PER_TRANSACTION:

@@ -73,7 +73,7 @@ def context_document(run: Run, properties: dict[str, str], entries: Sequence[dic
             "namespace": run.namespace,
             "name": run.name,
             "version": run.version,
-            "properties": {name: value for name, value in properties.items()},
+            "properties": dict(properties),
         },
         "job": {
             "id": run.id,

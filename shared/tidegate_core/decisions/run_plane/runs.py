@@ -202,7 +202,8 @@ def end_before_gate(unit: UnitOfWork, run: Run, outcome: str, reason: str, error
 
 def finish(unit: UnitOfWork, run: Run, now: int) -> None:
     """The finishing transaction: permits back, ledger and history rows in, open items out, outbox row for who listens."""
-    assert run.ended_at is not None and run.outcome is not None
+    assert run.ended_at is not None
+    assert run.outcome is not None
     ended = replace(run, state=run.outcome, expires_at=expiry(now, ENDED_RUN_DAYS))
     for limit in run.limits:
         pk, sk = limit.split("|")
@@ -221,7 +222,8 @@ def _return(unit: UnitOfWork, limit: Key, run: Run) -> None:
         unit.apply(return_permit(limit, run.id))
         return
     own = unit.record(OwnLimit, limit)
-    assert own is not None and run.id in own.holders
+    assert own is not None
+    assert run.id in own.holders
     unit.put(replace(own, holders=tuple(holder for holder in own.holders if holder != run.id)), limit)
 
 

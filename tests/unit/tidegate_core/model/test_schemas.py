@@ -10,7 +10,7 @@ import pytest
 from tidegate_core.model.schemas import schemas
 
 FOLDER = Path(__file__).parents[4] / "docs" / "schemas"
-REGENERATE = "run: python -m tidegate_core.model.schemas docs/schemas"
+REGENERATE = "run: make schemas"
 
 
 @pytest.mark.parametrize("name", sorted(schemas()))

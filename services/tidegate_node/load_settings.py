@@ -1,0 +1,122 @@
+"""Reads settings from environment and file, and says of a mistyped name which one was meant.
+
+Left to itself, the settings library passes over environment variables that it does not know, so that a typing error would
+silently mean "the default".
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource
+
+PREFIX = "TIDEGATE_"
+CONFIG_VARIABLE = "TIDEGATE_CONFIG"
+OTHERS = ("API", "CLI", "CLIENT", "DEMO", "DEV", "TEST", "TRACE")
+"""First words of names that belong to other processes: one ConfigMap or shell serves them all."""
+CLOSE_ENOUGH = 0.6
+Settings = TypeVar("Settings", bound=BaseSettings)
+
+
+class SettingsRefused(Exception):
+    """The settings do not fit; one line for each mistake, with the name as it was given."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def load_settings(kind: type[Settings], environment: Mapping[str, str], **given: Any) -> Settings:
+    """Reads, merges and checks.
+
+    Args:
+        kind: The settings class; its sections are models that forbid unknown fields.
+        environment: `os.environ`, or a test's.
+        given: Sections or fields that win over both.
+
+    Raises:
+        SettingsRefused: Something is unknown, missing or out of range.
+    """
+    file = environment.get(CONFIG_VARIABLE)
+    ours = {name: text for name, text in environment.items() if name.startswith(PREFIX) and name != CONFIG_VARIABLE}
+    unknown = list(_unknown_variables(kind, ours))
+    if unknown:
+        raise SettingsRefused(unknown)
+    merged = _merged(_from_file(Path(file)) if file else {}, _from_environment(kind, ours))
+    try:
+        return kind.model_validate(_merged(merged, given))
+    except ValidationError as failure:
+        raise SettingsRefused([_line(kind, error["loc"], error) for error in failure.errors()]) from failure
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as failure:
+        raise SettingsRefused([f"{CONFIG_VARIABLE} names {path}, which cannot be read: {failure}"]) from failure
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise SettingsRefused([f"{path} holds a {type(document).__name__}; it should be a mapping of sections"])
+    return {str(name): value for name, value in document.items() if str(name).upper() not in OTHERS}
+
+
+def _from_environment(kind: type[BaseSettings], environment: Mapping[str, str]) -> dict[str, Any]:
+    source = EnvSettingsSource(kind)
+    # The library reads the process's environment by itself; what is read shall be what the caller gave.
+    source.env_vars = {name.lower(): text for name, text in environment.items()}
+    try:
+        return source()
+    except ValueError as failure:
+        raise SettingsRefused([f"environment: {failure}"]) from failure
+
+
+def _unknown_variables(kind: type[BaseSettings], environment: Mapping[str, str]) -> Iterator[str]:
+    for variable in sorted(environment):
+        words = variable.removeprefix(PREFIX)
+        if any(words == other or words.startswith(f"{other}_") for other in OTHERS):
+            continue
+        section, _, _ = words.lower().partition("__")
+        if section not in kind.model_fields:
+            yield f"{variable}: no such setting{_suggestion(words.lower(), _all_names(kind), PREFIX)}"
+
+
+def _line(kind: type[BaseModel], location: tuple[int | str, ...], error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in location)
+    if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"{place}: {error['msg']}"
+    model: type[BaseModel] | None = kind
+    for part in location[:-1]:
+        annotation = model.model_fields[str(part)].annotation if model else None
+        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    return f"{place}: no such setting{_suggestion(str(location[-1]), list(model.model_fields) if model else [])}"
+
+
+def _suggestion(name: str, known: list[str], prefix: str = "") -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=CLOSE_ENOUGH)
+    if not close:
+        return ""
+    return f"; did you mean {prefix + close[0].upper() if prefix else close[0]}?"
+
+
+def _all_names(kind: type[BaseModel]) -> list[str]:
+    names = []
+    for name, field in kind.model_fields.items():
+        names.append(name)
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            names += [f"{name}__{inner}" for inner in annotation.model_fields]
+    return names
+
+
+def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(low)
+    for name, value in high.items():
+        below = merged.get(name)
+        merged[name] = _merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return merged

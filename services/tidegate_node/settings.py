@@ -1,0 +1,135 @@
+"""Settings of a node: every field with its unit, its default and why that one. Read once, at start, and checked together.
+
+They come from the environment (`TIDEGATE_GATE__URL` is `gate.url`), which wins over an optional YAML file (named by
+`TIDEGATE_CONFIG`), which wins over the defaults. Settings of Kafka are the adapter's own; `bootstrap.py` adds them.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Section(BaseModel):
+    """A group of settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DynamoDbSection(Section):
+    """Where the store is."""
+
+    endpoint_url: str | None = Field(
+        default=None, description="Of DynamoDB Local or a VPC endpoint; unset is AWS's own endpoint of the region."
+    )
+    region: str | None = Field(default=None, description="AWS region; unset takes the SDK's chain.")
+    table_prefix: str = Field(
+        default="", max_length=200, description="Put before `tidegate` and `tidegate-history`: clusters share an account."
+    )
+    connect_timeout_s: float = Field(
+        default=1.0, gt=0, le=30, description="Within a region it takes milliseconds, and a repeat is cheap."
+    )
+    read_timeout_s: float = Field(
+        default=2.0, gt=0, le=30, description="Above DynamoDB's slow answers, below half a Kafka session (3 s)."
+    )
+    threads: int = Field(
+        default=32,
+        ge=1,
+        le=256,
+        description="Store calls under way at once, one connection each: 16 shards are acquired together, with room to work.",
+    )
+
+
+class GateSection(Section):
+    """The start gate: where programs ask, and the secret that signs what they ask with."""
+
+    url: str = Field(
+        default="http://127.0.0.1:8080",
+        pattern=r"^https?://",
+        description="Base URL of the API as programs reach it; the default is that of `tidegate api` on the same host.",
+    )
+    secret_file: Path | None = Field(
+        default=None, description="File with the shared secret, at least 32 characters; nodes and API read the same one."
+    )
+
+
+class LauncherSection(Section):
+    """How the local launcher runs programs."""
+
+    data_dir: Path = Field(
+        default=Path("/var/lib/tidegate"),
+        description="Absolute; holds `runs/`. All nodes of one host share it, or they cannot adopt each other's runs.",
+    )
+    host: str = Field(
+        default_factory=socket.gethostname,
+        min_length=1,
+        description="Name in the run item, stable over restarts. The host's own name; a pod's differs with each pod.",
+    )
+    python: str = Field(
+        default=sys.executable, description="Interpreter of programs: the node's, where the wrapper and PySpark are installed."
+    )
+    spark_home: Path | None = Field(default=None, description="Unset takes the installed PySpark, then SPARK_HOME.")
+    spark_master: str = Field(
+        default="local[2]", description="Of programs whose conf names none; two threads leave a laptop usable."
+    )
+    gate_wait_s: float = Field(
+        default=600, ge=0, description="A program waits so long for the gate; 10 min outlast a restart of the API."
+    )
+    report_wait_s: float = Field(
+        default=300, ge=0, description="A program retries a report so long; 5 min outlast a restart of store or broker."
+    )
+    submit_timeout_s: float = Field(default=10, gt=0, description="A supervisor's start takes 0.1 s on an idle machine.")
+    cancel_grace_s: float = Field(default=60, ge=0, description="Between SIGTERM and SIGKILL (SEMANTICS 13).")
+
+
+class HealthSection(Section):
+    """Where /livez, /readyz and /metrics are."""
+
+    host: str = Field(default="127.0.0.1", description="Only this host; a pod listens on 0.0.0.0.")
+    port: int = Field(default=8081, ge=0, le=65_535, description="Beside the API's 8080; 0 takes a free one.")
+
+
+class LogSection(Section):
+    """How logs are written."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="`debug` adds each decision that was made twice."
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        default="auto", description="Text on a terminal, JSON lines elsewhere."
+    )
+
+
+class NodeSettings(BaseSettings):
+    """Everything that a node is told from outside, but for Kafka's section."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="TIDEGATE_", env_nested_delimiter="__")
+
+    node: str = Field(
+        default_factory=socket.gethostname,
+        min_length=1,
+        max_length=200,
+        description="Name for people, in logs and run records: the host's. What counts is a UUID per process.",
+    )
+    shards: int = Field(
+        default=256,
+        ge=1,
+        le=10_000,
+        description="S of a new cluster, read by `tidegate init` alone and fixed from then on; 256 fit 256 topic partitions.",
+    )
+    minimum_period_ms: int = Field(
+        default=10_000, ge=1_000, description="Shortest period of a time trigger (ms): a run costs about 40 write units."
+    )
+    startup_wait_s: float = Field(
+        default=60, ge=0, description="Patience with bricks that do not answer at start; then exit 75 and the platform retries."
+    )
+    dynamodb: DynamoDbSection = DynamoDbSection()
+    gate: GateSection = GateSection()
+    launcher: LauncherSection = LauncherSection()
+    health: HealthSection = HealthSection()
+    log: LogSection = LogSection()

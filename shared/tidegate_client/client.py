@@ -1,0 +1,263 @@
+"""The synchronous client: one method for each thing that the API can do, typed results, errors with a remedy.
+
+    with Client("http://127.0.0.1:8080") as tidegate:
+        tidegate.apply_schedule(spec)
+        for run in tidegate.runs(namespace="flights"):
+            print(run.id, run.state)
+
+Writes are awaited: they return the receipt of the shard's owner, or raise. Without a `request_id` one is made for each
+call; give one where a repeat of the call must not act twice. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote
+
+import httpx2
+from pydantic import BaseModel
+
+from tidegate_client.transport import TIMEOUT_S, Transport
+from tidegate_client.views import (
+    DryRun,
+    EventView,
+    JobView,
+    LogView,
+    MessageView,
+    OccurrenceView,
+    Page,
+    ReceiptView,
+    RunView,
+    ScheduleView,
+)
+from tidegate_core.model.instants import format_instant, from_datetime
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+BASE = "/api/v1"
+PAGE_SIZE = 200
+"""Items asked for at once by the methods that go through all pages."""
+
+_View = TypeVar("_View", bound=BaseModel)
+
+
+class Client:
+    """Speaks with one API.
+
+    Args:
+        url: Its base URL.
+        timeout_s: For each exchange; the API itself answers writes within about 10 s.
+        transport: For tests.
+    """
+
+    def __init__(
+        self, url: str = DEFAULT_URL, timeout_s: float = TIMEOUT_S, transport: httpx2.BaseTransport | None = None
+    ) -> None:
+        self._transport = Transport(url, timeout_s, transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    @property
+    def url(self) -> str:
+        return self._transport.url
+
+    # -- schedules ----------------------------------------------------------------------------------------------------
+
+    def schedules(self, namespace: str | None = None) -> Iterator[ScheduleView]:
+        """All schedules, page by page."""
+        return self._all("/schedules", ScheduleView, {"namespace": namespace})
+
+    def schedule(self, namespace: str, name: str) -> ScheduleView:
+        return self._get(_schedule_path(namespace, name), ScheduleView)
+
+    def apply_schedule(
+        self,
+        spec: Mapping[str, Any],
+        *,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+        request_id: str | None = None,
+    ) -> ReceiptView:
+        """Creates a schedule or replaces its definition.
+
+        Args:
+            spec: The document of `docs/schedules.md`; a program's `file` must be absolute.
+            expected_version: Compare-and-set; 0 means that it must not exist.
+            actor: Who wants it, for the record.
+            reason: Why, for the record.
+            request_id: See the module.
+        """
+        query = {"expected_version": expected_version, "actor": actor, "reason": reason}
+        path = _schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
+        return self._write("PUT", path, dict(spec), query, request_id)
+
+    def try_schedule(self, spec: Mapping[str, Any]) -> DryRun:
+        """Checks a definition and says what applying it would do; changes nothing."""
+        path = _schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
+        answer = self._transport.send("PUT", BASE + path, query={"dry_run": "true"}, body=dict(spec))
+        return DryRun.model_validate(answer)
+
+    def delete_schedule(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+        request_id: str | None = None,
+    ) -> ReceiptView:
+        query = {"expected_version": expected_version, "actor": actor, "reason": reason}
+        return self._write("DELETE", _schedule_path(namespace, name), None, query, request_id)
+
+    def suspend_schedule(self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
+        """Stops a schedule. `fields`: `mode` (only `drop` now), `reason`, `actor`, `expected_version`."""
+        return self._write("POST", f"{_schedule_path(namespace, name)}/suspend", _given(fields), {}, request_id)
+
+    def resume_schedule(self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
+        """Lets a suspended schedule go on from now. `fields`: `reason`, `actor`, `expected_version`."""
+        return self._write("POST", f"{_schedule_path(namespace, name)}/resume", _given(fields), {}, request_id)
+
+    def trigger_schedule(
+        self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
+    ) -> ReceiptView:
+        """Runs a schedule now; the receipt's `id` names the job and the run that comes of it. `fields`: `reason`, `actor`."""
+        return self._write("POST", f"{_schedule_path(namespace, name)}/trigger", _given(fields), {}, request_id)
+
+    # -- jobs, runs, occurrences --------------------------------------------------------------------------------------
+
+    def jobs(self, namespace: str | None = None, schedule: str | None = None) -> Iterator[JobView]:
+        """All open jobs, those that still gather evidence included."""
+        return self._all("/jobs", JobView, {"namespace": namespace, "schedule": schedule})
+
+    def job(self, job_id: str) -> JobView:
+        return self._get(f"/jobs/{quote(job_id, safe='')}", JobView)
+
+    def cancel_job(self, job_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
+        return self._write("POST", f"/jobs/{quote(job_id, safe='')}/cancel", _given(fields), {}, request_id)
+
+    def runs(
+        self, namespace: str | None = None, schedule: str | None = None, state: str | None = None, limit: int = 50
+    ) -> list[RunView]:
+        """The newest runs, open ones included."""
+        query = {"namespace": namespace, "schedule": schedule, "state": state, "limit": limit}
+        return Page[RunView].model_validate(self._transport.send("GET", f"{BASE}/runs", query=query)).items
+
+    def run(self, run_id: str) -> RunView:
+        return self._get(f"/runs/{quote(run_id, safe='')}", RunView)
+
+    def cancel_run(self, run_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
+        return self._write("POST", f"/runs/{quote(run_id, safe='')}/cancel", _given(fields), {}, request_id)
+
+    def run_logs(
+        self,
+        run_id: str,
+        stream: Literal["stdout", "stderr"] = "stdout",
+        offset: int = 0,
+        attempt: int | None = None,
+    ) -> LogView:
+        """Returns the piece of the log that begins at `offset` (bytes); follow `next_offset`."""
+        query = {"stream": stream, "offset": offset, "attempt": attempt}
+        answer = self._transport.send("GET", f"{BASE}/runs/{quote(run_id, safe='')}/logs", query=query)
+        return LogView.model_validate(answer)
+
+    def occurrences(
+        self,
+        namespace: str,
+        schedule: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[OccurrenceView]:
+        """The ledger: what became of each occurrence whose nominal instant lies in `since` <= nominal < `until`."""
+        query = {"namespace": namespace, "schedule": schedule, "since": _text(since), "until": _text(until)}
+        return self._all("/occurrences", OccurrenceView, query)
+
+    # -- messages, events, requests -----------------------------------------------------------------------------------
+
+    def send_message(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
+        """Delivers a payload to a topic at a time. `fields` as in a `message.send` request."""
+        return self._write("POST", "/messages", _given(fields), {}, request_id)
+
+    def send_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[ReceiptView]:
+        """Sends up to 1,000 messages at once; each has its own receipt, in order. Give each an `id` to repeat it safely."""
+        answer = self._transport.send("POST", f"{BASE}/messages", body=[dict(message) for message in messages])
+        return [ReceiptView.model_validate(item) for item in answer["items"]]
+
+    def message(self, namespace: str, *, key: str | None = None, message_id: str | None = None) -> MessageView:
+        query = {"namespace": namespace, "key": key, "message_id": message_id}
+        return MessageView.model_validate(self._transport.send("GET", f"{BASE}/messages", query=query))
+
+    def cancel_message(
+        self,
+        namespace: str,
+        *,
+        key: str | None = None,
+        message_id: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+        request_id: str | None = None,
+    ) -> ReceiptView:
+        query = {"namespace": namespace, "key": key, "message_id": message_id, "actor": actor, "reason": reason}
+        return self._write("DELETE", "/messages", None, query, request_id)
+
+    def send_event(self, **fields: Any) -> EventView:
+        """Puts an event on its topic; returns when the broker has acknowledged it. Without an `id` one is made."""
+        answer = self._transport.send("POST", f"{BASE}/events", body=_given(fields))
+        return EventView.model_validate(answer["items"][0])
+
+    def request(self, document: Mapping[str, Any]) -> ReceiptView:
+        """Sends a request as it would stand on the topic, such as `{"type": "run.cancel", "run_id": ...}`."""
+        given = document.get("id")
+        return self._write("POST", "/requests", dict(document), {}, given if isinstance(given, str) else None)
+
+    def receipt(self, location: str) -> ReceiptView:
+        """Asks again for the answer to a request, at the `location` of an `AnswerPending`."""
+        return ReceiptView.model_validate(self._transport.send("GET", location))
+
+    # -- plumbing -----------------------------------------------------------------------------------------------------
+
+    def _get(self, path: str, view: type[_View]) -> _View:
+        return view.model_validate(self._transport.send("GET", BASE + path))
+
+    def _write(
+        self, method: str, path: str, body: Any, query: Mapping[str, Any], request_id: str | None
+    ) -> ReceiptView:
+        headers = {"Idempotency-Key": request_id or str(uuid.uuid4())}
+        return ReceiptView.model_validate(
+            self._transport.send(method, BASE + path, query=query, body=body, headers=headers)
+        )
+
+    def _all(self, path: str, view: type[_View], query: Mapping[str, Any]) -> Iterator[_View]:
+        token = ""
+        while True:
+            wanted = {**query, "page_size": PAGE_SIZE, "page_token": token or None}
+            answer = self._transport.send("GET", BASE + path, query=wanted)
+            for item in answer["items"]:
+                yield view.model_validate(item)
+            token = answer.get("next_page_token", "")
+            if not token:
+                return
+
+
+def _schedule_path(namespace: str, name: str) -> str:
+    # An empty part would make another path of it; the API then says what is missing.
+    return f"/schedules/{quote(namespace, safe='') or '-'}/{quote(name, safe='') or '-'}"
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else format_instant(from_datetime(moment))

@@ -1,0 +1,107 @@
+"""Log set-up: JSON lines where a machine reads them, coloured text where a person does; nothing secret in either.
+
+Events and their levels are those of `names.py`. Lines of libraries (the Kafka client, the HTTP server) go the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Final, Literal, TextIO, TypeAlias
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+from tidegate_telemetry.metrics import Metrics
+from tidegate_telemetry.names import LOG_EVENTS
+
+Format: TypeAlias = Literal["auto", "json", "console"]
+
+SECRET_FIELDS: Final = frozenset(
+    {"authorization", "body", "key", "password", "payload", "secret", "token", "value", "headers", "env"}
+)
+"""Fields that could carry a secret or a user's data: their content never reaches a log."""
+TEXT_CHARACTERS_MAX: Final = 2_000
+"""Of one field: enough for an error's message; a user's text must not flood the log. Tracebacks are exempt."""
+HIDDEN: Final = "(not logged)"
+
+
+def set_up_logs(
+    level: str = "info", form: Format = "auto", stream: TextIO | None = None, colors: bool | None = None
+) -> None:
+    """Sets up structlog and the standard library's logging, once per process.
+
+    Args:
+        level: Least level that is written.
+        form: `auto` takes text on a terminal and JSON lines elsewhere.
+        stream: Standard error by default.
+        colors: Of the text form; None takes them on a terminal.
+    """
+    out = sys.stderr if stream is None else stream
+    console = form == "console" or (form == "auto" and out.isatty())
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+        hide_secrets,
+    ]
+    last: list[Processor]
+    if console:
+        last = [structlog.dev.ConsoleRenderer(colors=out.isatty() if colors is None else colors)]
+    else:
+        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[*shared, *last],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.WriteLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+    _bridge_standard_logging(number)
+
+
+def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Takes out what must not be written, and shortens what is too long."""
+    for name, value in event.items():
+        if name in SECRET_FIELDS:
+            event[name] = HIDDEN
+        elif isinstance(value, bytes):
+            event[name] = f"({len(value)} bytes)"
+        elif isinstance(value, str) and len(value) > TEXT_CHARACTERS_MAX:
+            event[name] = value[:TEXT_CHARACTERS_MAX] + "..."
+    return event
+
+
+class Notifier:
+    """Takes named events with fields: writes them at their level, and counts those that the table says are counted.
+
+    It fits the port `Notices`; any thread.
+    """
+
+    def __init__(self, metrics: Metrics, **bound: object) -> None:
+        self._metrics = metrics
+        self._log: FilteringBoundLogger = structlog.get_logger(**bound)
+
+    def __call__(self, event: str, **fields: object) -> None:
+        known = LOG_EVENTS.get(event)
+        # A name that the table lacks is a mistake of ours, but no reason to lose what it says.
+        level = "warning" if known is None else known.level
+        if known is not None and known.counted is not None:
+            self._metrics.count(known.counted, **{label: str(fields.get(label, "")) for label in known.labels})
+        getattr(self._log, level)(event, **fields)
+
+
+class _ToStructlog(logging.Handler):
+    """Hands lines of the standard library's logging on."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log = structlog.get_logger()
+        log.log(record.levelno, "client_said", logger=record.name, text=record.getMessage(), exc_info=record.exc_info)
+
+
+def _bridge_standard_logging(level: int) -> None:
+    root = logging.getLogger()
+    root.handlers = [_ToStructlog()]
+    # Libraries are quieter than we are: their warnings matter, their chatter does not.
+    root.setLevel(max(level, logging.WARNING))

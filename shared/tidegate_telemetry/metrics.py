@@ -1,0 +1,53 @@
+"""Metrics as `names.py` lists them, in a registry of the process's own. Names and labels are checked when they are used."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from tidegate_telemetry.names import METRICS, Metric
+
+
+class Metrics:
+    """All metrics of one process; any thread."""
+
+    def __init__(self) -> None:
+        # Not the library's global registry: several nodes may live in one process (tests), each with its own figures.
+        self.registry = CollectorRegistry()
+        self._made = {name: _make(name, metric, self.registry) for name, metric in METRICS.items()}
+
+    def count(self, name: str, /, **labels: str) -> None:
+        """Adds one to a counter."""
+        counter = self._made[name]
+        assert isinstance(counter, Counter), name
+        (counter.labels(**labels) if labels else counter).inc()
+
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        """Adds one observation to a histogram."""
+        histogram = self._made[name]
+        assert isinstance(histogram, Histogram), name
+        (histogram.labels(**labels) if labels else histogram).observe(value)
+
+    def set(self, name: str, value: float) -> None:
+        """Sets a gauge."""
+        gauge = self._made[name]
+        assert isinstance(gauge, Gauge), name
+        gauge.set(value)
+
+    def value(self, name: str, /, **labels: str) -> float:
+        """What a counter or gauge stands at; of a histogram, name its `_count` or `_sum`. For tests and health."""
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+    def exposition(self) -> tuple[bytes, str]:
+        """Body and content type of `/metrics`."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+
+def _make(name: str, metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:
+    match metric.kind:
+        case "counter":
+            return Counter(name, metric.help, metric.labels, registry=registry)
+        case "gauge":
+            return Gauge(name, metric.help, metric.labels, registry=registry)
+        case "histogram":
+            return Histogram(name, metric.help, metric.labels, buckets=metric.buckets, registry=registry)

@@ -1,0 +1,187 @@
+"""The names of all log events and metrics: dashboards, alerts and tests use them, so each stands here once, with its meaning.
+
+The core's notices and the adapters' are log events as well. A test reads the sources and fails on a name that is not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+Level: TypeAlias = Literal["debug", "info", "warning", "error"]
+Kind: TypeAlias = Literal["counter", "gauge", "histogram"]
+
+LATENESS_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+"""Around the goals for messages (p50 25 ms, p99 150 ms), and up to an outage that was slept through."""
+CALL_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+"""One store call: a millisecond within a region, at most the client's time-out of about 2 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One named event.
+
+    Attributes:
+        help: What happened, and what to do about it where there is something to do.
+        level: `debug` is normal work, `info` rare and normal, `warning` heals by itself, `error` wants somebody's eyes.
+        counted: Counter that each such event adds one to.
+        labels: Fields of the event that become the counter's labels.
+    """
+
+    help: str
+    level: Level = "info"
+    counted: str | None = None
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric; `tidegate_` is part of its name."""
+
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = field(default=())
+
+
+CORE_NOTICES: Final[dict[str, LogEvent]] = {
+    "serving": LogEvent("All shards of a topic partition are fenced and recovered; it fires from now on."),
+    "fenced": LogEvent(
+        "A newer epoch exists: what this node did for the topic partition ends, and it proves its membership.",
+        "warning",
+        "tidegate_fenced_total",
+    ),
+    "outranked": LogEvent("A holder with a newer map or epoch exists; the node looks again.", "warning"),
+    "not_a_member": LogEvent("The group coordinator does not know this member any more; everything is dropped.", "warning"),
+    "position_gone": LogEvent(
+        "The log does not hold the stored position any more (retention passed it, or the topic was cut): reading stands "
+        "still. Records are lost; look which, then set the position.",
+        "error",
+        "tidegate_positions_gone_total",
+        ("topic",),
+    ),
+    "record_dead_lettered": LogEvent(
+        "A record could not be used and lies on the dead-letter topic, with the reason in its headers.",
+        "warning",
+        "tidegate_dead_letters_total",
+        ("topic",),
+    ),
+    "dead_letter_refused": LogEvent(
+        "The broker takes not even the dead letter (its size, or access): the record is passed and only this line tells.",
+        "error",
+        "tidegate_dead_letters_refused_total",
+        ("topic",),
+    ),
+    "produce_refused": LogEvent(
+        "The broker will not take a receipt or run record as it is; what it says is in the store all the same.",
+        "error",
+        "tidegate_produce_refused_total",
+        ("topic",),
+    ),
+    "not_submitted": LogEvent("The launcher could not take an attempt now; it is submitted again.", "warning"),
+    "transaction_refused": LogEvent(
+        "A decision was made from something that had changed meanwhile; it is made again.",
+        "debug",
+        "tidegate_decisions_repeated_total",
+        ("name",),
+    ),
+    "message_refused": LogEvent(
+        "The broker will not take a message as it is; it is tried again later, then it is a dead letter.",
+        "warning",
+        "tidegate_messages_refused_total",
+    ),
+    "message_row_missing": LogEvent(
+        "A message's timer row has no message row: its payload expired or was removed by hand. Nothing is delivered.",
+        "error",
+    ),
+}
+"""What the core's `Notice` effects are called."""
+
+KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
+    "kafka_client_failed": LogEvent("A Kafka client failed and is made anew.", "error"),
+    "kafka_consumer_error": LogEvent("A consumer reports an error; it goes on by itself.", "warning"),
+    "kafka_drain_cut": LogEvent("A drain was not finished in time; the successor finishes it.", "warning"),
+    "kafka_hint_failed": LogEvent("A committed offset for lag tools was not written; positions lie in the store.", "warning"),
+    "kafka_probe_refused": LogEvent("The group coordinator refused a membership probe.", "warning"),
+    "kafka_producer_dropped": LogEvent("A producer was purged: the guard lapsed, or its client failed.", "warning"),
+    "kafka_thread_stuck": LogEvent("A Kafka client did not close in time; the process ends without it.", "warning"),
+}
+"""What the Kafka adapter reports."""
+
+NODE_EVENTS: Final[dict[str, LogEvent]] = {
+    "node_starting": LogEvent("The process begins, with its owner id, version and where its bricks are."),
+    "node_started": LogEvent("Everything is checked; the node joins the group."),
+    "node_stopping": LogEvent("A signal came: topic partitions are drained and given away."),
+    "node_stopped": LogEvent("Everything is closed; running programs go on."),
+    "node_refused": LogEvent("The node does not serve as things are; the message says what to do.", "error"),
+    "waiting_for": LogEvent("A brick does not answer yet; the node asks again.", "warning"),
+    "topic_differs": LogEvent("A topic is not as planned; nothing unsafe, but look whether it is meant so.", "warning"),
+    "assigned": LogEvent("Kafka gave topic partitions to this node; their shards are taken over.", "info"),
+    "revoked": LogEvent("Topic partitions go to another node; they are drained."),
+    "drained": LogEvent("Nothing of a topic partition is in flight any more."),
+    "lost": LogEvent("Topic partitions may have another owner already; everything of them is dropped.", "warning"),
+    "actor_failed": LogEvent(
+        "A bug: the logic of a topic partition raised. It is built anew from the store; five times in a minute end the process.",
+        "error",
+        "tidegate_actor_failures_total",
+    ),
+    "actor_ended": LogEvent("The logic of a topic partition ended by itself.", "info"),
+    "task_failed": LogEvent("A bug: a background task raised. It is begun again.", "error"),
+    "cancel_failed": LogEvent("The launcher could not end a program now; it is tried again.", "warning"),
+    "watch_failed": LogEvent("The launcher could not say whether a program is gone; it is asked again.", "warning"),
+    "poke_unreadable": LogEvent("A record on the pokes topic is none of ours; it is passed.", "warning"),
+    "clock_off": LogEvent(
+        "This machine's clock differs from the brokers' by more than is safe; the node gives everything up and ends. "
+        "Repair its time synchronisation.",
+        "error",
+    ),
+    "store_out_of_reach": LogEvent(
+        "Only this node cannot reach the store: it leaves the group until the store answers it again.", "error"
+    ),
+    "store_back": LogEvent("The store answers again; the node joins the group."),
+    "health_listening": LogEvent("Where /livez, /readyz and /metrics are."),
+    "initialised": LogEvent("Tables, topics and map are as they should be."),
+    "settings_refused": LogEvent("The settings do not fit; the message says which.", "error"),
+    "client_said": LogEvent("A line of a library's own log.", "info"),
+}
+"""What the node itself logs."""
+
+LOG_EVENTS: Final[dict[str, LogEvent]] = {**CORE_NOTICES, **KAFKA_NOTICES, **NODE_EVENTS}
+
+METRICS: Final[dict[str, Metric]] = {
+    "tidegate_launches_total": Metric("counter", "Attempts that a launcher took, by its answer.", ("program", "answer")),
+    "tidegate_fire_lateness_seconds": Metric(
+        "histogram",
+        "Hand-over minus nominal instant: of messages at the broker's acknowledgement, of runs when the launcher took them.",
+        ("plane",),
+        LATENESS_BUCKETS_S,
+    ),
+    "tidegate_messages_delivered_total": Metric("counter", "Messages that a broker acknowledged; repeats count again."),
+    "tidegate_records_not_produced_total": Metric(
+        "counter", "Records that were not acknowledged; `guard` was not sent, the others are tried again.", ("kind",)
+    ),
+    "tidegate_dead_letters_total": Metric("counter", "Records copied to a dead-letter topic.", ("topic",)),
+    "tidegate_dead_letters_refused_total": Metric("counter", "Dead letters that the broker would not take.", ("topic",)),
+    "tidegate_produce_refused_total": Metric("counter", "Own records that the broker would not take.", ("topic",)),
+    "tidegate_messages_refused_total": Metric("counter", "Deliveries that the broker refused."),
+    "tidegate_positions_gone_total": Metric("counter", "Stored positions that a log no longer held.", ("topic",)),
+    "tidegate_fenced_total": Metric("counter", "Times that a newer epoch ended what this node did for a topic partition."),
+    "tidegate_decisions_repeated_total": Metric("counter", "Decisions made again, because something had changed.", ("name",)),
+    "tidegate_transactions_total": Metric(
+        "counter", "Settled transactions: committed, refused, or unavailable (nobody knows).", ("name", "verdict")
+    ),
+    "tidegate_store_call_seconds": Metric("histogram", "One call to the store.", ("operation",), CALL_BUCKETS_S),
+    "tidegate_store_call_failures_total": Metric("counter", "Store calls that failed, by code.", ("operation", "code")),
+    "tidegate_actor_failures_total": Metric("counter", "Bugs met by the logic of a topic partition."),
+    "tidegate_pokes_dropped_total": Metric("counter", "Pokes that were not sent; they cost up to ten seconds of latency."),
+    "tidegate_rebalances": Metric("gauge", "Times that the group gave or took since the process began."),
+    "tidegate_owned_topic_partitions": Metric("gauge", "Ownership topic partitions held."),
+    "tidegate_owned_shards": Metric("gauge", "Shards that follow from them."),
+    "tidegate_serving_shards": Metric("gauge", "Shards that are recovered and fire."),
+    "tidegate_guard_holds": Metric("gauge", "1 while membership is proven and irreversible things may be done."),
+    "tidegate_clock_offset_ms": Metric(
+        "gauge", "Own clock minus the brokers', the certain part: 0 while they may be equal. Above 500 the node gives up."
+    ),
+    "tidegate_store_silence_seconds": Metric("gauge", "Since the store last answered this process."),
+}
+"""All metrics of a node."""

@@ -1,0 +1,68 @@
+"""The item MAP: made once, read back as it was, and whatever contradicts it is named."""
+
+import dataclasses
+
+import pytest
+
+from tidegate_core.decisions.inputs import TopicFacts
+from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.store.values import Applied, Cancelled, Item
+from tidegate_core.transactions.map import ClusterMap, MapUnreadable, map_of, misfits, put_first_map
+from tidegate_testkit.memory_store import MemoryStore
+
+REQUESTS = TopicFacts("tidegate.requests", "ab" * 16, 8)
+FIRST = ClusterMap.first(32, REQUESTS, "cluster")
+
+
+def test_given_no_map_then_the_first_one_is_stored_and_read_back_as_it_was() -> None:
+    store = MemoryStore()
+
+    assert store.transact(put_first_map(FIRST, "one")) == Applied()
+
+    assert map_of(store.get([MAP_KEY])[MAP_KEY]) == FIRST
+
+
+def test_given_two_who_make_the_map_then_the_second_is_refused() -> None:
+    store = MemoryStore()
+    store.transact(put_first_map(FIRST, "one"))
+    other = dataclasses.replace(FIRST, shards=64)
+
+    outcome = store.transact(put_first_map(other, "two"))
+
+    assert isinstance(outcome, Cancelled)
+    assert map_of(store.get([MAP_KEY])[MAP_KEY]) == FIRST
+
+
+@pytest.mark.parametrize("shards", [7, 10_001])
+def test_given_shards_that_cannot_be_then_the_map_is_refused(shards: int) -> None:
+    with pytest.raises(ValueError, match=f"shards is {shards}"):
+        ClusterMap.first(shards, REQUESTS, "cluster")
+
+
+def test_given_the_same_brokers_then_nothing_contradicts() -> None:
+    assert misfits(FIRST, REQUESTS, "cluster") == []
+
+
+@pytest.mark.parametrize(
+    ("requests", "cluster", "said"),
+    [
+        pytest.param(REQUESTS, "other", "belongs to the Kafka cluster", id="other brokers"),
+        pytest.param(dataclasses.replace(REQUESTS, id="cd" * 16), "cluster", "made again", id="topic made again"),
+        pytest.param(dataclasses.replace(REQUESTS, topic_partitions=9), "cluster", "the map says 8", id="topic grew"),
+    ],
+)
+def test_given_brokers_that_contradict_then_it_is_said(requests: TopicFacts, cluster: str, said: str) -> None:
+    (sentence,) = misfits(FIRST, requests, cluster)
+
+    assert said in sentence
+
+
+@pytest.mark.parametrize("name", ["version", "n", "shards", "topic_id", "cluster_id"])
+def test_given_a_damaged_item_then_it_is_unreadable(name: str) -> None:
+    store = MemoryStore()
+    store.transact(put_first_map(FIRST, "one"))
+    item: Item = dict(store.get([MAP_KEY])[MAP_KEY])
+    item[name] = None
+
+    with pytest.raises(MapUnreadable, match=name):
+        map_of(item)
