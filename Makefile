@@ -16,6 +16,7 @@ IMAGE_LOCK := deploy/images/node/requirements.lock
 # Two workers for what is pure computation; what starts brokers and nodes runs alone, its timings are part of the test.
 WORKERS ?= 2
 ARGS ?=
+DAYS ?= 3
 PYTEST := $(BIN)/python -m pytest
 # Only folders that exist, so that each target runs what there is.
 QUICK := $(wildcard tests/unit tests/chart)
@@ -73,6 +74,14 @@ endif
 .PHONY: test-quick
 test-quick: setup ## Unit and chart tests that need neither Java nor a broker
 	$(PYTEST) -n $(WORKERS) --dist loadgroup -m 'not slow' $(QUICK) $(ARGS)
+
+.PHONY: dev
+dev: setup require-java ## Kafka, DynamoDB Local, a node and the API on this machine; Ctrl-C stops (ARGS: --ephemeral, --nodes 2)
+	@$(BIN)/tidegate dev $(ARGS)
+
+.PHONY: demo
+demo: setup require-java ## A real PySpark pipeline on two nodes, one of which is killed half-way (DAYS=3)
+	@$(BIN)/python -m tidegate_cli.demo --days $(DAYS) $(ARGS)
 
 .PHONY: wheel
 wheel: setup ## Build the wheel into dist/

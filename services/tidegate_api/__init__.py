@@ -1,1 +1,1 @@
-"""The HTTP API: the start gate and the programs' reports, read-only views, and writes that go to Kafka."""
+"""The API process: the start gate and reports of programs, views of what is stored, writes that go to Kafka."""

@@ -1,1 +1,1 @@
-"""The command line `tidegate`: commands for users, and the entry to the processes of a cluster."""
+"""The command line: talks to the API, and starts the processes. It never reads tables or topics itself."""

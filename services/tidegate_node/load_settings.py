@@ -89,7 +89,7 @@ def _unknown_variables(kind: type[BaseSettings], environment: Mapping[str, str])
 def _line(kind: type[BaseModel], location: tuple[int | str, ...], error: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in location)
     if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"{place}: {error['msg']}"
+        return f"{place}: {str(error['msg']).removeprefix('Value error, ')}"
     model: type[BaseModel] | None = kind
     for part in location[:-1]:
         annotation = model.model_fields[str(part)].annotation if model else None

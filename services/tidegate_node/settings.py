@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 
 class Section(BaseModel):
@@ -29,7 +29,9 @@ class DynamoDbSection(Section):
     )
     region: str | None = Field(default=None, description="AWS region; unset takes the SDK's chain.")
     table_prefix: str = Field(
-        default="", max_length=200, description="Put before `tidegate` and `tidegate-history`: clusters share an account."
+        default="",
+        max_length=200,
+        description="Put before `tidegate` and `tidegate-history`: clusters share an account.",
     )
     connect_timeout_s: float = Field(
         default=1.0, gt=0, le=30, description="Within a region it takes milliseconds, and a repeat is cheap."
@@ -37,11 +39,11 @@ class DynamoDbSection(Section):
     read_timeout_s: float = Field(
         default=2.0, gt=0, le=30, description="Above DynamoDB's slow answers, below half a Kafka session (3 s)."
     )
-    threads: int = Field(
+    connections_max: int = Field(
         default=32,
         ge=1,
         le=256,
-        description="Store calls under way at once, one connection each: 16 shards are acquired together, with room to work.",
+        description="Store calls under way at once, a thread and a connection each: 16 shards are acquired together.",
     )
 
 
@@ -54,24 +56,22 @@ class GateSection(Section):
         description="Base URL of the API as programs reach it; the default is that of `tidegate api` on the same host.",
     )
     secret_file: Path | None = Field(
-        default=None, description="File with the shared secret, at least 32 characters; nodes and API read the same one."
+        default=None,
+        description="File with the shared secret, at least 32 characters; nodes and API read the same one.",
     )
 
 
 class LauncherSection(Section):
     """How the local launcher runs programs."""
 
-    data_dir: Path = Field(
-        default=Path("/var/lib/tidegate"),
-        description="Absolute; holds `runs/`. All nodes of one host share it, or they cannot adopt each other's runs.",
-    )
     host: str = Field(
         default_factory=socket.gethostname,
         min_length=1,
         description="Name in the run item, stable over restarts. The host's own name; a pod's differs with each pod.",
     )
     python: str = Field(
-        default=sys.executable, description="Interpreter of programs: the node's, where the wrapper and PySpark are installed."
+        default=sys.executable,
+        description="Interpreter of programs: the node's, where the wrapper and PySpark are installed.",
     )
     spark_home: Path | None = Field(default=None, description="Unset takes the installed PySpark, then SPARK_HOME.")
     spark_master: str = Field(
@@ -83,7 +83,9 @@ class LauncherSection(Section):
     report_wait_s: float = Field(
         default=300, ge=0, description="A program retries a report so long; 5 min outlast a restart of store or broker."
     )
-    submit_timeout_s: float = Field(default=10, gt=0, description="A supervisor's start takes 0.1 s on an idle machine.")
+    submit_timeout_s: float = Field(
+        default=10, gt=0, description="A supervisor's start takes 0.1 s on an idle machine."
+    )
     cancel_grace_s: float = Field(default=60, ge=0, description="Between SIGTERM and SIGKILL (SEMANTICS 13).")
 
 
@@ -123,13 +125,34 @@ class NodeSettings(BaseSettings):
         description="S of a new cluster, read by `tidegate init` alone and fixed from then on; 256 fit 256 topic partitions.",
     )
     minimum_period_ms: int = Field(
-        default=10_000, ge=1_000, description="Shortest period of a time trigger (ms): a run costs about 40 write units."
+        default=10_000,
+        ge=1_000,
+        description="Shortest period of a time trigger (ms): a run costs about 40 write units.",
     )
     startup_wait_s: float = Field(
-        default=60, ge=0, description="Patience with bricks that do not answer at start; then exit 75 and the platform retries."
+        default=60,
+        ge=0,
+        description="Patience with bricks that do not answer at start; then exit 75 and the platform retries.",
+    )
+    data_dir: Path = Field(
+        default=Path("/var/lib/tidegate"),
+        description="Absolute; holds the local launcher's `runs/`. All nodes of one host share it, or they cannot adopt each "
+        "other's runs, and the API reads the logs there.",
     )
     dynamodb: DynamoDbSection = DynamoDbSection()
     gate: GateSection = GateSection()
     launcher: LauncherSection = LauncherSection()
     health: HealthSection = HealthSection()
     log: LogSection = LogSection()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what it is made with: `load_settings` has read environment and file by then, and names what is unknown."""
+        return (init_settings,)

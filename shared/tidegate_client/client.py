@@ -121,11 +121,15 @@ class Client:
         query = {"expected_version": expected_version, "actor": actor, "reason": reason}
         return self._write("DELETE", _schedule_path(namespace, name), None, query, request_id)
 
-    def suspend_schedule(self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
+    def suspend_schedule(
+        self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
+    ) -> ReceiptView:
         """Stops a schedule. `fields`: `mode` (only `drop` now), `reason`, `actor`, `expected_version`."""
         return self._write("POST", f"{_schedule_path(namespace, name)}/suspend", _given(fields), {}, request_id)
 
-    def resume_schedule(self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
+    def resume_schedule(
+        self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
+    ) -> ReceiptView:
         """Lets a suspended schedule go on from now. `fields`: `reason`, `actor`, `expected_version`."""
         return self._write("POST", f"{_schedule_path(namespace, name)}/resume", _given(fields), {}, request_id)
 

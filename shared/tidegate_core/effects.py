@@ -65,9 +65,11 @@ class Refused:
     Attributes:
         failed: Key and stored item (None = absent) of each action whose condition was false; empty when it was only
             a conflict that outlived the port's retries.
+        doubtful: An earlier send got no answer: until what it consumes has changed it may still be applied, late.
     """
 
     failed: tuple[tuple[Key, Item | None], ...]
+    doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,5 +386,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """What came of the effect with this token."""
+
     token: int
     result: Result

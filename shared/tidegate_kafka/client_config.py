@@ -11,7 +11,8 @@ Config: TypeAlias = dict[str, ConfigValue]
 
 
 def admin_config(settings: KafkaSettings) -> Config:
-    return _common(settings, "admin")
+    # Nobody polls an admin client for its lines; what fails is said in its answers.
+    return {"log_level": 2} | _common(settings, "admin")
 
 
 def membership_config(settings: KafkaSettings) -> Config:

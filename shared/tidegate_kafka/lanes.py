@@ -97,7 +97,7 @@ class Lanes:
                 if where in self._flows:
                     self.remove([where])
                 continue
-            if order.topic is not None and where not in self._flows:
+            if order.topic is not None:
                 self.add(order.topic, [where[1]])
             if (flow := self._flows.get(where)) is not None:
                 self._obey(where, flow, order)
@@ -106,9 +106,11 @@ class Lanes:
         """What was read, by topic partition; records that do not belong to a flow's present position are left out."""
         batches: dict[Where, list[Record]] = {}
         found: list[Read | PositionGone] = []
+        failed: list[Message] = []
         for message in messages:
-            if (error := message.error()) is not None:
-                found.extend(self._failed(message, error))
+            if message.error() is not None:
+                # After the records before it: they move the position that it is about.
+                failed.append(message)
                 continue
             where = (message.topic() or "", message.partition() or 0)
             flow = self._flows.get(where)
@@ -119,6 +121,8 @@ class Lanes:
             flow.handed_over(len(records), records[-1].offset + 1)
             found.append(Read(where, flow.era, records))
             self._settle(where, flow)
+        for message in failed:
+            found.extend(self._failed(message))
         return found
 
     def _obey(self, where: Where, flow: Flow, order: Order) -> None:
@@ -142,15 +146,17 @@ class Lanes:
             self._client.incremental_unassign([TopicPartition(*where)])
             flow.flowing = False
 
-    def _failed(self, message: Message, error: KafkaError) -> Iterable[PositionGone]:
-        topic, number = message.topic(), message.partition()
+    def _failed(self, message: Message) -> Iterable[PositionGone]:
+        error, topic, number = message.error(), message.topic(), message.partition()
+        if error is None or error.code() != KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - a public code begins so
+            self._notices("kafka_consumer_error", topic=topic, topic_partition=number, reason=str(error))
+            return ()
         where = (topic or "", number if number is not None else -1)
         flow = self._flows.get(where)
-        if error.code() != KafkaError._AUTO_OFFSET_RESET or flow is None or not flow.flowing:  # noqa: SLF001 - public
-            self._notices(
-                "kafka_consumer_error", topic=topic, topic_partition=number, reason=f"{error.name()}: {error.str()}"
-            )
+        if flow is None or not flow.flowing:
             return ()
-        flow.gone = True
+        self._quiet(where, flow)
+        # An error about another offset may belong to an earlier assignment: the next one settles it.
+        flow.gone = message.offset() == flow.next
         self._settle(where, flow)
-        return (PositionGone(where, flow.era, flow.next),)
+        return (PositionGone(where, flow.era, flow.next),) if flow.gone else ()

@@ -114,7 +114,10 @@ class Member:
 
     def abandon(self) -> None:
         """The client is gone: nothing is owned any more, whatever callbacks came or did not come."""
-        self._lose(self.owned)
+        self._guard.expelled()
+        if owned := self.owned:
+            self._disown(owned)
+            self._teller.lost(sorted(owned))
         self._probes.close()
 
     def on_commit(self, error: KafkaError | None, committed: Sequence[TopicPartition]) -> None:
@@ -199,3 +202,30 @@ class Member:
             callback()
         except Exception as failure:  # noqa: BLE001 - raised again by the next turn, outside of the client's stack
             self._failure = failure
+
+
+class Callbacks:
+    """What a client calls: it finds the member here, and nobody once the member's life ended.
+
+    A client that is let go without a close must not be kept alive by its callbacks, until some other thread collects
+    garbage and crashes in it.
+    """
+
+    def __init__(self) -> None:
+        self.member: Member | None = None
+
+    def on_commit(self, error: KafkaError | None, committed: Sequence[TopicPartition]) -> None:
+        if self.member is not None:
+            self.member.on_commit(error, committed)
+
+    def on_assign(self, _client: object, parts: Sequence[TopicPartition]) -> None:
+        if self.member is not None:
+            self.member.on_assign(parts)
+
+    def on_revoke(self, _client: object, parts: Sequence[TopicPartition]) -> None:
+        if self.member is not None:
+            self.member.on_revoke(parts)
+
+    def on_lost(self, _client: object, parts: Sequence[TopicPartition]) -> None:
+        if self.member is not None:
+            self.member.on_lost(parts)

@@ -6,7 +6,6 @@ Implements the port `Membership`. Methods are for the loop, except `guard_holds`
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -14,10 +13,11 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tidegate_core.decisions.guard import Guard
 from tidegate_kafka.client_config import membership_config
+from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
 from tidegate_kafka.drain import PendingDrain
 from tidegate_kafka.lanes import Client
-from tidegate_kafka.member import Member
+from tidegate_kafka.member import Callbacks, Member
 from tidegate_kafka.orders import Orders
 from tidegate_kafka.post import Post, post_to
 from tidegate_kafka.probes import Probes
@@ -25,8 +25,6 @@ from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import MembershipListener, Notices, Record, Topic
 from tidegate_ports.clock import Clock
 
-LOG = logging.getLogger("tidegate.kafka.client")
-"""Where librdkafka's own lines go, instead of stderr."""
 CLOSE_MS_MAX = 10_000
 """Patience with a client that leaves its group while brokers may be away."""
 
@@ -125,34 +123,26 @@ class KafkaMembership:
 
     def _serve(self) -> None:
         """One client's life, on the membership's thread."""
-        # The client's callbacks find the member here, and nobody once it ended: a client that is let go without a close
-        # must not be kept alive by them until some other thread collects garbage.
-        crew: list[Member] = []
-        client = self._make(
-            self._settings, lambda error, committed: [each.on_commit(error, committed) for each in crew]
-        )
-        crew.append(self._member(client))
+        callbacks = Callbacks()
+        client = self._make(self._settings, callbacks.on_commit)
+        member = callbacks.member = self._member(client)
         try:
-            self._live(client, crew)
+            client.subscribe(
+                [self._topic.name],
+                on_assign=callbacks.on_assign,
+                on_revoke=callbacks.on_revoke,
+                on_lost=callbacks.on_lost,
+            )
+            while not self._thread.stopping:
+                member.turn()
+                self._turned(member)
+            if not member.hand_over(lambda: self._turned(member)):
+                self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
         finally:
-            self._end(client, crew)
+            self._end(client, member)
+            callbacks.member = None
 
-    def _live(self, client: GroupClient, crew: Sequence[Member]) -> None:
-        client.subscribe(
-            [self._topic.name],
-            on_assign=lambda _, parts: [each.on_assign(parts) for each in crew],
-            on_revoke=lambda _, parts: [each.on_revoke(parts) for each in crew],
-            on_lost=lambda _, parts: [each.on_lost(parts) for each in crew],
-        )
-        (member,) = crew
-        while not self._thread.stopping:
-            member.turn()
-            self._turned(member)
-        if not member.hand_over(lambda: self._turned(member)):
-            self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
-
-    def _end(self, client: GroupClient, crew: list[Member]) -> None:
-        (member,) = crew
+    def _end(self, client: GroupClient, member: Member) -> None:
         try:
             if member.may_say_goodbye:
                 client.close()
@@ -161,7 +151,6 @@ class KafkaMembership:
         finally:
             member.abandon()
             self._turned(member)
-            crew.clear()
 
     def _member(self, client: GroupClient) -> Member:
         return Member(

@@ -15,9 +15,10 @@ from confluent_kafka import Consumer
 
 from tidegate_core.effects import Unavailable
 from tidegate_kafka.client_config import reader_config
+from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
 from tidegate_kafka.lanes import Client, Lanes, PositionGone, Read
-from tidegate_kafka.membership import CLOSE_MS_MAX, LOG
+from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.orders import Orders, Where
 from tidegate_kafka.post import post_to
 from tidegate_kafka.reader_hints import ReaderHints
@@ -125,10 +126,10 @@ class KafkaPartitionReader:
         """Asks until it is told; ends with the stand."""
         while True:
             found = await self._topics.end_offsets(stand.topic.name)
-            if not isinstance(found, Unavailable):
-                if (end := found.offsets.get(f"{stand.topic.id}/{where[1]}")) is not None:
-                    self._start_at(where, stand, end)
-                    return
+            end = None if isinstance(found, Unavailable) else found.offsets.get(f"{stand.topic.id}/{where[1]}")
+            if end is not None:
+                self._start_at(where, stand, end)
+                return
             await asyncio.sleep(self._settings.restart_wait_ms / 1000)
 
     def _serve(self) -> None:

@@ -80,16 +80,13 @@ class Probes:
             return
         probe = self._guard.probe_sent(now)
         self._remember(probe, self._take_asked())
-        offsets = [
-            TopicPartition(self._topic, number, offset, metadata=f"{PREFIX}{probe}")
-            for number, offset in self._what_to_commit(client)
-        ]
-        self._fresh.clear()
         try:
-            client.commit(offsets=offsets, asynchronous=True)
-            self._outstanding.add(probe)
+            client.commit(offsets=self._what_to_commit(client, f"{PREFIX}{probe}"), asynchronous=True)
         except KafkaException as failure:
             self._settle(probe, probe_verdict(failure.args[0]))
+        else:
+            self._outstanding.add(probe)
+            self._fresh.clear()
 
     def on_commit(self, error: KafkaError | None, committed: Sequence[TopicPartition]) -> ProbeVerdict:
         """Takes an answer and returns what it says of the present membership."""
@@ -123,6 +120,9 @@ class Probes:
 
     def _settle(self, probe: int, verdict: ProbeVerdict) -> bool:
         believed = self._guard.probe_answered(probe, verdict)
+        if verdict is not ProbeVerdict.MEMBER:
+            # Nobody took the hints on board: they ride on the next one, also those that do not move any more.
+            self._fresh |= self._hints.keys()
         held = {ProbeVerdict.MEMBER: True, ProbeVerdict.EXPELLED: False, ProbeVerdict.UNSETTLED: None}[verdict]
         self._answer(self._waiting.pop(probe, []), held=held if believed else None)
         return believed
@@ -144,15 +144,15 @@ class Probes:
         while len(self._waiting) > PROBES_OPEN_MAX:
             self._answer(self._waiting.pop(min(self._waiting)), held=None)
 
-    def _what_to_commit(self, client: Client) -> list[tuple[int, int]]:
+    def _what_to_commit(self, client: Client, metadata: str) -> list[TopicPartition]:
         """Never empty, and never a step back from what is known."""
         if known := sorted(self._hints.keys() & self.owned):
             moved = [number for number in known if number in self._fresh] or known[:1]
-            return [(number, self._hints[number]) for number in moved]
+            return [TopicPartition(self._topic, number, self._hints[number], metadata=metadata) for number in moved]
         # Nobody told a position yet. What is committed is committed once more; a topic partition without any is at 0.
         number = min(self.owned)
         found = client.committed([TopicPartition(self._topic, number)], COMMITTED_PATIENCE_S)[0].offset
-        return [(number, max(0, found))]
+        return [TopicPartition(self._topic, number, max(0, found), metadata=metadata)]
 
 
 def _number(metadata: str | None) -> int | None:

@@ -21,9 +21,10 @@ from confluent_kafka import KafkaException, Producer
 
 from tidegate_core.effects import NotProduced, Produce
 from tidegate_kafka.client_config import producer_config
+from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
 from tidegate_kafka.delivery import Deliveries, Outcome, Waiter
-from tidegate_kafka.membership import CLOSE_MS_MAX, LOG
+from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.outcomes import GUARD, UNAVAILABLE, not_produced
 from tidegate_kafka.post import post_to
 from tidegate_kafka.settings import KafkaSettings

@@ -6,9 +6,10 @@ Asynchronous and off the polling threads: the admin client answers through its o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # re-exported without saying so
@@ -20,7 +21,11 @@ from tidegate_ports.bus import Topic
 
 LOW_64_BITS = (1 << 64) - 1
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-Answered = TypeVar("Answered")
+PASSING = frozenset(
+    {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART}
+)
+PASSING_S = 0.05
+"""Between two questions while a leader changes; it takes milliseconds."""
 
 
 def hex_id(topic_id: Uuid) -> str:
@@ -63,6 +68,20 @@ class TopicFacts:
 
     async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
         """The next offset of each topic partition, open transactions included; the count is asked now, not remembered."""
+        until = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return await self._end_offsets(topic)
+            except TimeoutError:
+                return Unavailable(f"broker, end offsets of {topic}: no answer within {self._patience_s:g} s")
+            except KafkaException as failure:
+                error = failure.args[0]
+                # A topic partition between two leaders, or a topic that was made just now, answers a moment later.
+                if error.code() not in PASSING or time.monotonic() > until:
+                    return Unavailable(f"broker, end offsets of {topic}: {error.str()}")
+            await asyncio.sleep(PASSING_S)
+
+    async def _end_offsets(self, topic: str) -> EndOffsets | Unavailable:
         described = await self.describe([topic])
         if isinstance(described, Unavailable):
             return described
@@ -72,10 +91,7 @@ class TopicFacts:
         asked = self._admin.list_offsets(
             wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=self._patience_s
         )
-        try:
-            answers = {where.partition: await self._answer(future) for where, future in asked.items()}
-        except (KafkaException, TimeoutError) as failure:
-            return Unavailable(f"broker, end offsets of {topic}: {failure}")
+        answers = {where.partition: await self._answer(future) for where, future in asked.items()}
         return EndOffsets({f"{described[topic].id}/{number}": answer.offset for number, answer in answers.items()})
 
     async def _answer(self, future: Future[Any]) -> Any:

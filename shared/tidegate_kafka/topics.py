@@ -6,7 +6,8 @@ retention that was "repaired" cannot be told from one that was chosen. What diff
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,9 @@ LARGE_RECORD_BYTES = 4 * MIB
 """Requests and events: above the node's own limit of 1 MiB, so that what it refuses is seen and kept."""
 DEAD_LETTER_BYTES = 5 * MIB
 """A dead letter is its record and headers around it."""
+
+PROPAGATION_S = 0.05
+"""Between two looks at whether a new topic is known to the brokers; it takes milliseconds."""
 
 
 class TopicsUnavailable(Exception):
@@ -136,7 +140,17 @@ class TopicAdmin:
         if wanted:
             for created in self._admin.create_topics(wanted, request_timeout=self._patience_s).values():
                 self._answer(created, ignored=KafkaError.TOPIC_ALREADY_EXISTS)
-        return self.check()
+        return self._check_once_known(missing)
+
+    def _check_once_known(self, created: Collection[str]) -> list[Difference]:
+        """Checks again until the brokers know what their controller made, as long as our patience lasts."""
+        until = time.monotonic() + self._patience_s
+        while True:
+            found = self.check()
+            unknown = any(difference.what == EXISTS and difference.topic in created for difference in found)
+            if not unknown or time.monotonic() > until:
+                return found
+            time.sleep(PROPAGATION_S)
 
     def _topic_partitions(self, names: list[str]) -> dict[str, int]:
         asked = self._admin.describe_topics(TopicCollection(names), request_timeout=self._patience_s)

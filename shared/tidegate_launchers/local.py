@@ -15,6 +15,8 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from tidegate_launchers.local_command import package_folder, program_command, program_environment
 from tidegate_launchers.local_files import FILE_MODE, Record, RunFolder
@@ -40,6 +42,10 @@ EXIT_FILE_WAIT_S = 5.0
 """How long a program that is gone may lack its exit.json while the supervisor lives: one fsync on a busy disk."""
 
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
 class LocalLauncher:
     """Implements `tidegate_ports.launcher.Launcher` with processes of this host."""
 
@@ -50,13 +56,13 @@ class LocalLauncher:
         self._data_dir = settings.data_dir.resolve()
 
     async def submit(self, launch: Launch) -> Submission:
-        return await asyncio.to_thread(self._submit, launch)
+        return await _apart(self._submit, launch)
 
     async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Lookup:
         """See the port. `boot_id` is not needed here: the attempt's own record holds the one it was started under."""
         if host is not None and host != self._settings.host:
             return Elsewhere(host)
-        record = await asyncio.to_thread(self._folder(run_id, attempt).record)
+        record = await _apart(self._folder(run_id, attempt).record)
         if record is None:
             return Absent()
         if record.host != self._settings.host:  # A data folder that several hosts mount.
@@ -69,8 +75,8 @@ class LocalLauncher:
 
     async def cancel(self, run_id: str, attempt: int) -> Ended:
         watch = self._watch(run_id, attempt)
-        grace_s = await asyncio.to_thread(watch.request_cancel, self._settings.cancel_grace_s)
-        await asyncio.to_thread(watch.send, signal.SIGTERM)
+        grace_s = await _apart(watch.request_cancel, self._settings.cancel_grace_s)
+        await _apart(watch.send, signal.SIGTERM)
         return await self._wait(watch, kill_after_s=grace_s)
 
     def log_paths(self, run_id: str, attempt: int) -> LogPaths:
@@ -88,10 +94,7 @@ class LocalLauncher:
             folder = self._folder(launch.run_id, launch.attempt)
         except ValueError as error:
             raise LaunchRejected("config", str(error)) from error
-        try:
-            record = folder.record() or self._start(launch, folder)
-        except OSError as error:  # A full disk, no more processes: the host's trouble, which passes.
-            raise LaunchUnavailable(f"{launch.name}: {error}; submit it again") from error
+        record = folder.record() or self._start(launch, folder)
         return self._submission(launch.run_id, launch.attempt, record)
 
     def _start(self, launch: Launch, folder: RunFolder) -> Record:
@@ -156,7 +159,7 @@ class LocalLauncher:
         """Looks until everything is gone; kills again and again once `kill_after_s` have passed."""
         begun = time.monotonic()
         quiet_since: float | None = None
-        while (presence := await asyncio.to_thread(watch.presence)) != "gone":
+        while (presence := await _apart(watch.presence)) != "gone":
             now = time.monotonic()
             pause_s = self._settings.poll_interval_s
             if presence == "quiet":
@@ -164,7 +167,15 @@ class LocalLauncher:
                 if now - quiet_since >= EXIT_FILE_WAIT_S:
                     break
             elif kill_after_s is not None and now - begun >= kill_after_s:
-                await asyncio.to_thread(watch.send, signal.SIGKILL)
+                await _apart(watch.send, signal.SIGKILL)
                 pause_s = self._settings.kill_repeat_s
             await asyncio.sleep(pause_s)
-        return await asyncio.to_thread(watch.ended)
+        return await _apart(watch.ended)
+
+
+async def _apart(work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    """Does blocking work in a thread; what the operating system refuses (a full disk, no more processes) may pass."""
+    try:
+        return await asyncio.to_thread(work, *args, **kwargs)
+    except OSError as error:
+        raise LaunchUnavailable(f"local launcher: {error}; ask again") from error

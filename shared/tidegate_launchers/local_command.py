@@ -65,12 +65,13 @@ def spark_conf(launch: Launch, settings: LocalSettings, folder: RunFolder) -> di
 def program_environment(
     launch: Launch, settings: LocalSettings, folder: RunFolder, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """Returns the program's whole environment: what may pass from the node's, and the run's own values."""
+    """Returns the program's whole environment: what may pass from the node's, the user's, and the run's above all."""
     environment = {
         name: value
         for name, value in inherited.items()
         if any(fnmatchcase(name, pattern) for pattern in settings.environment_patterns)
     }
+    environment |= launch.env
     environment |= {f"TIDEGATE_{name.upper()}": value for name, value in small_values(launch, folder).items()}
     environment |= {
         MARKER_VARIABLE: str(folder.path),
@@ -78,9 +79,9 @@ def program_environment(
         "TIDEGATE_RUN_TOKEN": launch.token,
         "TIDEGATE_GATE_WAIT_S": f"{settings.gate_wait_s:g}",
         "TIDEGATE_REPORT_WAIT_S": f"{settings.report_wait_s:g}",
-        "PYTHONPATH": _python_path(inherited.get("PYTHONPATH", "")),
-        "PYTHONUNBUFFERED": "1",  # A log that one follows, and that is whole after a kill.
+        "PYTHONPATH": _python_path(environment.get("PYTHONPATH", "")),
     }
+    environment.setdefault("PYTHONUNBUFFERED", "1")  # A log that one follows, and that is whole after a kill.
     if launch.program_type == "pyspark":
         if launch.conf.get("spark.master", settings.spark_master).startswith("local"):
             # A laptop's own name often does not resolve, or to an address that a VPN has taken away.

@@ -10,6 +10,7 @@ Standard library only: the supervisor imports it. Everything is readable by the 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -116,7 +117,7 @@ class RunFolder:
 
     def write_json(self, name: str, document: Mapping[str, object]) -> None:
         """Writes a file so that readers see all of it or none, also after a power failure."""
-        text = json.dumps(document, indent=1)
+        text = json.dumps(dict(document), indent=1)
         temporary = self.path / f".{name}.{os.urandom(4).hex()}"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
         try:
@@ -150,6 +151,8 @@ class RunFolder:
             document = json.loads((self.path / name).read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except ValueError as error:  # Written whole or not at all: the disk damaged it, or somebody edited it.
+            raise OSError(errno.EIO, f"{self.path / name} is damaged: {error}") from error
         return document if isinstance(document, dict) else None
 
 

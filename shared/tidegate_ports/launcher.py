@@ -41,6 +41,7 @@ class Launch:
         context: The document of SEMANTICS 16, JSON values only; the program reads it with `tidegate_spark.context()`.
         gate_url: Base URL of the API, such as `http://127.0.0.1:8080`.
         token: Bearer token of this attempt. Secret: travels in the program's environment, never in argv, files or logs.
+        env: Environment variables of the user, above what the program inherits and below everything `TIDEGATE_*`.
     """
 
     run_id: str
@@ -52,6 +53,7 @@ class Launch:
     context: Mapping[str, object]
     gate_url: str
     token: str = field(repr=False)
+    env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -136,7 +138,10 @@ class LaunchUnavailable(Exception):
 
 
 class Launcher(Protocol):
-    """Starts attempts and finds them again. All methods may be called by any node, also after the starter died."""
+    """Starts attempts and finds them again. All methods may be called by any node, also after the starter died.
+
+    Each of the asynchronous ones raises LaunchUnavailable when the platform does not answer: ask again later.
+    """
 
     async def submit(self, launch: Launch) -> Submission:
         """Starts the attempt, or adopts it when it was already started here. Returns once that is durable.

@@ -52,8 +52,8 @@ class Answer:
 
     @property
     def problem(self) -> str:
-        """The server's words: the reason, or the detail or title of a problem document."""
-        for key in ("reason", "detail", "title"):
+        """The server's words: the detail of its problem document, or else the reason's code or the title."""
+        for key in ("detail", "reason", "title"):
             words = self.document.get(key)
             if isinstance(words, str) and words:
                 return words

@@ -60,6 +60,7 @@ class DataPartition:
     partition: str
     version: str | None
     bytes: int | None
+    rows: int | None
     event_id: str | None
     origin: str | None
 
@@ -158,6 +159,7 @@ def _data_partition(entry: Mapping[str, object]) -> DataPartition:
         partition=_text(entry.get("partition")) or "",
         version=_text(entry.get("version")),
         bytes=_whole(entry.get("bytes")),
+        rows=_whole(entry.get("rows")),
         event_id=_text(entry.get("event_id")),
         origin=_text(entry.get("origin")),
     )
@@ -166,7 +168,7 @@ def _data_partition(entry: Mapping[str, object]) -> DataPartition:
 def _upstream(entry: Mapping[str, object]) -> Upstream:
     return Upstream(
         run_id=_text(entry.get("run_id")) or "",
-        status=_text(entry.get("status")) or "",
+        status=_text(entry.get("status") or entry.get("state")) or "",  # Run records call it state.
         args=tuple(str(argument) for argument in _sequence(entry.get("args"))),
         outputs=_mapping(entry.get("outputs")),
     )

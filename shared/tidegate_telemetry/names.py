@@ -11,7 +11,24 @@ from typing import Final, Literal, TypeAlias
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 Kind: TypeAlias = Literal["counter", "gauge", "histogram"]
 
-LATENESS_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+LATENESS_BUCKETS_S: Final = (
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.15,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    3600.0,
+)
 """Around the goals for messages (p50 25 ms, p99 150 ms), and up to an outage that was slept through."""
 CALL_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """One store call: a millisecond within a region, at most the client's time-out of about 2 s."""
@@ -52,7 +69,9 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_fenced_total",
     ),
     "outranked": LogEvent("A holder with a newer map or epoch exists; the node looks again.", "warning"),
-    "not_a_member": LogEvent("The group coordinator does not know this member any more; everything is dropped.", "warning"),
+    "not_a_member": LogEvent(
+        "The group coordinator does not know this member any more; everything is dropped.", "warning"
+    ),
     "position_gone": LogEvent(
         "The log does not hold the stored position any more (retention passed it, or the topic was cut): reading stands "
         "still. Records are lost; look which, then set the position.",
@@ -101,7 +120,9 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
     "kafka_client_failed": LogEvent("A Kafka client failed and is made anew.", "error"),
     "kafka_consumer_error": LogEvent("A consumer reports an error; it goes on by itself.", "warning"),
     "kafka_drain_cut": LogEvent("A drain was not finished in time; the successor finishes it.", "warning"),
-    "kafka_hint_failed": LogEvent("A committed offset for lag tools was not written; positions lie in the store.", "warning"),
+    "kafka_hint_failed": LogEvent(
+        "A committed offset for lag tools was not written; positions lie in the store.", "warning"
+    ),
     "kafka_probe_refused": LogEvent("The group coordinator refused a membership probe.", "warning"),
     "kafka_producer_dropped": LogEvent("A producer was purged: the guard lapsed, or its client failed.", "warning"),
     "kafka_thread_stuck": LogEvent("A Kafka client did not close in time; the process ends without it.", "warning"),
@@ -149,7 +170,9 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
 LOG_EVENTS: Final[dict[str, LogEvent]] = {**CORE_NOTICES, **KAFKA_NOTICES, **NODE_EVENTS}
 
 METRICS: Final[dict[str, Metric]] = {
-    "tidegate_launches_total": Metric("counter", "Attempts that a launcher took, by its answer.", ("program", "answer")),
+    "tidegate_launches_total": Metric(
+        "counter", "Attempts that a launcher took, by its answer.", ("program", "answer")
+    ),
     "tidegate_fire_lateness_seconds": Metric(
         "histogram",
         "Hand-over minus nominal instant: of messages at the broker's acknowledgement, of runs when the launcher took them.",
@@ -161,26 +184,35 @@ METRICS: Final[dict[str, Metric]] = {
         "counter", "Records that were not acknowledged; `guard` was not sent, the others are tried again.", ("kind",)
     ),
     "tidegate_dead_letters_total": Metric("counter", "Records copied to a dead-letter topic.", ("topic",)),
-    "tidegate_dead_letters_refused_total": Metric("counter", "Dead letters that the broker would not take.", ("topic",)),
+    "tidegate_dead_letters_refused_total": Metric(
+        "counter", "Dead letters that the broker would not take.", ("topic",)
+    ),
     "tidegate_produce_refused_total": Metric("counter", "Own records that the broker would not take.", ("topic",)),
     "tidegate_messages_refused_total": Metric("counter", "Deliveries that the broker refused."),
     "tidegate_positions_gone_total": Metric("counter", "Stored positions that a log no longer held.", ("topic",)),
-    "tidegate_fenced_total": Metric("counter", "Times that a newer epoch ended what this node did for a topic partition."),
-    "tidegate_decisions_repeated_total": Metric("counter", "Decisions made again, because something had changed.", ("name",)),
+    "tidegate_fenced_total": Metric(
+        "counter", "Times that a newer epoch ended what this node did for a topic partition."
+    ),
+    "tidegate_decisions_repeated_total": Metric(
+        "counter", "Decisions made again, because something had changed.", ("name",)
+    ),
     "tidegate_transactions_total": Metric(
         "counter", "Settled transactions: committed, refused, or unavailable (nobody knows).", ("name", "verdict")
     ),
     "tidegate_store_call_seconds": Metric("histogram", "One call to the store.", ("operation",), CALL_BUCKETS_S),
     "tidegate_store_call_failures_total": Metric("counter", "Store calls that failed, by code.", ("operation", "code")),
     "tidegate_actor_failures_total": Metric("counter", "Bugs met by the logic of a topic partition."),
-    "tidegate_pokes_dropped_total": Metric("counter", "Pokes that were not sent; they cost up to ten seconds of latency."),
+    "tidegate_pokes_dropped_total": Metric(
+        "counter", "Pokes that were not sent; they cost up to ten seconds of latency."
+    ),
     "tidegate_rebalances": Metric("gauge", "Times that the group gave or took since the process began."),
     "tidegate_owned_topic_partitions": Metric("gauge", "Ownership topic partitions held."),
     "tidegate_owned_shards": Metric("gauge", "Shards that follow from them."),
     "tidegate_serving_shards": Metric("gauge", "Shards that are recovered and fire."),
     "tidegate_guard_holds": Metric("gauge", "1 while membership is proven and irreversible things may be done."),
     "tidegate_clock_offset_ms": Metric(
-        "gauge", "Own clock minus the brokers', the certain part: 0 while they may be equal. Above 500 the node gives up."
+        "gauge",
+        "Own clock minus the brokers', the certain part: 0 while they may be equal. Above 500 the node gives up.",
     ),
     "tidegate_store_silence_seconds": Metric("gauge", "Since the store last answered this process."),
 }

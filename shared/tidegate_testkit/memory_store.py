@@ -208,7 +208,7 @@ class MemoryStore:
         usage.units += price * sum(outcome.write_units for outcome in outcomes)
 
     def _check_witness(self, transaction: Transaction, outcomes: Sequence[Outcome]) -> None:
-        if not self._checks_witness:
+        if not self._checks_witness or transaction.witness is None:
             return
         for action, outcome in zip(transaction.actions, outcomes, strict=True):
             if action.key == transaction.witness and not isinstance(action, Check):

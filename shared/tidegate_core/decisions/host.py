@@ -66,7 +66,8 @@ class Host:
     def token(self) -> str:
         """A token that no other transaction of any process ever has."""
         self._tokens += 1
-        return f"{self.holding.owner}/{self.holding.topic_partition}/{self._tokens}"
+        holding = self.holding
+        return f"{holding.owner}/{holding.topic_partition}.{holding.tenure}/{self._tokens}"
 
     def jitter(self, salt: str, span: int) -> int:
         """A spread of 0..span-1 that is the same for the same owner and salt: the core has no randomness."""
@@ -87,13 +88,15 @@ class Host:
     def commit_for_good(self, transaction: Transaction) -> Operation[Committed | Refused]:
         """Sends a transaction until its fate is known. Its own success, met as a refusal, counts as success (protocol H15)."""
         pause = RETRY_FIRST_MS
+        doubtful = False
         while True:
             verdict = yield Commit(transaction)
             if isinstance(verdict, Refused):
                 if any(item is not None and item.get("w") == transaction.token for _, item in verdict.failed):
                     return Committed()
                 if verdict.failed:
-                    return verdict
+                    return Refused(verdict.failed, verdict.doubtful or doubtful)
+            doubtful = doubtful or isinstance(verdict, Unavailable)
             if isinstance(verdict, Committed):
                 return verdict
             assert isinstance(verdict, Refused | Unavailable)

@@ -36,6 +36,8 @@ class Holding:
         shards: S, fixed for the life of the cluster; shards `s mod N == p` are owned.
         requests, events: The two topics that are read with a durable position.
         minimum_period_ms: Shortest period of a time trigger (namespace setting, default 10 s).
+        tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
+            when a topic partition comes back to the process.
         topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`.
     """
 
@@ -54,6 +56,7 @@ class Holding:
     events_dlq_topic: str
     minimum_period_ms: int = 10_000
     program_files_checked: bool = True
+    tenure: int = 0
 
     def owned_shards(self) -> range:
         return range(self.topic_partition, self.shards, self.topic_partitions)

@@ -12,10 +12,10 @@ from typing import Protocol, runtime_checkable
 
 from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host
 from tidegate_core.decisions.operations import Operation, Signal
-from tidegate_core.effects import Commit, Committed, Items, Read, ReadRange, Refused, Result
+from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
 from tidegate_core.store.keys import lease, shard_pk
-from tidegate_core.store.values import Item, Key, Page, RangeRead
-from tidegate_core.transactions.unit_of_work import NotAtHand, TooLarge, UnitOfWork
+from tidegate_core.store.values import Item, Key, Page, RangeRead, Transaction
+from tidegate_core.transactions.unit_of_work import NotAtHand, TooLarge, UnitOfWork, void
 from tidegate_core.transactions.view import View
 
 GROUP_MAX = 16
@@ -64,12 +64,19 @@ class Lane:
         host: Shared parts of the partition actor.
         shard: Whose lane it is.
         epoch: Epoch under which the shard was acquired.
+        settled: Called after each transaction, also after one that had nothing to write.
         observe: Called with every item written (None = deleted) once a transaction is committed: all that is
             kept in memory, and all that follows from a change, derives from the rows.
     """
 
     def __init__(
-        self, host: Host, shard: int, epoch: int, controls: int, observe: Callable[[Key, Item | None], None]
+        self,
+        host: Host,
+        shard: int,
+        epoch: int,
+        controls: int,
+        observe: Callable[[Key, Item | None], None],
+        settled: Callable[[], None],
     ) -> None:
         self.host = host
         self.shard = shard
@@ -77,6 +84,7 @@ class Lane:
         self._epoch = epoch
         self._controls = controls
         self._observe = observe
+        self._settled = settled
         self._queue: deque[Work] = deque()
         self._work = Signal(f"lane {shard}")
         self._alone = 0
@@ -207,29 +215,50 @@ class Lane:
                 yield from self.fetch(need)
 
     def _commit(self, unit: UnitOfWork, name: str) -> Operation[bool]:
-        """Returns whether what the unit holds is now in the store. Raises Fenced."""
+        """Returns whether what the unit holds is now in the store; False when it is certain that it is not, and never will be.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
         if unit.is_empty:
             self._carry_out(unit)
             return True
         transaction = unit.transaction(name, self.host.token())
-        verdict: Result = yield Commit(transaction)
-        touched = [action.key for action in transaction.actions]
-        if isinstance(verdict, Committed):
-            self.view.applied(unit.writes, transaction.token)
-            self.view.forget(action.key for action in transaction.actions if action.key not in unit.writes)
-            for key, item in unit.writes.items():
-                self._observe(key, item)
-            self._carry_out(unit)
-            return True
-        self.view.forget(touched)
-        if isinstance(verdict, Refused):
-            failed = dict(verdict.failed)
-            if lease(self.shard) in failed:
-                raise Fenced(lease(self.shard))
-            self.host.note("transaction_refused", name=name, shard=self.shard, keys=[key.sk for key in failed])
+        verdict = yield from self.host.commit_for_good(transaction)
+        if isinstance(verdict, Refused) and lease(self.shard) in dict(verdict.failed):
+            raise Fenced(lease(self.shard))
+        applied = isinstance(verdict, Committed)
+        if isinstance(verdict, Refused) and verdict.doubtful:
+            applied = yield from self._void(unit, transaction.token)
+        if applied:
+            self._applied(unit, transaction)
         else:
-            yield from self.host.sleep(RETRY_FIRST_MS + self.host.jitter(transaction.token, RETRY_FIRST_MS))
-        return False
+            assert isinstance(verdict, Refused)
+            self.view.forget(action.key for action in transaction.actions)
+            failed = [key.sk for key, _ in verdict.failed]
+            self.host.note("transaction_refused", name=name, shard=self.shard, keys=list(failed))
+        return applied
+
+    def _void(self, unit: UnitOfWork, token: str) -> Operation[bool]:
+        """A send without an answer may be applied late, when the condition that refused it holds again: make that impossible.
+
+        Returns whether it was applied meanwhile.
+        """
+        consumed = unit.consumed()
+        if consumed is None:
+            return False  # It only makes new items, under keys that are used once: applied late, it is found by its replay.
+        key, revision = consumed
+        verdict = yield from self.host.commit_for_good(void(key, revision, self.host.token()))
+        return isinstance(verdict, Refused) and any(
+            item is not None and item.get("w") == token for _, item in verdict.failed
+        )
+
+    def _applied(self, unit: UnitOfWork, transaction: Transaction) -> None:
+        self.view.applied(unit.writes, transaction.token)
+        self.view.forget(action.key for action in transaction.actions if action.key not in unit.writes)
+        for key, item in unit.writes.items():
+            self._observe(key, item)
+        self._carry_out(unit)
 
     def _carry_out(self, unit: UnitOfWork) -> None:
         for effect in unit.effects:
@@ -237,3 +266,4 @@ class Lane:
                 effect()
             else:
                 self.host.tell(effect)
+        self._settled()

@@ -218,12 +218,20 @@ class PartitionActor:
         """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
         self._draining = True
         self._stop_reading()
-        for shard in self.shards.values():
-            yield from shard.drain()
-        for plane in self.planes.values():
-            yield from plane.drain()
+        drains = [shard.drain() for shard in self.shards.values()]
+        drains += [plane.drain() for plane in self.planes.values()]
+        left = [len(drains)]
+        for drain in drains:
+            self._host.operations.start(self._drain_one(drain, left))
+        while left[0]:
+            yield self._free
         self._host.tell(Drained(self.holding.topic_partition))
         self._host.ended = True
+
+    def _drain_one(self, drain: Operation[None], left: list[int]) -> Operation[None]:
+        yield from drain
+        left[0] -= 1
+        self._host.operations.raise_(self._free)
 
     def _fall(self, fenced: Fenced) -> None:
         """A newer epoch exists: nothing of this life may go on."""

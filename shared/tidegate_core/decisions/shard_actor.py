@@ -20,10 +20,10 @@ from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.count import (
     INBOX_ROWS_PER_DECISION,
     CountEvents,
-    ExpireEvidence,
     chunk_range,
     merged_entries,
 )
+from tidegate_core.decisions.run_plane.expire import ExpireEvidence, wait_for_watermark
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.launching import launch_order
 from tidegate_core.decisions.run_plane.memory import Memory
@@ -31,6 +31,7 @@ from tidegate_core.decisions.run_plane.outbox import Distribute
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkLost, MarkSubmitted, RejectRun, RunGone, run_record
 from tidegate_core.effects import (
+    Cancel,
     Gone,
     LookedUp,
     Lookup,
@@ -48,7 +49,7 @@ from tidegate_core.effects import (
 from tidegate_core.model.facts import fact_from_json
 from tidegate_core.model.states import RunState
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run
+from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Item, Key
 
@@ -84,7 +85,7 @@ class ShardActor:
         self.memory = Memory(shard)
         self._host = host
         self._index = index
-        self._lane = Lane(host, shard, epoch, controls, self._written)
+        self._lane = Lane(host, shard, epoch, controls, self._written, self._arm)
         self._inbox = Signal(f"inbox {shard}")
         self._draining = False
         self._wake_at: int | None = None
@@ -191,10 +192,19 @@ class ShardActor:
             return
         now = self._host.now
         for row in self.memory.take_due(now):
-            self._lane.add(FireSchedule(row) if row.kind == "S" else ExpireEvidence(row))
+            if row.kind == "S":
+                self._lane.add(FireSchedule(row))
+            else:
+                self._host.operations.start(self._expire(row))
         for ref in self.memory.take_held(now):
             self._look_at_waiting(ref)
         self._arm()
+
+    def _expire(self, row: TimerRow) -> Operation[None]:
+        """A time-out that an event in the log could still prevent waits until that was counted."""
+        unread = yield from wait_for_watermark(self._host)
+        yield from self._look_into_inbox()
+        self._lane.add(ExpireEvidence(row, unread))
 
     def _read_timers(self) -> Operation[list[Item]]:
         """Reads from the very first timer row, overdue ones included: a stall must not lose what it passed (protocol H12)."""
@@ -227,16 +237,19 @@ class ShardActor:
     def _read_inbox(self) -> Operation[None]:
         """Requests and events that ingest put here, of any node; the first round is recovery's."""
         while not self._draining:
-            items = yield from self._lane.read_range("I#", "I#~")
-            fresh: list[tuple[Key, InboxRow]] = []
-            for item in items:
-                key = Key(str(item["pk"]), str(item["sk"]))
-                if key not in self.memory.inbox:
-                    self.memory.inbox[key] = from_item(InboxRow, item)
-                    self._lane.view.offer(key, item)
-                    fresh.append((key, self.memory.inbox[key]))
-            self._route(fresh)
+            yield from self._look_into_inbox()
             yield self._inbox
+
+    def _look_into_inbox(self) -> Operation[None]:
+        items = yield from self._lane.read_range("I#", "I#~")
+        fresh: list[tuple[Key, InboxRow]] = []
+        for item in items:
+            key = Key(str(item["pk"]), str(item["sk"]))
+            if key not in self.memory.inbox:
+                self.memory.inbox[key] = from_item(InboxRow, item)
+                self._lane.view.offer(key, item)
+                fresh.append((key, self.memory.inbox[key]))
+        self._route(fresh)
 
     def _route(self, fresh: list[tuple[Key, InboxRow]]) -> None:
         events: dict[str, list[Key]] = {}
@@ -319,6 +332,8 @@ class ShardActor:
             found = yield Lookup(run.id, run.attempt, run.host, run.boot_id)
             assert isinstance(found, LookedUp)
             if found.where == "found":
+                if run.cancel_requested:
+                    self._host.tell(Cancel(run.id, run.attempt))
                 if run.external_id is None:
                     submitted = Submitted(found.external_id or "", run.host or "", run.boot_id or "")
                     self._lane.add(MarkSubmitted(self.shard, run.id, run.attempt, submitted, self._host.holding.node))

@@ -20,7 +20,6 @@ class ScheduleState:
         version: Counts 1, 2, 3 ... within the name, tombstones included.
         generation: Raised by every request that ends what is pending; jobs and admissions carry it.
         position: Text of the position of the last applied request; older requests are superseded.
-        settled: False while an applied request still has pending jobs to end; its answer waits for that.
         activated_at: Instant from which time triggers count and before which runs do not.
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         seals: Evidence opened so far; numbers the jobs of event triggers.
@@ -33,7 +32,6 @@ class ScheduleState:
     version: int
     generation: int
     position: str
-    settled: bool = True
     activated_at: int = 0
     next_nominal: int | None = None
     seals: int = 0
@@ -329,18 +327,6 @@ class LedgerRow:
 
     def key(self, shard: int) -> Key:
         return keys.ledger(shard, self.namespace, self.name, self.nominal, self.job_id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredReceipt:
-    """The answer to a request, kept for 7 days under the request's id: a repeat gets the same answer."""
-
-    request_id: str
-    body: str
-    expires_at: int
-
-    def key(self, shard: int) -> Key:
-        return keys.receipt(shard, self.request_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

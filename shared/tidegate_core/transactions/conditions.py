@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate_core.store.values import Condition
 
 
@@ -42,9 +44,10 @@ def permit_free(run_id: str, most: int) -> Condition:
     )
 
 
-def permit_held(run_id: str) -> Condition:
+def permits_held(run_ids: Sequence[str]) -> Condition:
     """I4: a permit goes back once."""
-    return Condition("contains(#holders, :run)", {"#holders": "holders"}, {":run": run_id})
+    held = " AND ".join(f"contains(#holders, :run{number})" for number in range(len(run_ids)))
+    return Condition(held, {"#holders": "holders"}, {f":run{number}": run for number, run in enumerate(run_ids)})
 
 
 def acquirable(epoch_seen: int | None, map_version: int, tp_epoch: int) -> Condition:

@@ -113,7 +113,7 @@ def _cancelled(standing: Settlement, reasons: tuple[RefusalCode, ...]) -> tuple[
     ):
         # Applied by an earlier send, maybe one of an earlier settlement that ended as `Unavailable`.
         return standing, Committed()
-    refused = replace(standing, refusal=Refused(failed))
+    refused = replace(standing, refusal=Refused(failed, standing.doubtful))
     if not standing.doubtful:
         return refused, Refused(failed)
     if standing.transaction.witness is None:

@@ -60,6 +60,7 @@ class _Staged:
 
     writes: dict[Key, Item | None] = field(default_factory=dict)
     raw: list[Action] = field(default_factory=list)
+    returns: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     effects: list[Effect | Callable[[], None]] = field(default_factory=list)
 
 
@@ -149,9 +150,18 @@ class UnitOfWork:
         """Adds an action with its own condition (limits, checks). Raises TooLarge when this transaction has one on that
         item already: DynamoDB takes one action an item, so the decision goes into the next transaction.
         """
-        if any(raw.key == action.key for raw in (*self._kept.raw, *self._open.raw)):
+        if any(action.key in taken for taken in self._taken_keys()):
             raise TooLarge
         self._open.raw.append(action)
+
+    def give_back(self, limit: Key, run_id: str) -> None:
+        """Returns a run's permit of a limit that other shards' owners write too.
+
+        Several returns to one limit become one action. Raises TooLarge when this transaction takes a permit of it.
+        """
+        if any(raw.key == limit for raw in (*self._kept.raw, *self._open.raw)):
+            raise TooLarge
+        self._open.returns[limit] = (*self._open.returns.get(limit, ()), run_id)
 
     def require(self, key: Key, condition: Condition) -> None:
         """Adds a check unless this transaction writes the item anyway (its revision is the check then)."""
@@ -162,6 +172,10 @@ class UnitOfWork:
         """An effect, or a change of what is kept in memory, for when and only if the transaction is committed."""
         self._open.effects.append(effect)
 
+    def _taken_keys(self) -> list[set[Key]]:
+        staged = (self._kept, self._open)
+        return [{raw.key for raw in each.raw} | set(each.returns) for each in staged]
+
     # -- one decision's share ---------------------------------------------------------------------------------------
 
     def keep(self) -> None:
@@ -171,6 +185,8 @@ class UnitOfWork:
             raise TooLarge
         self._kept.writes.update(self._open.writes)
         self._kept.raw.extend(self._open.raw)
+        for limit, runs in self._open.returns.items():
+            self._kept.returns[limit] = (*self._kept.returns.get(limit, ()), *runs)
         self._kept.effects.extend(self._open.effects)
         self._open = _Staged()
 
@@ -180,7 +196,7 @@ class UnitOfWork:
 
     @property
     def is_empty(self) -> bool:
-        return not self._kept.writes and not self._kept.raw
+        return not self._kept.writes and not self._kept.raw and not self._kept.returns
 
     @property
     def effects(self) -> list[Effect | Callable[[], None]]:
@@ -203,7 +219,16 @@ class UnitOfWork:
                     witness = key
         written = {action.key for action in actions}
         actions.extend(raw for raw in self._kept.raw if not (isinstance(raw, Check) and raw.key in written))
+        actions.extend(return_permits(limit, runs) for limit, runs in self._kept.returns.items())
         return Transaction(name, tuple(actions), token, witness)
+
+    def consumed(self) -> tuple[Key, int] | None:
+        """Returns an item that this transaction consumes, with the revision seen; None when it only makes new ones."""
+        for key in self._kept.writes:
+            seen = self._view.item(key) if self._view.knows(key) else None
+            if seen is not None:
+                return key, _revision(seen)
+        return None
 
     def _guarded(self, key: Key, item: Item | None, token: str) -> Action | None:
         seen = self._view.item(key) if self._view.knows(key) else None
@@ -220,7 +245,7 @@ class UnitOfWork:
         return key in self._open.writes or key in self._kept.writes
 
     def _size(self, staged: _Staged) -> int:
-        return len(staged.writes) + len(staged.raw)
+        return len(staged.writes) + len(staged.raw) + len(staged.returns)
 
 
 def _revision(item: Item | None) -> int:
@@ -240,12 +265,20 @@ def take_permit(limit: Key, run_id: str, most: int) -> Update:
     )
 
 
-def return_permit(limit: Key, run_id: str) -> Update:
-    """Gives the permit back; refused when the run does not hold it, so never twice (I4)."""
+def return_permits(limit: Key, run_ids: Sequence[str]) -> Update:
+    """Gives permits back; refused when one of the runs does not hold it, so never twice (I4)."""
     return Update(
         limit,
-        "ADD #in_use :minus_one DELETE #holders :runs",
+        "ADD #in_use :minus DELETE #holders :runs",
         {"#in_use": "in_use", "#holders": "holders"},
-        {":minus_one": -1, ":runs": frozenset({run_id})},
-        conditions.permit_held(run_id),
+        {":minus": -len(run_ids), ":runs": frozenset(run_ids)},
+        conditions.permits_held(run_ids),
     )
+
+
+def void(key: Key, revision: int, token: str) -> Transaction:
+    """Consumes the revision that a doubtful transaction consumes: from now on that one can only be refused, however late."""
+    update = Update(
+        key, "SET #rev = #rev + :one, #w = :w", {"#w": "w"}, {":one": 1, ":w": token}, conditions.unchanged(revision)
+    )
+    return Transaction("void", (update,), token, key)

@@ -18,9 +18,14 @@ from tidegate_kafka.topic_facts import TopicFacts
 from tidegate_kafka.topics import TopicAdmin
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
 from tidegate_ports.clock import Clock, SystemClock
+from tidegate_testkit.bricks import KafkaForTests, kafka_for_tests
 
 PATIENCE_S = 40.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
+SHORT_SESSION_MS = 3_000
+"""Tests wait for its end; our local broker allows it."""
+SESSION_MS = 6_000
+"""The least that any other broker allows by default."""
 
 
 class Recorder(MembershipListener):
@@ -75,7 +80,9 @@ class Recorder(MembershipListener):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            pytest.fail(f"{what}: not within {PATIENCE_S:g} s; owned {sorted(self.owned)}, events {self.events}, got {len(self.got)} {[each.value for each in self.got[-5:]]}")
+            pytest.fail(
+                f"{what}: not within {PATIENCE_S:g} s; owned {sorted(self.owned)}, events {self.events}, got {len(self.got)} {[each.value for each in self.got[-5:]]}"
+            )
 
     def _note(self, name: str, detail: object) -> None:
         self.events.append((name, detail))
@@ -100,7 +107,9 @@ class World:
         assert not isinstance(described, Unavailable), described
         return described[full]
 
-    async def member(self, recorder: Recorder | None = None, clock: Clock | None = None) -> tuple[KafkaMembership, Recorder]:
+    async def member(
+        self, recorder: Recorder | None = None, clock: Clock | None = None
+    ) -> tuple[KafkaMembership, Recorder]:
         """Joins the group and returns at once; its recorder tells what it is given."""
         recorder = recorder or Recorder()
         member = KafkaMembership(
@@ -121,26 +130,25 @@ class World:
             assert await member.stop()
 
 
-def settings_for(broker: KafkaBrick) -> KafkaSettings:
-    """A short session, which the local broker allows: tests wait for its end."""
+def settings_for(bootstrap_servers: str, session_ms: int) -> KafkaSettings:
     name = f"t{uuid.uuid4().hex[:12]}"
     return KafkaSettings(
-        bootstrap_servers=broker.bootstrap_servers,
+        bootstrap_servers=bootstrap_servers,
         topic_prefix=name,
         group=name,
         client_id=name,
-        session_ms=3_000,
+        session_ms=session_ms,
         heartbeat_ms=300,
-        poll_gap_ms_max=3_000,
+        poll_gap_ms_max=session_ms,
         drain_ms_max=1_000,
         hint_every_ms=500,
     )
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBrick]:
-    with KafkaBrick(tmp_path_factory.mktemp("kafka")) as brick:
-        yield brick
+def broker() -> Iterator[KafkaForTests]:
+    with kafka_for_tests() as running:
+        yield running
 
 
 @pytest.fixture
@@ -151,8 +159,8 @@ def own_broker(tmp_path: Path) -> Iterator[KafkaBrick]:
 
 
 @pytest.fixture
-async def world(broker: KafkaBrick) -> AsyncIterator[World]:
-    settings = settings_for(broker)
+async def world(broker: KafkaForTests) -> AsyncIterator[World]:
+    settings = settings_for(broker.bootstrap_servers, SHORT_SESSION_MS if broker.brick is not None else SESSION_MS)
     assert await asyncio.to_thread(lambda: TopicAdmin(settings).apply()) == []
     world = World(settings)
     yield world
@@ -161,7 +169,7 @@ async def world(broker: KafkaBrick) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def fragile_world(own_broker: KafkaBrick) -> AsyncIterator[World]:
-    settings = settings_for(own_broker)
+    settings = settings_for(own_broker.bootstrap_servers, SHORT_SESSION_MS)
     assert await asyncio.to_thread(lambda: TopicAdmin(settings).apply()) == []
     world = World(settings)
     yield world

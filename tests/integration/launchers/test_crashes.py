@@ -188,7 +188,7 @@ from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_supervisor import Plan, supervise
 
 RunFolder.write_record = lambda *_: os._exit(9)
-os.set_inheritable(os.dup(1), True)
+os.dup(1)
 supervise(RunFolder(Path(sys.argv[1])), Plan(["/bin/touch", sys.argv[2]], {}, "node-1"))
 """
 
@@ -208,6 +208,44 @@ async def test_given_the_supervisor_dies_between_fork_and_record_then_the_held_p
     await launcher.submit(launch)
     assert await launcher.wait_until_gone(launch.run_id, 1) == Ended(0)
     assert len(gate.of("start")) == 1
+
+
+CANCEL_DURING_THE_START = """
+import sys
+from pathlib import Path
+from tidegate_launchers.local_files import RunFolder
+from tidegate_launchers.local_supervisor import Plan, supervise
+
+write_record = RunFolder.write_record
+RunFolder.write_record = lambda folder, record: (folder.write_cancel(1), write_record(folder, record))
+supervise(RunFolder(Path(sys.argv[1])), Plan(["/bin/touch", sys.argv[2]], {}, "node-1"))
+"""
+
+
+async def test_given_a_cancel_while_the_supervisor_starts_then_the_program_does_not(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, tmp_path: Path
+) -> None:
+    """The canceller found no record, and so nothing to kill: the supervisor must see the request."""
+    launch = a_launch("print('never')")
+    folder = RunFolder.within(settings.data_dir, launch.run_id, 1)
+    folder.make()
+    trace = tmp_path / "it ran"
+    assert run_supervisor(folder, "", "-c", CANCEL_DURING_THE_START, str(folder.path), str(trace)).returncode == 0
+    assert (await launcher.wait_until_gone(launch.run_id, 1)).exit_code == 78
+    assert not trace.exists()
+
+
+async def test_given_an_attempt_that_ended_then_a_late_supervisor_starts_nothing(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, tmp_path: Path
+) -> None:
+    """A node that was asleep between its look at the folder and its supervisor's start."""
+    launch = a_launch("print('once')")
+    await launcher.submit(launch)
+    await launcher.wait_until_gone(launch.run_id, 1)
+    trace = tmp_path / "it ran"
+    plan = {"command": ["/bin/touch", str(trace)], "environment": {}, "host": "node-1"}
+    assert run_supervisor(RunFolder.within(settings.data_dir, launch.run_id, 1), json.dumps(plan)).stdout == "busy\n"
+    assert not trace.exists()
 
 
 async def test_given_another_supervisor_has_the_lock_and_no_record_yet_then_a_second_one_starts_nothing(

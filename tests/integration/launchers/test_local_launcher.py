@@ -164,8 +164,20 @@ async def test_given_a_data_folder_that_cannot_be_made_then_submit_may_be_tried_
     settings: LocalSettings, a_launch: ALaunch
 ) -> None:
     settings.data_dir.write_text("in the way")
-    with pytest.raises(LaunchUnavailable, match="submit it again"):
+    with pytest.raises(LaunchUnavailable, match="ask again"):
         await LocalLauncher(settings).submit(a_launch("print('never')"))
+
+
+async def test_given_a_damaged_record_then_every_question_may_be_asked_again(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
+) -> None:
+    launch = a_launch("print('never')")
+    folder = folder_of(settings, launch)
+    folder.make()
+    (folder.path / "supervisor.json").write_text("{")
+    for question in (launcher.submit(launch), launcher.lookup(launch.run_id, 1, None, None), ended(launcher, launch)):
+        with pytest.raises(LaunchUnavailable, match=r"supervisor\.json is damaged"):
+            await question
 
 
 async def test_given_submits_at_the_same_time_then_one_program_starts_and_all_adopt_it(

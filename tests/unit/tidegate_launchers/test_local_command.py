@@ -125,6 +125,16 @@ def test_given_the_nodes_environment_then_its_secrets_stay_behind(
     assert "SPARK_HOME" not in environment
 
 
+def test_given_users_variables_then_they_beat_the_inherited_ones_but_not_the_runs(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
+) -> None:
+    env = {"TZ": "Europe/Rome", "PYTHONPATH": "/mine", "PYTHONUNBUFFERED": "", "TIDEGATE_RUN_ID": "forged"}
+    environment = program_environment(a_launch(env=env), settings, folder, {"TZ": "UTC", "PYTHONPATH": "/node"})
+    assert (environment["TZ"], environment["PYTHONUNBUFFERED"]) == ("Europe/Rome", "")
+    assert environment["PYTHONPATH"].endswith("/mine")
+    assert environment["TIDEGATE_RUN_ID"] == "0007-abc"
+
+
 def test_given_a_local_master_then_spark_binds_to_loopback_and_spills_into_the_runs_folder(
     a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, spark_home: Path
 ) -> None:

@@ -100,8 +100,8 @@ def test_given_an_unusable_url_then_no_retry_is_made(url: str) -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ({"reason": "r", "detail": "d", "title": "t"}, "r"),
-        ({"detail": "d", "title": "t"}, "d"),
+        ({"reason": "r", "detail": "d", "title": "t"}, "d"),
+        ({"reason": "r", "title": "t"}, "r"),
         ({"title": "t"}, "t"),
         ({"detail": ["no", "text"]}, "HTTP 404"),
         ({}, "HTTP 404"),

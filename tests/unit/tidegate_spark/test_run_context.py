@@ -30,6 +30,7 @@ DOCUMENT: dict[str, object] = {
             "partition": "2013-01-01",
             "version": "1",
             "bytes": 1048576,
+            "rows": 842,
             "event_id": "e-1",
             "origin": "0003-xyz",
         }
@@ -51,7 +52,7 @@ def test_given_the_whole_document_then_every_field_is_read() -> None:
     assert told.interval == DataInterval(datetime(2026, 3, 2, 5, tzinfo=UTC), datetime(2026, 3, 3, 5, tzinfo=UTC))
     assert told.correlation == "2013-01-01"
     assert told.covered == (datetime(2026, 3, 2, 5, tzinfo=UTC), datetime(2026, 3, 3, 5, tzinfo=UTC))
-    assert told.manifest == (DataPartition("flights.raw", "2013-01-01", "1", 1048576, "e-1", "0003-xyz"),)
+    assert told.manifest == (DataPartition("flights.raw", "2013-01-01", "1", 1048576, 842, "e-1", "0003-xyz"),)
     assert told.missing == ("weather.raw",)
     assert told.upstream == Upstream("0003-xyz", "succeeded", ("--day", "1"), {"rows": 842})
     assert told.document == DOCUMENT
@@ -59,6 +60,11 @@ def test_given_the_whole_document_then_every_field_is_read() -> None:
 
 def test_given_instants_in_milliseconds_then_they_read_like_texts() -> None:
     assert read_context({"nominal": 1_772_514_000_000}).nominal == datetime(2026, 3, 3, 5, tzinfo=UTC)
+
+
+def test_given_an_upstream_as_run_records_name_it_then_its_state_is_the_status() -> None:
+    upstream = read_context({"upstream": {"run_id": "0003-xyz", "state": "failed"}}).upstream
+    assert upstream == Upstream("0003-xyz", "failed", (), {})
 
 
 @given(present=st.sets(st.sampled_from(sorted(DOCUMENT))))

@@ -15,11 +15,12 @@ from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageCancel, MessageSend
-from tidegate_core.records.codec import from_item
+from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FOR_EVER, Guard, Message, MessageName
+from tidegate_core.records.receipts import RECEIPT_DAYS, StoredReceipt, expiry
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Delete
+from tidegate_core.store.values import Delete, Put
 from tidegate_core.transactions.delivery import Tally, raise_guard
 
 if TYPE_CHECKING:
@@ -39,18 +40,34 @@ def cancel_message(plane: DeliveryPlane, row: InboxRow, done: Callable[[], Opera
         yield from send_messages(plane, [sending], lambda: None)
     else:
         assert isinstance(request, MessageCancel)
-        status = yield from _cancel(plane, request, row.origin)
-        receipt = Receipt.model_construct(
-            request_id=request.id or f"@{row.origin}",
-            status=status,
-            namespace=request.namespace,
-            name=request.key,
-            id=request.message_id,
-            at=plane.host.now,
-        )
-        yield from publish_receipt(plane, receipt)
+        yield from publish_receipt(plane, (yield from _answer(plane, request, row.origin)))
     yield from done()
     plane.inbox_row_gone(row.origin)
+
+
+def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operation[Receipt]:
+    """Returns the receipt: the stored one of a repeat, else what the cancel comes to, stored before anybody hears of it."""
+    request_id = request.id or f"@{origin}"
+    key = keys.receipt(plane.shard, request_id)
+    found = yield from plane.host.read_for_good(Read((key,)))
+    assert isinstance(found, Items)
+    stored = found.found.get(key)
+    if stored is not None:
+        return Receipt.model_validate_json(from_item(StoredReceipt, stored).body)
+    status = yield from _cancel(plane, request, origin)
+    receipt = Receipt.model_construct(
+        request_id=request_id,
+        status=status,
+        namespace=request.namespace,
+        name=request.key,
+        id=request.message_id,
+        at=plane.host.now,
+    )
+    row = StoredReceipt(
+        request_id=request_id, body=receipt.to_json().decode(), expires_at=expiry(plane.host.now, RECEIPT_DAYS)
+    )
+    yield from write(plane, "receipt", [Put(key, {**to_item(row, key), "rev": 1})])
+    return receipt
 
 
 def named(request: MessageCancel) -> MessageName:
@@ -76,7 +93,7 @@ def _cancel(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operat
     ]
     guard = Guard(id=name.id, live_from=live_from)
     yield from plane.host.commit_for_good(raise_guard(plane.shard, guard, plane.host.token()))
-    plane.guards[name.id] = max(live_from, plane.guards.get(name.id, ""))
+    plane.remember_guard(name.id, live_from)
     if not covered:
         return ReceiptStatus.NOT_FOUND
     # From here on without a pause: what is not on its way now will never be.
@@ -98,8 +115,9 @@ def _take_back(plane: DeliveryPlane, message: Message) -> bool:
     """Takes a message out of memory; False when it was sent, is on its way, or may have been sent by a predecessor."""
     rows = [row for row in plane.slots.of(message.id) if row.version == message.version]
     if not rows:
-        # Not loaded: either far ahead, or passed by the checkpoint.
-        return not plane.is_passed(message.slot, message.id, message.version)
+        # Not loaded: far ahead, or passed by the checkpoint, or its guard kept it from being loaded after a predecessor,
+        # who may have sent it, had raised that.
+        return message.slot > plane.fenced_at and not plane.is_passed(message.slot, message.id, message.version)
     taken_back = [_take_back_row(plane, row) for row in rows]  # Each of them, also behind one that is too late.
     return all(taken_back)
 

@@ -37,6 +37,8 @@ GROUPS_UNDER_WAY_MAX = 20
 CHECKPOINT_AFTER_FIRES = 1_000
 CHECKPOINT_AFTER_MS = 5_000
 """I8's bound: at most this much repeats after a crash."""
+GUARDS_MAX = 100_000
+"""Raised guards in memory (10 MB), the latest ones: far more than are raised while one page is loaded."""
 TALLY_MS = 60_000
 
 
@@ -191,6 +193,12 @@ class DeliveryPlane:
     def keeps_payload(self, slot: int, size: int) -> bool:
         near = slot <= self.host.now + WINDOW_MS
         return near and self.payload_bytes + size <= PAYLOAD_BYTES_MAX
+
+    def remember_guard(self, message_id: str, live_from: str) -> None:
+        """A load that was asked for before this guard was raised has to know of it; older ones are in the store."""
+        self.guards[message_id] = max(live_from, self.guards.pop(message_id, ""))
+        if len(self.guards) > GUARDS_MAX:
+            del self.guards[next(iter(self.guards))]
 
     # -- loading ------------------------------------------------------------------------------------------------------
 

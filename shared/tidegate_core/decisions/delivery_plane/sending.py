@@ -150,7 +150,9 @@ def _judge(plane: DeliveryPlane, create: _Create) -> None:
     elif any(other.version > create.version for other in create.others):
         create.status = ReceiptStatus.SUPERSEDED
     else:
-        create.replaces = any(other.version >= create.live_from for other in create.others)
+        # A guard of this very version is a replay's: it was a replacement the first time too.
+        own_guard = create.name.keyed and create.live_from == create.version
+        create.replaces = own_guard or any(other.version >= create.live_from for other in create.others)
 
 
 def _raise_guards(plane: DeliveryPlane, creates: Sequence[_Create]) -> Operation[None]:
@@ -163,7 +165,7 @@ def _raise_guards(plane: DeliveryPlane, creates: Sequence[_Create]) -> Operation
             if item is not None and from_item(Guard, item).live_from > create.version:
                 create.status = ReceiptStatus.SUPERSEDED
                 continue
-        plane.guards[guard.id] = max(guard.live_from, plane.guards.get(guard.id, ""))
+        plane.remember_guard(guard.id, guard.live_from)
         for row in plane.slots.of(guard.id):
             if row.version < guard.live_from and row.stage in (Stage.READY, Stage.WRITTEN):
                 row.stage = Stage.GONE

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.jobs import end_evidence, evidence_ref, expiry, write_ledger
+from tidegate_core.decisions.run_plane.expire import abort_evidence
+from tidegate_core.decisions.run_plane.jobs import evidence_ref
 from tidegate_core.model.facts import Fact, RunFact, fact_from_json
 from tidegate_core.model.identity import run_id, seal_mark
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.codec import from_item
+from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -95,6 +97,7 @@ class _Count:
         self._trigger = trigger
         self._now = now
         self._fresh: dict[str, list[Entry]] = {}
+        self._seals = state.seals
 
     def add(self, matched: Entry) -> None:
         fact = fact_from_json(matched["fact"])
@@ -106,16 +109,42 @@ class _Count:
         self._fresh.setdefault(correlation, []).append(entry_of(fact, matched, key))
 
     def close(self, state_key: Key) -> None:
-        seals = self._state.seals
         for correlation, entries in self._fresh.items():
-            key = keys.evidence(self._unit.shard, self._state.namespace, self._state.name, correlation)
-            evidence = self._unit.record(Evidence, key)
-            if evidence is None or evidence.version != self._state.version:
-                seals += 1
-                evidence = self._opened(correlation, seals, entries[0]["at"])
-            self._extend(evidence, entries)
-        if seals != self._state.seals:
-            self._unit.put(replace(self._state, seals=seals), state_key)
+            for group in self._by_deadline(correlation, entries):
+                self._extend(self._evidence(correlation, group[0]["at"]), group)
+        if self._seals != self._state.seals:
+            self._unit.put(replace(self._state, seals=self._seals), state_key)
+
+    def _by_deadline(self, correlation: str, entries: list[Entry]) -> list[list[Entry]]:
+        """Splits entries where the time-out of what they would add to lies between them.
+
+        Evidence is judged by append times: an event behind the deadline belongs to the next evidence, however late either
+        of them is counted.
+        """
+        evidence = self._stored(correlation)
+        deadline = None if evidence is None or evidence.job else evidence.deadline
+        if evidence is None or deadline is None or all(entry["at"] < deadline for entry in entries):
+            return [entries]
+        timely = [entry for entry in entries if entry["at"] < deadline]
+        late = [entry for entry in entries if entry["at"] >= deadline]
+        if timely:
+            self._extend(evidence, timely)
+        grown = self._stored(correlation)
+        if grown is not None and not grown.job:
+            abort_evidence(self._unit, grown, self._trigger, self._now)
+        return [late]
+
+    def _stored(self, correlation: str) -> Evidence | None:
+        key = keys.evidence(self._unit.shard, self._state.namespace, self._state.name, correlation)
+        evidence = self._unit.record(Evidence, key)
+        return evidence if evidence is not None and evidence.version == self._state.version else None
+
+    def _evidence(self, correlation: str, first_at: int) -> Evidence:
+        stored = self._stored(correlation)
+        if stored is not None:
+            return stored
+        self._seals += 1
+        return self._opened(correlation, self._seals, first_at)
 
     def _opened(self, correlation: str, seal: int, first_at: int) -> Evidence:
         """New evidence; its id is that of the job that it will become."""
@@ -199,42 +228,6 @@ def _in_chunks(entries: list[Entry]) -> list[str]:
         chunks[-1].append(text)
         size += len(text) + 1
     return [f"[{','.join(chunk)}]" for chunk in chunks]
-
-
-@dataclass(frozen=True, slots=True)
-class ExpireEvidence:
-    """Decides on a timer row of kind `E`: a composite that was not satisfied in time is aborted (SEMANTICS 6.6)."""
-
-    row: TimerRow
-    stale: tuple[Key, ...] = ()
-    name: str = "expire"
-
-    def decide(self, unit: UnitOfWork, now: int) -> None:
-        ref, _ = self.row.ref.rsplit("#", 1)
-        namespace, schedule = ref.split("/", 1)
-        evidence = unit.record(Evidence, keys.evidence(unit.shard, namespace, schedule, self.row.detail or ""))
-        unit.forget_row(self.row.key(unit.shard))
-        if evidence is None or evidence.job or evidence.deadline != self.row.at:
-            return
-        spec = spec_of(unit, namespace, schedule, evidence.version)
-        assert spec is not None
-        assert isinstance(spec.trigger, EventTrigger)
-        job = Job(
-            id=evidence.id,
-            namespace=namespace,
-            name=schedule,
-            incarnation=evidence.incarnation,
-            version=evidence.version,
-            generation=0,
-            state="pending_trigger",
-            trigger="events",
-            nominal=evidence.first_at,
-            satisfied_at=now,
-            deadline=now,
-            correlation=evidence.correlation or None,
-        )
-        write_ledger(unit, job, "expired", "trigger_timeout", now, spec.trigger.missing(evidence.counts))
-        end_evidence(unit, evidence)
 
 
 def seen_keys(unit: UnitOfWork, evidence: Evidence) -> set[tuple[int, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import Evidence, Job, LedgerRow, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -12,12 +13,6 @@ from tidegate_core.triggers.base import TimeTrigger
 
 LEDGER_DAYS = 90
 """SEMANTICS 11: the ledger is kept 90 days."""
-DAY_S = 86_400
-
-
-def expiry(now: int, days: int) -> int:
-    """Returns the TTL attribute's value: epoch seconds."""
-    return now // 1000 + days * DAY_S
 
 
 def time_job(shard: int, state: ScheduleState, spec: ScheduleSpec, nominal: int, now: int) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,11 @@ from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
-from tidegate_core.decisions.run_plane.control import Applied, Outcome
+from tidegate_core.decisions.run_plane.answers import Outcome
+from tidegate_core.decisions.run_plane.by_id import CancelJob, CancelRun, TriggerNow
+from tidegate_core.decisions.run_plane.control import Applied, MoveState
 from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.effects import Commit, Committed, EndOffsets, Inspect, Inspected, ReadEndOffsets, Unavailable, Write
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
@@ -30,7 +34,8 @@ from tidegate_core.model.requests import (
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule
 from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.run_plane import Definition, InboxRow, IndexRow, ScheduleState, StoredReceipt
+from tidegate_core.records.receipts import StoredReceipt
+from tidegate_core.records.run_plane import Definition, InboxRow, IndexRow, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Item, Key, Put, Transaction, Update
 from tidegate_core.transactions.unit_of_work import NotAtHand
@@ -38,6 +43,14 @@ from tidegate_core.triggers.base import EventTrigger
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.shard_actor import ShardActor
+
+
+ENDED_BY: Mapping[type[ScheduleRequest], str] = {
+    ScheduleApply: "superseded",
+    ScheduleDelete: "schedule_deleted",
+    ScheduleSuspend: "suspended",
+}
+"""Reason in the ledger of what a request ends."""
 
 
 def request_id_of(request_id: str | None, origin: str) -> str:
@@ -66,10 +79,12 @@ class ApplyRequest:
         request_id = request_id_of(request.id, self.row.origin)
         key = keys.receipt(lane.shard, request_id)
         yield from lane.fetch(NotAtHand(keys=[key]))
-        stored = lane.view.item(key)
-        if stored is not None:
-            return from_item(StoredReceipt, stored).body
-        outcome = Outcome()
+        item = lane.view.item(key)
+        stored = None if item is None else from_item(StoredReceipt, item)
+        if stored is not None and stored.settled:
+            return stored.body
+        # An answer that is not settled is our own, from before a crash: only what is pending is left to be ended.
+        outcome = Outcome(None if stored is None else Receipt.model_validate_json(stored.body))
         yield from self._apply(lane, request, request_id, outcome)
         assert outcome.receipt is not None
         return outcome.receipt.to_json().decode()
@@ -89,12 +104,12 @@ class ApplyRequest:
         position = Position.parse(self.row.origin)
         match request:
             case ScheduleTrigger():
-                yield from lane.decide_alone(control.TriggerNow(request, request_id, position, outcome))
+                yield from lane.decide_alone(TriggerNow(request, request_id, position, outcome))
             case RunCancel():
-                cancel_run = control.CancelRun(lane.shard, request.run_id, request_id, request.namespace, outcome)
+                cancel_run = CancelRun(lane.shard, request.run_id, request_id, request.namespace, outcome)
                 yield from lane.decide_alone(cancel_run)
             case JobCancel():
-                cancel_job = control.CancelJob(request.job_id, request_id, request.namespace, outcome)
+                cancel_job = CancelJob(request.job_id, request_id, request.namespace, outcome)
                 yield from lane.decide_alone(cancel_job)
             case ScheduleApply() | ScheduleDelete() | ScheduleSuspend() | ScheduleResume():
                 yield from self._apply_to_schedule(lane, request, request_id, position, outcome)
@@ -108,19 +123,14 @@ class ApplyRequest:
     ) -> Operation[None]:
         before = yield from self._state(lane, request)
         definition = yield from self._definition(lane, before)
-        if before is not None and before.position == position.text():
-            # Replayed after a crash: the state has moved, what was pending may still be there.
-            applied = Applied(_status_of_replay(before, request), None, None, _ended_by(request))
-        else:
+        applied = Applied(ReceiptStatus.ACCEPTED)
+        if outcome.receipt is None:
             applied = yield from self._decide(lane, request, position, before, definition)
-            step = control.MoveState(request, request_id, position, applied, before, outcome)
-            yield from lane.decide_alone(step)
-        while outcome.receipt is None:
-            assert applied.reason is not None
-            end = control.EndPending(
-                request, request_id, applied.status, applied.reason, applied.next, self.actor.memory, outcome
-            )
-            yield from lane.decide_alone(end)
+            yield from lane.decide_alone(MoveState(request, request_id, position, applied, before, outcome))
+        while not outcome.settled:
+            assert outcome.receipt is not None
+            reason = ENDED_BY[type(request)]
+            yield from lane.decide_alone(EndPending(request, outcome.receipt, reason, self.actor.memory, outcome))
         moved = before is not None and applied.state is not None and applied.state.generation != before.generation
         if moved and before is not None and definition is not None:
             yield from self._unlisten(lane, before, parsed(definition.spec))
@@ -273,21 +283,3 @@ def _version_expected(request: ScheduleRequest, before: ScheduleState | None) ->
         return True
     exists = before is not None and before.status != "deleted"
     return request.expected_version == (before.version if exists and before is not None else 0)
-
-
-def _ended_by(request: ScheduleRequest) -> str | None:
-    match request:
-        case ScheduleApply():
-            return "superseded"
-        case ScheduleDelete():
-            return "schedule_deleted"
-        case ScheduleSuspend():
-            return "suspended"
-        case _:
-            return None
-
-
-def _status_of_replay(before: ScheduleState, request: ScheduleRequest) -> ReceiptStatus:
-    """A delete of a name that was never seen answers `not_found` although its tombstone is the state's first version."""
-    unknown = isinstance(request, ScheduleDelete) and before.version == 1
-    return ReceiptStatus.NOT_FOUND if unknown else ReceiptStatus.ACCEPTED

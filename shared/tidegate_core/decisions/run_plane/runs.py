@@ -11,15 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.admit import START_WITHIN_MS
-from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, expiry
+from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS
 from tidegate_core.effects import Cancel, Gone, Submitted
 from tidegate_core.model.facts import RunFact, fact_to_json
 from tidegate_core.model.run_records import RunRecord
 from tidegate_core.model.states import RunState
+from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
-from tidegate_core.transactions.unit_of_work import UnitOfWork, return_permit
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 ENDED_RUN_DAYS = 30
 SUBMIT_TRIES_MAX = 3
@@ -86,6 +87,8 @@ class LookAtRun(_AboutRun):
             end_before_gate(unit, run, "failed", "start_timeout", "transient", now)
             unit.after(Cancel(run.id, run.attempt))
         else:
+            if run.cancel_requested:
+                unit.after(Cancel(run.id, run.attempt))  # Again until it is gone: whoever asked first may have fallen.
             unit.after(lambda: self.seen(run))
 
 
@@ -219,7 +222,7 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
 
 def _return(unit: UnitOfWork, limit: Key, run: Run) -> None:
     if not limit.sk.startswith("LIM#"):
-        unit.apply(return_permit(limit, run.id))
+        unit.give_back(limit, run.id)
         return
     own = unit.record(OwnLimit, limit)
     assert own is not None

@@ -1,0 +1,56 @@
+"""The ASGI application: routes, error documents, the frame around each request. Knows no adapter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from tidegate_api import openapi, problems
+from tidegate_api.metrics import Metrics
+from tidegate_api.middleware import RequestFrame
+from tidegate_api.parts import Parts, running
+from tidegate_api.routes import events, gate, health, jobs, messages, occurrences, requests, runs, schedules
+
+TITLE = "tidegate"
+API_VERSION = "1"
+"""Of the paths below `/api/v1`, not of the program."""
+DESCRIPTION = (
+    "Schedules, jobs, runs and messages. Writes go to Kafka and answer with the receipt of the shard's owner. "
+    "There is no authentication of users yet (planned for 0.4): whoever reaches the port may do everything. "
+    "Programs authenticate at the start gate and for their reports with the token of their attempt."
+)
+
+
+def make_app(parts: Parts) -> FastAPI:
+    """Returns the application; its lifespan starts and stops what `parts` describes."""
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with running(parts, metrics) as services:
+            app.state.services = services
+            yield
+
+    app = FastAPI(
+        title=TITLE,
+        version=API_VERSION,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        # The documentation pages load their scripts from elsewhere, which does not work where there is no internet.
+        docs_url=None,
+        redoc_url=None,
+    )
+    problems.install(app)
+    add_routes(app)
+    app.add_middleware(RequestFrame, metrics=metrics, notices=parts.notices)
+    return app
+
+
+def add_routes(app: FastAPI) -> None:
+    """Adds all routes and the description of the API."""
+    for module in (gate, schedules, jobs, runs, occurrences, messages, events, requests):
+        app.include_router(module.router)
+    app.include_router(health.router)
+    openapi.describe(app)

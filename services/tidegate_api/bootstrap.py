@@ -1,0 +1,126 @@
+"""Builds an API process from its settings: the only module here that knows DynamoDB, Kafka and the local launcher."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import fields
+from typing import TypeVar
+
+from fastapi import FastAPI
+from pydantic import TypeAdapter, ValidationError
+
+from tidegate_api.app import make_app
+from tidegate_api.bus import Bus, OpenBus, TopicNames
+from tidegate_api.gate import CarryOut
+from tidegate_api.logs import FileLogs
+from tidegate_api.parts import Parts
+from tidegate_api.settings import ApiSettings, SettingsInvalid, read_secret
+from tidegate_core.model.problems import did_you_mean
+from tidegate_core.store.values import Transaction
+from tidegate_core.transactions.settlement import Verdict
+from tidegate_dynamo.client import make_client
+from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.settled import carry_out
+from tidegate_dynamo.store import DynamoStore
+from tidegate_kafka.partition_reader import KafkaPartitionReader
+from tidegate_kafka.producer import KafkaPublisher
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.topic_facts import TopicFacts
+from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_settings import LocalSettings
+from tidegate_ports.bus import Notices, ReaderListener
+from tidegate_ports.clock import Clock, SystemClock
+from tidegate_ports.store import Store
+
+T = TypeVar("T")
+
+DELIVERY_MS_MAX = 5_000
+"""A client waits for its answer: it is told after this that the broker is down, unless the settings say otherwise."""
+
+
+def build(settings: ApiSettings, notices: Notices) -> FastAPI:
+    """Returns the application of these settings; nothing is connected before its lifespan begins.
+
+    Raises:
+        SettingsInvalid: They cannot work.
+    """
+    secret = read_secret(settings.gate)
+    kafka, dynamo, local = kafka_settings(settings), dynamo_settings(settings), local_settings(settings)
+    clock = SystemClock()
+    store = DynamoStore(make_client(dynamo), dynamo)
+    parts = Parts(
+        store=store,
+        carry_out=settled_on(store),
+        open_bus=kafka_bus(kafka, clock, notices),
+        logs=FileLogs(LocalLauncher(local).log_paths),
+        clock=clock,
+        notices=notices,
+        secret=secret,
+        topics=TopicNames.with_prefix(kafka.topic_prefix),
+        gate_threads=settings.api.gate_threads,
+        read_threads=settings.api.read_threads,
+    )
+    return make_app(parts)
+
+
+def settled_on(store: Store) -> CarryOut:
+    """Returns what carries a transaction through to its verdict on this store."""
+
+    def settle(transaction: Transaction) -> Verdict:
+        return carry_out(store, transaction, lambda ms: time.sleep(ms / 1000), random.random)
+
+    return settle
+
+
+def kafka_bus(settings: KafkaSettings, clock: Clock, notices: Notices) -> OpenBus:
+    """Returns what starts the Kafka clients on the running loop."""
+
+    @asynccontextmanager
+    async def opened(listener: ReaderListener) -> AsyncIterator[Bus]:
+        loop = asyncio.get_running_loop()
+        # Unguarded: requests and events are facts that anybody may produce, and pokes harm nobody.
+        publisher = KafkaPublisher(settings, loop=loop, clock=clock, notices=notices)
+        topics = TopicFacts(settings)
+        reader = KafkaPartitionReader(settings, listener, topics, loop=loop, clock=clock, notices=notices)
+        publisher.start()
+        reader.start()
+        try:
+            yield Bus(publisher, topics, reader)
+        finally:
+            await reader.stop()
+            await publisher.stop()
+
+    return opened
+
+
+def kafka_settings(settings: ApiSettings) -> KafkaSettings:
+    """Raises SettingsInvalid."""
+    given = {"client_id": "tidegate-api", "delivery_ms_max": DELIVERY_MS_MAX, **settings.adapter_fields(settings.kafka)}
+    return _checked("TIDEGATE_KAFKA__", lambda: KafkaSettings(**given))
+
+
+def dynamo_settings(settings: ApiSettings) -> DynamoSettings:
+    """Raises SettingsInvalid."""
+    given = settings.adapter_fields(settings.dynamodb)
+    known = [field.name for field in fields(DynamoSettings)]
+    for name in given:
+        if name not in known:
+            raise SettingsInvalid(f"TIDEGATE_DYNAMODB__{name.upper()}: no such setting; {did_you_mean(name, known)}")
+    # Validated, so that the environment's texts are read as what the fields are.
+    return _checked("TIDEGATE_DYNAMODB__", lambda: TypeAdapter(DynamoSettings).validate_python(given))
+
+
+def local_settings(settings: ApiSettings) -> LocalSettings:
+    """Raises SettingsInvalid."""
+    return _checked("TIDEGATE_DATA_DIR", lambda: LocalSettings(data_dir=settings.data_dir))
+
+
+def _checked(name: str, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except (TypeError, ValueError, ValidationError) as error:
+        raise SettingsInvalid(f"{name}…: {error}") from error

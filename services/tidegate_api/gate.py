@@ -1,0 +1,172 @@
+"""The start gate and the reports: each is one conditional write, and what it means to the program when it is refused.
+
+Blocking; called on the gate's own threads. The write is the decision (I2, I7): nothing is read before it, and what is read
+after a refusal only explains.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from tidegate_api.problems import ApiProblem, invalid, not_found, unavailable
+from tidegate_core.effects import Committed, Refused
+from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Transaction
+from tidegate_core.transactions import gate
+from tidegate_core.transactions.settlement import Verdict
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store
+
+OUTPUTS_BYTES_MAX = 64 * 1024
+"""All outputs of a run as JSON: they live in the run item, far below the store's 400 KB."""
+REASON_CHARACTERS_MAX = 1_024
+
+CarryOut: TypeAlias = Callable[[Transaction], Verdict]
+"""Sends a transaction until it is settled, lost answers read back; blocking."""
+
+
+class Gate:
+    """What programs ask of the run that they belong to."""
+
+    def __init__(self, store: Store, carry_out: CarryOut, clock: Clock) -> None:
+        self._store = store
+        self._carry_out = carry_out
+        self._clock = clock
+
+    def start(self, run_id: str, attempt: int, driver: str) -> None:
+        """Lets the first driver of the current attempt pass, and the same driver again.
+
+        Raises:
+            ApiProblem: 404, 409 with the reason why this driver must not run, 503.
+        """
+        item = self._refused_by(gate.start_run(run_id, attempt, driver, self._clock.now_ms(), _token()))
+        if item is not _PASSED:
+            self._refuse("start", run_id, attempt, driver, item)
+
+    def outputs(self, run_id: str, attempt: int, driver: str, outputs: Mapping[str, Any]) -> None:
+        """Replaces the run's outputs.
+
+        Raises:
+            InvalidInput: No JSON, or more than 64 KiB.
+            ApiProblem: 404, 409, 503.
+        """
+        text = outputs_text(outputs)
+        item = self._refused_by(gate.report_outputs(run_id, attempt, driver, text, _token()))
+        if item is not _PASSED:
+            self._refuse("outputs", run_id, attempt, driver, item)
+
+    def finished(
+        self,
+        run_id: str,
+        attempt: int,
+        driver: str,
+        outcome: str,
+        exit_code: int | None,
+        reason: str | None,
+        error_class: str | None,
+        outputs: Mapping[str, Any] | None,
+    ) -> None:
+        """Records the end; a repeat of a recorded one is fine.
+
+        Raises:
+            InvalidInput: The outputs are no JSON, or more than 64 KiB.
+            ApiProblem: 404, 409, 503.
+        """
+        text = None if outputs is None else outputs_text(outputs)
+        short = reason[:REASON_CHARACTERS_MAX] if reason else None
+        transaction = gate.finish_run(
+            run_id, attempt, driver, outcome, exit_code, short, error_class, text, self._clock.now_ms(), _token()
+        )
+        item = self._refused_by(transaction)
+        if item is _PASSED or gate.was_finished_by(item, attempt, driver):
+            return
+        if item is None and gate.was_finished_by(self._ended(run_id), attempt, driver):
+            return
+        self._refuse("finished", run_id, attempt, driver, item)
+
+    def running(self, run_id: str, attempt: int, driver: str) -> Run:
+        """Returns the run if this driver is the one that runs it.
+
+        Raises:
+            ApiProblem: 404, 409.
+            StoreUnavailable: The store does not answer.
+        """
+        key = keys.run(keys.shard_of_run(run_id), run_id)
+        item = self._store.get([key]).get(key)
+        if item is not None:
+            run = from_item(Run, item)
+            if (run.attempt, run.driver) == (attempt, driver) and run.ended_at is None:
+                return run
+        self._refuse("report", run_id, attempt, driver, item)
+        raise AssertionError("a refusal always raises")
+
+    def _refused_by(self, transaction: Transaction) -> Item | None:
+        """Sends the write; returns `_PASSED`, or the item that refused it (None: there is no such open run)."""
+        verdict = self._carry_out(transaction)
+        if isinstance(verdict, Committed):
+            return _PASSED
+        if isinstance(verdict, Refused) and verdict.failed:
+            return verdict.failed[0][1]
+        raise unavailable("the store did not say in time whether the write was applied; repeat it, that is harmless")
+
+    def _ended(self, run_id: str) -> Item | None:
+        key = keys.ended_run(keys.shard_of_run(run_id), run_id)
+        return self._store.get([key]).get(key)
+
+    def _refuse(self, action: str, run_id: str, attempt: int, driver: str, item: Item | None) -> None:
+        known = item if item is not None else self._ended(run_id)
+        if known is None:
+            raise not_found(f"run {run_id}: there is no such run")
+        reason, words = _why_not(from_item(Run, known), attempt, driver)
+        raise ApiProblem(409, f"run {run_id} attempt {attempt}: {action} refused: {words}", reason=reason)
+
+
+_PASSED: Item = {}
+"""Stands for "the write was applied"; compared by identity."""
+
+
+def _why_not(run: Run, attempt: int, driver: str) -> tuple[str, str]:
+    """Returns a code and words; the wrapper prints them and does not run."""
+    if run.state == "closed":
+        return "closed", f"the run was closed ({run.disposition or run.reason or 'without a reason'})"
+    if attempt < run.attempt:
+        return "older_attempt", f"attempt {run.attempt} has taken its place"
+    if attempt > run.attempt:
+        return "unknown_attempt", f"the current attempt is {run.attempt}"
+    if run.ended_at is not None:
+        return "ended", f"the run has ended as {run.outcome or run.state}"
+    if run.driver is None:
+        return "not_started", "no driver has passed the start gate"
+    return "duplicate", "another driver has passed the start gate"
+
+
+def outputs_text(outputs: Mapping[str, Any]) -> str:
+    """Returns outputs as they are stored.
+
+    Raises:
+        InvalidInput: See `Gate.outputs`.
+    """
+    try:
+        text = json.dumps(outputs, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        problem = Problem("outputs", "contain a number that JSON cannot hold", "use texts for NaN and Infinity")
+        raise invalid(problem) from error
+    size = len(text.encode("utf-8", "replace"))
+    if size > OUTPUTS_BYTES_MAX:
+        problem = Problem(
+            "outputs",
+            f"{TOO_LARGE}: {size} bytes, at most {OUTPUTS_BYTES_MAX} are kept",
+            "write the data to storage and report where it is",
+        )
+        raise InvalidInput([problem], "too_large")
+    return text
+
+
+def _token() -> str:
+    return uuid.uuid4().hex

@@ -1,0 +1,45 @@
+"""The process `tidegate api`: reads its settings, serves until SIGTERM, finishes what is under way."""
+
+from __future__ import annotations
+
+import sys
+
+import uvicorn
+from pydantic import ValidationError
+
+from tidegate_api.bootstrap import build
+from tidegate_api.settings import ApiSettings, SettingsInvalid
+from tidegate_telemetry.logs import Notifier, set_up_logs
+from tidegate_telemetry.metrics import Metrics
+
+EXIT_CONFIG = 78
+"""EX_CONFIG: starting again as it is would fail again."""
+
+
+def run() -> int:
+    """Serves until it is told to stop; returns the exit code."""
+    set_up_logs()
+    try:
+        settings = ApiSettings()
+        app = build(settings, Notifier(Metrics()))
+    except (SettingsInvalid, ValidationError) as error:
+        sys.stderr.write(f"tidegate api: {error}\n")
+        return EXIT_CONFIG
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=settings.api.host,
+            port=settings.api.port,
+            limit_concurrency=settings.api.connections_max,
+            timeout_graceful_shutdown=settings.api.drain_s,
+            log_config=None,  # The standard library's logging goes where ours goes.
+            access_log=False,  # Each request is a named event of our own, with its id.
+            server_header=False,
+        )
+    )
+    server.run()
+    return 0 if server.started else 1
+
+
+if __name__ == "__main__":
+    sys.exit(run())

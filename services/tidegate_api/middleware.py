@@ -1,0 +1,76 @@
+"""Around every request: an id for logs and answers, the metrics, and the bound on bodies."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tidegate_api.metrics import Metrics
+from tidegate_api.problems import bug_document
+from tidegate_ports.bus import Notices
+
+_USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
+"""Probes come every few seconds and say nothing to a reader of the log."""
+
+
+class RequestFrame:
+    """ASGI middleware; plain instead of Starlette's base class, which costs a task per request."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, notices: Notices) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._notices = notices
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        started = time.monotonic()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception as error:
+            self._notices("api_bug", request_id=request_id, path=scope["path"], problem=repr(error))
+            if status == 0:
+                await bug_document(Request(scope))(scope, receive, send_with_id)
+            raise  # The server logs the traceback.
+        finally:
+            self._count(scope, status, time.monotonic() - started, request_id)
+
+    def _count(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+        route = getattr(scope.get("route"), "path", "unknown")
+        method = scope["method"] if route != "unknown" else "ANY"
+        self._metrics.requests.labels(method, route, str(status)).inc()
+        self._metrics.seconds.labels(method, route).observe(seconds)
+        if route not in QUIET_ROUTES:
+            self._notices(
+                "api_request",
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                duration_ms=round(seconds * 1000, 1),
+                request_id=request_id,
+            )
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _USABLE_ID.fullmatch(value):
+            given: str = value.decode()
+            return given
+    return str(uuid.uuid4())

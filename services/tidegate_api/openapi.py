@@ -1,0 +1,99 @@
+"""The description of the API, and `python -m tidegate_api.openapi docs/openapi.json`, which writes it without any brick.
+
+Bodies of writes are checked by the core's own parsers, which name every problem and its remedy, so the routes take them
+raw; their schemas are put into the description here, from the same models.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
+
+from tidegate_client.views import ProblemView
+from tidegate_core.model.events import CustomEvent, DataPartitionEvent
+from tidegate_core.model.requests import REQUEST_TYPES
+from tidegate_core.model.schedule import ScheduleSpec
+
+REF = "#/components/schemas/{model}"
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+
+MODELS: tuple[type, ...] = (ScheduleSpec, *REQUEST_TYPES.values(), DataPartitionEvent, CustomEvent)
+"""Whose schemas bodies refer to."""
+
+
+def ref(name: str) -> dict[str, str]:
+    return {"$ref": REF.format(model=name)}
+
+
+def body(schema: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
+    """Returns what a route adds to its description when it reads its body itself."""
+    return {"requestBody": {"required": required, "content": {JSON: {"schema": schema}}}}
+
+
+def fields(*names: str) -> dict[str, Any]:
+    """Returns the schema of an object with optional texts."""
+    return {"type": "object", "additionalProperties": False, "properties": {name: {"type": "string"} for name in names}}
+
+
+def describe(app: FastAPI) -> None:
+    """Makes `/openapi.json` complete: schemas of raw bodies, and problem documents as every error's form."""
+    generate = app.openapi
+
+    def whole() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = completed(generate())
+        return app.openapi_schema
+
+    app.openapi = whole  # type: ignore[method-assign]  # FastAPI's own way to extend the description
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """Returns the description with our schemas in it; FastAPI's own error forms go, because nothing answers with them."""
+    # A type of its own, so that mypy takes the tuple of differently typed models.
+    wanted: Any = [*((model, "validation") for model in MODELS), (ProblemView, "serialization")]
+    _, generated = models_json_schema(wanted, ref_template=REF)
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas.update(generated.get("$defs", {}))
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = {
+                "description": "Error",
+                "content": {PROBLEM: {"schema": ref("ProblemView")}},
+            }
+    return document
+
+
+def document() -> dict[str, Any]:
+    """Returns the description of all routes."""
+    from tidegate_api.app import API_VERSION, DESCRIPTION, TITLE, add_routes
+
+    app = FastAPI(title=TITLE, version=API_VERSION, description=DESCRIPTION)
+    add_routes(app)
+    return app.openapi()
+
+
+def text() -> str:
+    """Returns the committed form: sorted and indented, so that changes read well."""
+    return json.dumps(document(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the file that is named."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m tidegate_api.openapi FILE\n")
+        return 2
+    Path(arguments[0]).write_text(text(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

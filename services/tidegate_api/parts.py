@@ -1,0 +1,125 @@
+"""What an API process is made of: the ports that `bootstrap` (or a test) hands in, and the services built on them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from tidegate_api.bus import Bus, OpenBus, TopicNames
+from tidegate_api.cluster_map import MapReader
+from tidegate_api.gate import CarryOut, Gate
+from tidegate_api.logs import RunLogs
+from tidegate_api.metrics import Metrics
+from tidegate_api.pokes import Pokes
+from tidegate_api.pools import Pools
+from tidegate_api.reads.jobs import JobReads
+from tidegate_api.reads.messages import MessageReads
+from tidegate_api.reads.occurrences import OccurrenceReads
+from tidegate_api.reads.ranges import RangeReader
+from tidegate_api.reads.runs import RunReads
+from tidegate_api.reads.schedules import ScheduleReads
+from tidegate_api.receipts import ReceiptDesk
+from tidegate_api.stored_answers import StoredAnswers
+from tidegate_api.submission import Submission, Timing
+from tidegate_ports.bus import Notices
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Ports and values from outside.
+
+    Attributes:
+        carry_out: Settles one transaction; blocking.
+        open_bus: Starts the Kafka clients on the running loop.
+        secret: Of the run tokens.
+    """
+
+    store: Store
+    carry_out: CarryOut
+    open_bus: OpenBus
+    logs: RunLogs
+    clock: Clock
+    notices: Notices
+    secret: bytes
+    topics: TopicNames
+    gate_threads: int = 16
+    read_threads: int = 16
+    timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the routes use, for as long as the process serves."""
+
+    secret: bytes
+    clock: Clock
+    notices: Notices
+    bus: Bus
+    topics: TopicNames
+    pools: Pools
+    metrics: Metrics
+    cluster: MapReader
+    gate: Gate
+    pokes: Pokes
+    desk: ReceiptDesk
+    submission: Submission
+    answers: StoredAnswers
+    logs: RunLogs
+    schedules: ScheduleReads
+    jobs: JobReads
+    runs: RunReads
+    occurrences: OccurrenceReads
+    messages: MessageReads
+
+
+@asynccontextmanager
+async def running(parts: Parts, metrics: Metrics) -> AsyncIterator[Services]:
+    """Starts everything, and stops it in the order in which nothing is lost: pokes, clients, threads."""
+    pools = Pools(parts.gate_threads, parts.read_threads)
+    desk = ReceiptDesk(parts.topics.receipts, parts.notices)
+    async with parts.open_bus(desk) as bus:
+        services = assemble(parts, metrics, pools, desk, bus)
+        # In the background: the gate and the reads work while the broker is down.
+        begin = asyncio.create_task(desk.begin(bus))
+        try:
+            yield services
+        finally:
+            begin.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await begin
+            await services.pokes.settle()
+    pools.close()
+
+
+def assemble(parts: Parts, metrics: Metrics, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Services:
+    """Builds the services; nothing here acts."""
+    cluster = MapReader(parts.store, pools, parts.clock)
+    ranges = RangeReader(parts.store, pools)
+    answers = StoredAnswers(parts.store, parts.clock)
+    schedules = ScheduleReads(parts.store, pools, cluster, ranges)
+    return Services(
+        secret=parts.secret,
+        clock=parts.clock,
+        notices=parts.notices,
+        bus=bus,
+        topics=parts.topics,
+        pools=pools,
+        metrics=metrics,
+        cluster=cluster,
+        gate=Gate(parts.store, parts.carry_out, parts.clock),
+        pokes=Pokes(bus, cluster, parts.topics.pokes, metrics),
+        desk=desk,
+        submission=Submission(bus, desk, answers, cluster, pools, parts.clock, parts.topics, metrics, parts.timing),
+        answers=answers,
+        logs=parts.logs,
+        schedules=schedules,
+        jobs=JobReads(parts.store, pools, cluster, ranges, schedules),
+        runs=RunReads(parts.store, pools, cluster, ranges),
+        occurrences=OccurrenceReads(cluster, ranges),
+        messages=MessageReads(parts.store, pools, cluster),
+    )

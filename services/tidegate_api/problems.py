@@ -1,0 +1,141 @@
+"""Errors as `application/problem+json` (RFC 9457), the same shape everywhere; no stack trace leaves the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from tidegate_client.views import FieldProblem, ProblemView, ReceiptView
+from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_ports.store import StoreUnavailable
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 2
+"""What clients are told to wait when a brick is down: a broker or store that comes back is used within a second."""
+
+NAMES = {
+    400: "invalid-input",
+    401: "not-authorised",
+    404: "not-found",
+    405: "method-not-allowed",
+    409: "conflict",
+    412: "version-changed",
+    413: "too-large",
+    422: "idempotency-key-reused",
+    500: "bug",
+    503: "unavailable",
+}
+
+
+class ApiProblem(Exception):
+    """A refusal with all that the client is told.
+
+    Attributes:
+        status: HTTP status.
+        detail: What happened, to which item, and what to do.
+        errors: Parts to correct.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        errors: Sequence[Problem] = (),
+        reason: str | None = None,
+        receipt: ReceiptView | None = None,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.reason = reason
+        self.receipt = receipt
+        self.request_id = request_id
+        self.headers = dict(headers or {})
+
+
+def not_found(detail: str) -> ApiProblem:
+    return ApiProblem(404, detail)
+
+
+def unavailable(what: str, *, request_id: str | None = None) -> ApiProblem:
+    """A brick is down: repeat later."""
+    return ApiProblem(503, what, request_id=request_id, headers={"Retry-After": str(RETRY_AFTER_S)})
+
+
+def invalid(problem: Problem) -> InvalidInput:
+    return InvalidInput([problem])
+
+
+def install(app: FastAPI) -> None:
+    """Makes every error of the app a problem document."""
+    app.add_exception_handler(ApiProblem, _api_problem)
+    app.add_exception_handler(InvalidInput, _invalid_input)
+    app.add_exception_handler(RequestValidationError, _request_invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(StoreUnavailable, _store_unavailable)
+
+
+def respond(request: Request, error: ApiProblem) -> JSONResponse:
+    """Returns the document of a problem."""
+    document = ProblemView(
+        type=f"urn:tidegate:problem:{NAMES.get(error.status, 'error')}",
+        title=HTTPStatus(error.status).phrase,
+        status=error.status,
+        detail=error.detail,
+        instance=request.url.path,
+        request_id=error.request_id,
+        errors=[FieldProblem(field=each.field, problem=each.problem, hint=each.hint) for each in error.errors],
+        receipt=error.receipt,
+    )
+    content = document.model_dump(mode="json", exclude_none=True)
+    if error.reason is not None:
+        content["reason"] = error.reason
+    return JSONResponse(content, error.status, error.headers, MEDIA_TYPE)
+
+
+def _api_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ApiProblem)
+    return respond(request, error)
+
+
+def _invalid_input(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, InvalidInput)
+    return respond(request, ApiProblem(error.http_status, str(error), errors=error.problems))
+
+
+def _request_invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = [Problem(_path(each["loc"]), str(each["msg"])) for each in jsonable_encoder(error.errors())]
+    return respond(request, ApiProblem(400, "; ".join(map(str, problems)), errors=problems))
+
+
+def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    detail = f"{request.method} {request.url.path}: {error.detail}; the paths are in /openapi.json"
+    return respond(request, ApiProblem(error.status_code, detail, headers=error.headers))
+
+
+def _store_unavailable(request: Request, error: Exception) -> JSONResponse:
+    return respond(request, unavailable("the store does not answer; repeat the request"))
+
+
+def bug_document(request: Request) -> JSONResponse:
+    """Returns what a client is told of an error that nobody foresaw: where to look, and nothing of it."""
+    return respond(request, ApiProblem(500, "an unforeseen error; the API's log has it under this X-Request-Id"))
+
+
+def _path(location: Any) -> str:
+    """The place in the request without FastAPI's words for its parts."""
+    parts = [str(part) for part in location if part not in ("body", "query", "path", "header")]
+    return ".".join(parts)

@@ -1,0 +1,1 @@
+"""What is shown of the store: strongly consistent reads that decide nothing."""

@@ -1,0 +1,165 @@
+"""From stored records to the API's documents. Pure."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from tidegate_client.views import EvidenceView, JobView, OccurrenceView, RunView, ScheduleView, Unmet
+from tidegate_core.decisions.run_plane.control import next_instants
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.model.instants import as_datetime
+from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
+from tidegate_core.triggers.base import EventTrigger
+
+
+def moment(instant: int | None) -> datetime | None:
+    return None if instant is None else as_datetime(instant)
+
+
+def schedule_view(state: ScheduleState, definition: Definition | None) -> ScheduleView:
+    spec = None if definition is None else parsed(definition.spec)
+    return ScheduleView(
+        namespace=state.namespace,
+        name=state.name,
+        status=state.status,
+        version=state.version,
+        next=[] if spec is None else [as_datetime(instant) for instant in next_instants(spec, state)],
+        changed_at=moment(state.changed_at),
+        actor=state.actor,
+        reason=state.reason,
+        spec={} if definition is None else json.loads(definition.spec),
+    )
+
+
+def job_view(job: Job, evidence: Evidence | None = None) -> JobView:
+    return JobView(
+        id=job.id,
+        namespace=job.namespace,
+        schedule=job.name,
+        version=job.version,
+        state=job.state,
+        trigger=job.trigger,
+        nominal=moment(job.nominal),
+        satisfied_at=moment(job.satisfied_at),
+        deadline=moment(job.deadline),
+        correlation=job.correlation or None,
+        unmet=None if job.unmet is None else _unmet(job.unmet),
+        evidence=None if evidence is None else _evidence_view(evidence),
+    )
+
+
+def gathering_view(evidence: Evidence, definition: Definition | None) -> JobView:
+    """The job that evidence will become; its trigger's own words say what is missing."""
+    missing = None
+    if definition is not None:
+        trigger = parsed(definition.spec).trigger
+        assert isinstance(trigger, EventTrigger)
+        missing = trigger.missing(evidence.counts)
+    return JobView(
+        id=evidence.id,
+        namespace=evidence.namespace,
+        schedule=evidence.name,
+        version=evidence.version,
+        state="pending_trigger",
+        trigger="events",
+        deadline=moment(evidence.deadline),
+        correlation=evidence.correlation or None,
+        missing=missing,
+        evidence=_evidence_view(evidence),
+    )
+
+
+def run_view(run: Run) -> RunView:
+    started = run.started_at
+    return RunView(
+        id=run.id,
+        namespace=run.namespace,
+        schedule=run.name,
+        version=run.version,
+        state=run.outcome if run.ended_at is not None and run.outcome else run.state,
+        attempt=run.attempt,
+        trigger=run.trigger,
+        nominal=as_datetime(run.nominal),
+        interval_start=moment(run.interval_start),
+        interval_end=moment(run.interval_end),
+        correlation=run.correlation or None,
+        admitted_at=as_datetime(run.admitted_at),
+        started_at=moment(started),
+        ended_at=moment(run.ended_at),
+        lateness_ms=None if started is None else started - run.nominal,
+        exit_code=run.exit_code,
+        reason=run.reason,
+        error_class=run.error_class,
+        outputs=_object(run.outputs),
+        node=run.node,
+        host=run.host,
+        external_id=run.external_id,
+        cancel_requested=run.cancel_requested,
+        disposition=run.disposition,
+        program=run.order_document,
+    )
+
+
+def run_of_ledger(row: LedgerRow) -> RunView:
+    """What is left of a run once its own row has expired."""
+    return RunView(
+        id=row.job_id,
+        namespace=row.namespace,
+        schedule=row.name,
+        version=row.version,
+        state=row.state or "closed",
+        trigger=row.trigger,
+        nominal=as_datetime(row.nominal),
+        interval_start=moment(row.interval_start),
+        interval_end=moment(row.interval_end),
+        correlation=row.correlation or None,
+        admitted_at=moment(row.admitted_at),
+        started_at=moment(row.started_at),
+        ended_at=moment(row.ended_at),
+        lateness_ms=None if row.started_at is None else row.started_at - row.nominal,
+        reason=row.detail,
+        node=row.node,
+    )
+
+
+def occurrence_view(row: LedgerRow) -> OccurrenceView:
+    return OccurrenceView(
+        namespace=row.namespace,
+        schedule=row.name,
+        version=row.version,
+        job_id=row.job_id,
+        trigger=row.trigger,
+        nominal=as_datetime(row.nominal),
+        disposition=row.disposition,
+        reason=row.reason,
+        at=as_datetime(row.at),
+        state=row.state,
+        correlation=row.correlation or None,
+        interval_start=moment(row.interval_start),
+        interval_end=moment(row.interval_end),
+        admitted_at=moment(row.admitted_at),
+        started_at=moment(row.started_at),
+        ended_at=moment(row.ended_at),
+        node=row.node,
+        detail=row.detail,
+    )
+
+
+def _unmet(text: str) -> Unmet:
+    fields = json.loads(text)
+    return Unmet(code=fields["code"], reason=fields["reason"], until=moment(fields.get("until")))
+
+
+def _evidence_view(evidence: Evidence) -> EvidenceView:
+    return EvidenceView(
+        counts=list(evidence.counts),
+        first_at=as_datetime(evidence.first_at),
+        deadline=moment(evidence.deadline),
+    )
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    value = json.loads(text) if text else {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,88 @@
+"""Open jobs: evidence that gathers (`pending_trigger`), then jobs that wait or launch, with what each waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate_api.cluster_map import MapReader
+from tidegate_api.page_tokens import Place
+from tidegate_api.pools import Pools
+from tidegate_api.problems import not_found
+from tidegate_api.reads.convert import gathering_view, job_view
+from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_api.reads.schedules import ScheduleReads, prefix_of
+from tidegate_api.routing import run_shard
+from tidegate_client.views import JobView, Page
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Evidence, Job
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item
+from tidegate_ports.store import Store
+
+EVIDENCE_MAX = 10_000
+"""Open correlations of one schedule (SEMANTICS 5.9) that a look-up by job id goes through."""
+
+
+class JobReads:
+    """Reads of jobs."""
+
+    def __init__(
+        self, store: Store, pools: Pools, cluster: MapReader, ranges: RangeReader, schedules: ScheduleReads
+    ) -> None:
+        self._store = store
+        self._pools = pools
+        self._cluster = cluster
+        self._ranges = ranges
+        self._schedules = schedules
+
+    async def page(self, namespace: str | None, schedule: str | None, place: Place, size: int) -> Page[JobView]:
+        """Gathering ones first."""
+        cluster = await self._cluster.current()
+        shards: Sequence[int] = range(cluster.shards)
+        prefix = prefix_of(namespace, schedule)
+        if namespace is not None and schedule is not None:
+            shards = [schedule_shard(namespace, schedule, cluster.shards)]
+            prefix += "#"
+
+        def keep(item: Item) -> bool:
+            if str(item["sk"]).startswith("E#"):
+                return not item.get("job", False)  # Its job has a row of its own.
+            return namespace in (None, item["namespace"]) and schedule in (None, item["name"])
+
+        spans = [Span.of_prefix(f"E#{prefix}"), Span.of_prefix("J#")]
+        found, after = await self._ranges.listed(shards, spans, place, size, keep)
+        return Page(items=await self._views(found), next_page_token="" if after is None else after.text())
+
+    async def one(self, job_id: str) -> JobView:
+        """Raises ApiProblem (404), InvalidInput (no such shard)."""
+        shard = run_shard(job_id, (await self._cluster.current()).shards, "job_id")
+        key = keys.job(shard, job_id)
+        item = (await self._pools.read(lambda: self._store.get([key]))).get(key)
+        if item is not None:
+            return job_view(from_item(Job, item))
+        found = await self._ranges.all_of(
+            [shard], Span.of_prefix("E#"), 1, lambda row: row.get("id") == job_id and not row.get("job", False)
+        )
+        if not found:
+            raise not_found(f"job {job_id}: it is not open; it may have become the run of the same id")
+        return (await self._views(found))[0]
+
+    async def _views(self, found: Sequence[tuple[int, Item]]) -> list[JobView]:
+        gathering = [(shard, from_item(Evidence, item)) for shard, item in found if _is_evidence(item)]
+        definitions = await self._schedules.definitions(
+            {(shard, each.namespace, each.name, each.version) for shard, each in gathering}
+        )
+        views = []
+        for shard, item in found:
+            if _is_evidence(item):
+                each = from_item(Evidence, item)
+                definition = definitions.get(keys.definition(shard, each.namespace, each.name, each.version))
+                views.append(gathering_view(each, definition))
+            else:
+                views.append(job_view(from_item(Job, item)))
+        return views
+
+
+def _is_evidence(item: Item) -> bool:
+    return str(item["sk"]).startswith("E#")

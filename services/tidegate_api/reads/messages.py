@@ -1,0 +1,72 @@
+"""A message as it stands: its newest row, its guard, and the shard's delivery position."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tidegate_api.cluster_map import MapReader
+from tidegate_api.pools import Pools
+from tidegate_api.problems import not_found
+from tidegate_api.reads.convert import moment
+from tidegate_api.routing import shard_of_request
+from tidegate_client.views import MessageView
+from tidegate_core.decisions.delivery_plane.cancelling import named
+from tidegate_core.model.instants import as_datetime
+from tidegate_core.model.requests import MessageCancel
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import Guard, Message, MessageName, public_id
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, RangeRead
+from tidegate_ports.store import Store
+
+
+class MessageReads:
+    """Reads of messages."""
+
+    def __init__(self, store: Store, pools: Pools, cluster: MapReader) -> None:
+        self._store = store
+        self._pools = pools
+        self._cluster = cluster
+
+    async def one(self, wanted: MessageCancel) -> MessageView:
+        """Returns the message that a cancel of the same words would mean. Raises ApiProblem (404)."""
+        shards = (await self._cluster.current()).shards
+        shard = shard_of_request(wanted, "", shards)
+        name = named(wanted)
+        view = await self._pools.read(lambda: self._read(shard, name))
+        if view is None or view.namespace != wanted.namespace:
+            subject = f"key {wanted.key}" if wanted.key is not None else f"id {wanted.message_id}"
+            raise not_found(f"message with {subject} in {wanted.namespace}: there is none, or its row has expired")
+        return view
+
+    def _read(self, shard: int, name: MessageName) -> MessageView | None:
+        low, high = f"M#{name.id}#", f"M#{name.id}#{keys.LAST}"
+        page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=1, newest_first=True))
+        if not page.items:
+            return None
+        message = from_item(Message, page.items[0])
+        guard_key, progress_key = keys.message_guard(shard, name.id), keys.progress(shard)
+        found = self._store.get([guard_key, progress_key])
+        state = _state(message, found.get(guard_key), found.get(progress_key))
+        return MessageView(
+            id=public_id(shard, MessageName(message.id, message.keyed), message.version),
+            namespace=message.namespace,
+            key=message.key_text,
+            request_id=message.request_id,
+            state=state,
+            nominal=as_datetime(message.nominal),
+            expires=moment(message.expires),
+            topic=message.topic,
+            message_key=message.message_key,
+            size_bytes=len(message.payload),
+        )
+
+
+def _state(message: Message, guard: Item | None, progress: Item | None) -> Literal["waiting", "withdrawn", "passed"]:
+    if guard is not None and message.version < from_item(Guard, guard).live_from:
+        return "withdrawn"
+    if progress is None:
+        return "waiting"
+    slot, last = progress.get("fired_slot", 0), progress.get("fired_id", "")
+    assert isinstance(slot, int)
+    return "passed" if (message.slot, message.id) <= (slot, str(last)) else "waiting"

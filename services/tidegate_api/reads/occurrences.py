@@ -1,0 +1,57 @@
+"""The ledger: what became of each occurrence, in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate_api.cluster_map import MapReader
+from tidegate_api.page_tokens import Place
+from tidegate_api.reads.convert import occurrence_view
+from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_client.views import OccurrenceView, Page
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.store.keys import LAST, instant_text
+from tidegate_core.store.values import Item
+
+
+class OccurrenceReads:
+    """Reads of the ledger."""
+
+    def __init__(self, cluster: MapReader, ranges: RangeReader) -> None:
+        self._cluster = cluster
+        self._ranges = ranges
+
+    async def page(
+        self,
+        namespace: str,
+        schedule: str | None,
+        since: int | None,
+        until: int | None,
+        place: Place,
+        size: int,
+    ) -> Page[OccurrenceView]:
+        """Returns rows with `since` <= nominal < `until`; of one schedule in the order of their nominal instants."""
+        cluster = await self._cluster.current()
+        shards: Sequence[int] = range(cluster.shards)
+        span = Span.of_prefix(f"L#{namespace}/", "history")
+        if schedule is not None:
+            shards = [schedule_shard(namespace, schedule, cluster.shards)]
+            span = _between(f"L#{namespace}/{schedule}#", since, until)
+
+        def keep(item: Item) -> bool:
+            nominal = item["nominal"]
+            assert isinstance(nominal, int)
+            return (since is None or nominal >= since) and (until is None or nominal < until)
+
+        found, after = await self._ranges.listed(shards, [span], place, size, keep)
+        views = [occurrence_view(from_item(LedgerRow, item)) for _, item in found]
+        return Page(items=views, next_page_token="" if after is None else after.text())
+
+
+def _between(prefix: str, since: int | None, until: int | None) -> Span:
+    low = prefix if since is None else prefix + instant_text(since)
+    # Sort keys go on after the instant, so its bare text lies just before all of them.
+    high = prefix + (LAST if until is None else instant_text(until))
+    return Span(low, high, "history")

@@ -1,0 +1,117 @@
+"""Runs: open ones from the shards, ended ones from the history, newest first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tidegate_api.cluster_map import ClusterMap, MapReader
+from tidegate_api.pools import Pools
+from tidegate_api.problems import ApiProblem, not_found
+from tidegate_api.reads.convert import run_of_ledger, run_view
+from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_api.reads.schedules import prefix_of
+from tidegate_api.routing import run_shard
+from tidegate_client.views import RunView
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import LedgerRow, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item
+from tidegate_ports.store import Store
+
+RUNS_MAX = 1_000
+"""Newest runs of one answer; all of them, in pages, are in the ledger (`/occurrences`)."""
+OPEN_MAX = 10_000
+"""Open runs looked at."""
+SCHEDULES_MAX = 500
+"""Schedules whose ledgers are looked at for one answer."""
+LEDGER_ROWS_MAX = 5_000
+"""Rows of one schedule's ledger looked at for a state that is rare."""
+
+
+class RunReads:
+    """Reads of runs."""
+
+    def __init__(self, store: Store, pools: Pools, cluster: MapReader, ranges: RangeReader) -> None:
+        self._store = store
+        self._pools = pools
+        self._cluster = cluster
+        self._ranges = ranges
+
+    async def one(self, run_id: str) -> RunView:
+        """Raises ApiProblem (404), InvalidInput (no such shard)."""
+        shard = run_shard(run_id, (await self._cluster.current()).shards)
+        wanted = [keys.run(shard, run_id), keys.ended_run(shard, run_id)]
+        found = await self._pools.read(lambda: self._store.get(wanted))
+        for key in wanted:
+            if key in found:
+                return run_view(from_item(Run, found[key]))
+        raise not_found(f"run {run_id}: there is none; ended runs are kept 30 days, and a job that waits is no run yet")
+
+    async def newest(self, namespace: str | None, schedule: str | None, state: str | None, limit: int) -> list[RunView]:
+        """Returns the newest runs by admission."""
+        cluster = await self._cluster.current()
+        of_open, rows = await asyncio.gather(
+            self._open(cluster, namespace, schedule), self._ledger(cluster, namespace, schedule, state, limit)
+        )
+        views = {view.id: view for view in map(run_of_ledger, rows)}
+        # A run that ended in between is in both lists, and its end is newer.
+        views = {**{run.id: run_view(run) for run in of_open}, **views}
+        chosen = [view for view in views.values() if state in (None, view.state)]
+        chosen.sort(key=lambda view: (view.admitted_at or view.nominal, view.id), reverse=True)
+        return await self._completed(chosen[:limit])
+
+    async def _open(self, cluster: ClusterMap, namespace: str | None, schedule: str | None) -> list[Run]:
+        shards = _shards(cluster, namespace, schedule)
+
+        def keep(item: Item) -> bool:
+            return namespace in (None, item["namespace"]) and schedule in (None, item["name"])
+
+        found = await self._ranges.all_of(shards, Span.of_prefix("R#"), OPEN_MAX, keep)
+        return [from_item(Run, item) for _, item in found]
+
+    async def _ledger(
+        self, cluster: ClusterMap, namespace: str | None, schedule: str | None, state: str | None, limit: int
+    ) -> list[LedgerRow]:
+        """The newest rows of each schedule: the ledger is sorted by nominal within a schedule only."""
+        chosen = await self._schedules(cluster, namespace, schedule)
+
+        def keep(item: Item) -> bool:
+            # Without a state there was no run; every run has one.
+            return item.get("state") is not None and state in (None, item["state"])
+
+        spans = [(shard, Span.of_prefix(f"L#{ref}#", "history")) for shard, ref in chosen]
+        pages = await asyncio.gather(
+            *(self._ranges.newest(shard, span, limit, keep, LEDGER_ROWS_MAX) for shard, span in spans)
+        )
+        return [from_item(LedgerRow, item) for page in pages for item in page]
+
+    async def _schedules(
+        self, cluster: ClusterMap, namespace: str | None, schedule: str | None
+    ) -> list[tuple[int, str]]:
+        if namespace is not None and schedule is not None:
+            return [(schedule_shard(namespace, schedule, cluster.shards), f"{namespace}/{schedule}")]
+        span = Span.of_prefix(f"S#{prefix_of(namespace)}")
+        found = await self._ranges.all_of(
+            range(cluster.shards), span, SCHEDULES_MAX + 1, lambda item: schedule in (None, item["name"])
+        )
+        if len(found) > SCHEDULES_MAX:
+            detail = f"more than {SCHEDULES_MAX} schedules have runs; name a namespace or a schedule"
+            raise ApiProblem(400, detail)
+        return [(shard, str(item["sk"]).removeprefix("S#")) for shard, item in found]
+
+    async def _completed(self, views: Sequence[RunView]) -> list[RunView]:
+        """Ended runs with all that is kept of them for 30 days; older ones as the ledger has them."""
+        wanted = {keys.ended_run(keys.shard_of_run(view.id), view.id): view for view in views if view.program is None}
+        if not wanted:
+            return list(views)
+        found = await self._pools.read(lambda: self._store.get(list(wanted)))
+        whole = {wanted[key].id: run_view(from_item(Run, item)) for key, item in found.items()}
+        return [whole.get(view.id, view) for view in views]
+
+
+def _shards(cluster: ClusterMap, namespace: str | None, schedule: str | None) -> Sequence[int]:
+    if namespace is not None and schedule is not None:
+        return [schedule_shard(namespace, schedule, cluster.shards)]
+    return range(cluster.shards)

@@ -1,0 +1,113 @@
+"""Schedules: state, definition and coming instants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from tidegate_api.cluster_map import MapReader
+from tidegate_api.page_tokens import Place
+from tidegate_api.pools import Pools
+from tidegate_api.problems import not_found
+from tidegate_api.reads.convert import moment, schedule_view
+from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_client.views import DryRun, Page, ScheduleView
+from tidegate_core.decisions.run_plane.control import applied_spec
+from tidegate_core.model.position import FIRST_POSITION
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Definition, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key
+from tidegate_ports.store import Store
+
+SHOWN_SEPARATELY = frozenset({"kind", "namespace", "name"})
+
+
+def prefix_of(namespace: str | None, name: str | None = None) -> str:
+    """Returns how sort keys of a namespace's (or one schedule's) items go on after their kind."""
+    if namespace is None:
+        return ""
+    return f"{namespace}/" if name is None else f"{namespace}/{name}"
+
+
+class ScheduleReads:
+    """Reads of schedules."""
+
+    def __init__(self, store: Store, pools: Pools, cluster: MapReader, ranges: RangeReader) -> None:
+        self._store = store
+        self._pools = pools
+        self._cluster = cluster
+        self._ranges = ranges
+
+    async def page(self, namespace: str | None, place: Place, size: int) -> Page[ScheduleView]:
+        cluster = await self._cluster.current()
+        span = Span.of_prefix(f"S#{prefix_of(namespace)}")
+        found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, _is_alive)
+        states = [(shard, from_item(ScheduleState, item)) for shard, item in found]
+        definitions = await self.definitions((shard, s.namespace, s.name, s.version) for shard, s in states)
+        views = [schedule_view(state, definitions.get(_definition_key(shard, state))) for shard, state in states]
+        return Page(items=views, next_page_token="" if after is None else after.text())
+
+    async def one(self, namespace: str, name: str) -> ScheduleView:
+        """Raises ApiProblem (404)."""
+        shard = await self.shard_of(namespace, name)
+        state = await self._state(shard, namespace, name)
+        if state is None or state.status == "deleted":
+            raise not_found(f"schedule {namespace}/{name}: there is none; tidegate schedule list shows what there is")
+        key = _definition_key(shard, state)
+        found = await self.definitions([(shard, namespace, name, state.version)])
+        return schedule_view(state, found.get(key))
+
+    async def try_apply(self, spec: ScheduleSpec, now: int) -> DryRun:
+        """Returns what applying the spec would do now, by the very function that decides it."""
+        shard = await self.shard_of(spec.namespace, spec.name)
+        before = await self._state(shard, spec.namespace, spec.name)
+        applied = applied_spec(before, spec, FIRST_POSITION, None, None, now)
+        exists = before is not None and before.status != "deleted"
+        changed: list[str] = []
+        if exists and before is not None and applied.definition is not None:
+            found = await self.definitions([(shard, spec.namespace, spec.name, before.version)])
+            definition = found.get(_definition_key(shard, before))
+            changed = [] if definition is None else _changed(definition.spec, spec.canonical_json())
+        would = "unchanged" if applied.definition is None else "replace" if exists else "create"
+        return DryRun.model_validate(
+            {
+                "namespace": spec.namespace,
+                "name": spec.name,
+                "would": would,
+                "version": before.version if exists and before is not None else None,
+                "changed": changed,
+                "next": [moment(instant) for instant in applied.next],
+            }
+        )
+
+    async def definitions(self, wanted: Iterable[tuple[int, str, str, int]]) -> dict[Key, Definition]:
+        """Returns definitions of (shard, namespace, name, version) by key; absent ones are left out."""
+        keys_wanted = [keys.definition(*each) for each in wanted]
+        if not keys_wanted:
+            return {}
+        found = await self._pools.read(lambda: self._store.get(keys_wanted))
+        return {key: from_item(Definition, item) for key, item in found.items()}
+
+    async def shard_of(self, namespace: str, name: str) -> int:
+        return schedule_shard(namespace, name, (await self._cluster.current()).shards)
+
+    async def _state(self, shard: int, namespace: str, name: str) -> ScheduleState | None:
+        key = keys.schedule_state(shard, namespace, name)
+        item = (await self._pools.read(lambda: self._store.get([key]))).get(key)
+        return None if item is None else from_item(ScheduleState, item)
+
+
+def _definition_key(shard: int, state: ScheduleState) -> Key:
+    return keys.definition(shard, state.namespace, state.name, state.version)
+
+
+def _is_alive(item: Item) -> bool:
+    return item.get("status") != "deleted"
+
+
+def _changed(before: str, after: str) -> list[str]:
+    old, new = json.loads(before), json.loads(after)
+    return [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]

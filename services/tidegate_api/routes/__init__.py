@@ -1,0 +1,1 @@
+"""One module per resource; a route parses, asks one service, and shows the answer."""

@@ -1,0 +1,104 @@
+"""What routes share: the services, checked path parameters, paging, and the way of a write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Path, Query, Request
+from fastapi.responses import JSONResponse
+
+from tidegate_api.page_tokens import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
+from tidegate_api.parts import Services
+from tidegate_api.problems import not_found
+from tidegate_api.receipt_answers import answer_with
+from tidegate_core.model.names import NAME_PATTERN, RUN_ID_PATTERN
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.requests import Request as WriteRequest
+
+Query_ = Query
+
+
+def services_of(request: Request) -> Services:
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return services
+
+
+ServicesOf = Annotated[Services, Depends(services_of)]
+NamespacePath = Annotated[str, Path(pattern=NAME_PATTERN, description="Namespace")]
+NamePath = Annotated[str, Path(pattern=NAME_PATTERN, description="Name within the namespace")]
+RunPath = Annotated[str, Path(pattern=RUN_ID_PATTERN, description="Run or job id, as it was printed")]
+NamespaceFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of this namespace")]
+ScheduleFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of schedules with this name")]
+PageToken = Annotated[str | None, Query(max_length=4_096, description="next_page_token of the page before")]
+PageSize = Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="Most items of this page")]
+IdempotencyKey = Annotated[
+    str | None, Header(max_length=128, description="Request id: a repeat under it does not act twice (7 days)")
+]
+Actor = Annotated[str | None, Query(max_length=1_024, description="Who wants it, for the record")]
+Reason = Annotated[str | None, Query(max_length=1_024, description="Why, for the record")]
+PAGE_SIZE = PAGE_SIZE_DEFAULT
+
+
+def request_of(document: Mapping[str, Any], idempotency_key: str | None) -> WriteRequest:
+    """Returns the request of a document by the very parser that reads the topic.
+
+    Raises:
+        InvalidInput: With all problems.
+    """
+    return parse_request(json.dumps(identified(document, idempotency_key)).encode())
+
+
+def identified(document: Mapping[str, Any], idempotency_key: str | None) -> dict[str, Any]:
+    """Returns the document with the id of the header, if it came that way. Raises InvalidInput when both differ."""
+    given = document.get("id")
+    if idempotency_key is None or given == idempotency_key:
+        return dict(document)
+    if given is not None:
+        problem = Problem("id", "differs from the header Idempotency-Key", "give one of them")
+        raise InvalidInput([problem])
+    return {**document, "id": idempotency_key}
+
+
+async def write(
+    services: Services, document: Mapping[str, Any], idempotency_key: str | None, *, if_match: bool = False
+) -> JSONResponse:
+    """Sends a request and answers with its receipt."""
+    answer = await services.submission.submit(request_of(document, idempotency_key))
+    return answer_with(answer, if_match=if_match)
+
+
+def known(**fields: Any) -> dict[str, Any]:
+    """Returns the fields that were given."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def merged(outside: Mapping[str, Any], inside: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the body's fields with those that the path says; a body that says otherwise is refused."""
+    for name, value in outside.items():
+        if name in inside and inside[name] != value:
+            raise InvalidInput([Problem(name, f'differs from the path\'s, "{value}"', "leave it out of the body")])
+    return {**inside, **outside}
+
+
+def version_of_etag(if_match: str | None) -> int | None:
+    """Returns the version that an If-Match header names; `*` names any that exists and is no check here.
+
+    Raises:
+        InvalidInput: It is no version's ETag.
+    """
+    if if_match is None or if_match.strip() == "*":
+        return None
+    text = if_match.strip().removeprefix("W/").strip('"')
+    if not text.isdecimal():
+        raise InvalidInput([Problem("If-Match", "is not the ETag of a schedule", 'copy it as it came, such as "3"')])
+    return int(text)
+
+
+def require_schedule_namespace(namespace: str | None, schedule: str | None) -> None:
+    """A schedule's name alone is looked for in all namespaces, which lists can do but single look-ups cannot."""
+    if schedule is not None and namespace is None:
+        raise not_found(f"schedule {schedule}: name its namespace, too")

@@ -1,0 +1,67 @@
+"""Events: facts about data and facts of the users' own, put on their topic."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from tidegate_api.bodies import BATCH_BYTES_MAX, read_json
+from tidegate_api.openapi import body, ref
+from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified
+from tidegate_api.routes.gate import put_event
+from tidegate_api.submission import BATCH_MAX, check_batch_size
+from tidegate_client.views import EventView, Page
+from tidegate_core.model.events import DataPartitionEvent, Event
+from tidegate_core.model.parsing import parse_events
+from tidegate_core.model.problems import InvalidInput, Problem
+
+router = APIRouter(prefix="/api/v1", tags=["events"])
+
+_ONE = {"oneOf": [ref("DataPartitionEvent"), ref("CustomEvent")]}
+_MANY = {"type": "array", "items": _ONE, "minItems": 1, "maxItems": BATCH_MAX}
+
+
+@router.post(
+    "/events",
+    response_model=Page[EventView],
+    summary="Announce events",
+    openapi_extra=body({"oneOf": [*_ONE["oneOf"], _MANY]}),
+)
+async def send_events(
+    request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None
+) -> Page[EventView]:
+    """One event, or a list of up to 1,000; answers when the broker has acknowledged all of them.
+
+    An event without an `id` gets one, so that a repeat by the broker's client counts once.
+    """
+    document = await read_json(request, BATCH_BYTES_MAX)
+    documents = document if isinstance(document, list) else [document]
+    check_batch_size(len(documents))
+    if idempotency_key is not None:
+        if len(documents) > 1:
+            raise InvalidInput([Problem("Idempotency-Key", "cannot name a whole list", "give each event its own id")])
+        documents = [identified(each, idempotency_key) if isinstance(each, dict) else each for each in documents]
+    events = [event for number, each in enumerate(documents) for event in _parsed(each, number, len(documents))]
+    await asyncio.gather(*(put_event(services, event.canonical_json().encode(), _key_of(event)) for event in events))
+    return Page(items=[EventView(id=event.id or "", type=event.type, namespace=event.namespace) for event in events])
+
+
+def _parsed(document: Any, number: int, count: int) -> list[Event]:
+    try:
+        events = parse_events(json.dumps(document).encode())
+    except InvalidInput as refusal:
+        if count == 1:
+            raise
+        problems = [Problem(f"[{number}].{each.field}", each.problem, each.hint) for each in refusal.problems]
+        raise InvalidInput(problems, refusal.error_class) from refusal
+    return [event if event.id is not None else event.model_copy(update={"id": str(uuid.uuid4())}) for event in events]
+
+
+def _key_of(event: Event) -> str:
+    """One topic partition per dataset: its events are counted in the order in which they came."""
+    subject = event.dataset if isinstance(event, DataPartitionEvent) else event.subject or event.type
+    return f"{event.namespace}/{subject}"

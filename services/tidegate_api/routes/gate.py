@@ -1,0 +1,197 @@
+"""The start gate and the reports of programs. Authorised by the token of the attempt, which only its launcher was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidegate_api.parts import Services
+from tidegate_api.problems import ApiProblem, unavailable
+from tidegate_api.routes.common import RunPath, ServicesOf
+from tidegate_api.tokens import speaks_for
+from tidegate_core.effects import NotProduced, Produce
+from tidegate_core.model.events import DataPartitionEvent
+from tidegate_core.model.instants import format_instant
+from tidegate_core.model.names import DataPartitionName, DatasetId
+
+router = APIRouter(prefix="/api/v1", tags=["gate"])
+
+Authorization = Annotated[str | None, Header(description="Bearer token of the attempt")]
+Answer = dict[str, Any]
+
+
+class Report(BaseModel):
+    """What every report says.
+
+    Attributes:
+        attempt: 1 or more.
+        driver: UUID in the memory of the one process that speaks.
+    """
+
+    # A newer wrapper may say more.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    attempt: int = Field(ge=1)
+    driver: str = Field(min_length=1, max_length=128)
+
+
+class StartReport(Report):
+    """A program's driver asks whether it may run."""
+
+    host: str | None = Field(default=None, max_length=256)
+    pid: int | None = None
+
+
+class OutputsReport(Report):
+    """All outputs of the run so far; they replace the earlier ones."""
+
+    outputs: dict[str, Any]
+
+
+class DataPartitionReport(Report):
+    """A data partition that the run has made and committed."""
+
+    dataset: DatasetId
+    partition: DataPartitionName
+    bytes: int | None = Field(default=None, ge=0)
+    rows: int | None = Field(default=None, ge=0)
+    version: str = Field(default="1", min_length=1, max_length=256)
+
+
+class FinishedReport(Report):
+    """How the program ended, by its wrapper."""
+
+    outcome: Literal["succeeded", "failed", "killed", "timed_out"]
+    reason: str | None = None
+    exit_code: int | None = None
+    error_class: Literal["config", "auth", "user_code", "oom", "preempted", "quota", "transient", "lost"] | None = None
+    outputs: dict[str, Any] | None = None
+
+
+@router.post("/runs/{run_id}/start", summary="Pass the start gate")
+async def start(
+    run_id: RunPath, report: StartReport, services: ServicesOf, authorization: Authorization = None
+) -> Answer:
+    """200: run the program. 409: another driver has it, it was closed, or the attempt is over; do not run."""
+    await _decided(
+        services,
+        "start",
+        run_id,
+        report,
+        authorization,
+        lambda: services.gate.start(run_id, report.attempt, report.driver),
+    )
+    services.pokes.poke(run_id)
+    services.notices("run_started", run_id=run_id, attempt=report.attempt, host=report.host, pid=report.pid)
+    return {"run_id": run_id, "attempt": report.attempt, "state": "running"}
+
+
+@router.post("/runs/{run_id}/outputs", summary="Report outputs")
+async def outputs(
+    run_id: RunPath, report: OutputsReport, services: ServicesOf, authorization: Authorization = None
+) -> Answer:
+    """At most 64 KiB of JSON in all."""
+    await _decided(
+        services,
+        "outputs",
+        run_id,
+        report,
+        authorization,
+        lambda: services.gate.outputs(run_id, report.attempt, report.driver, report.outputs),
+    )
+    return {"run_id": run_id}
+
+
+@router.post("/runs/{run_id}/finished", summary="Report the end")
+async def finished(
+    run_id: RunPath, report: FinishedReport, services: ServicesOf, authorization: Authorization = None
+) -> Answer:
+    """Idempotent: a repeat of a recorded end is answered like the first."""
+
+    def decide() -> None:
+        services.gate.finished(
+            run_id,
+            report.attempt,
+            report.driver,
+            report.outcome,
+            report.exit_code,
+            report.reason,
+            report.error_class,
+            report.outputs,
+        )
+
+    await _decided(services, "finished", run_id, report, authorization, decide)
+    services.pokes.poke(run_id)
+    services.notices("run_finished", run_id=run_id, attempt=report.attempt, outcome=report.outcome)
+    return {"run_id": run_id, "outcome": report.outcome}
+
+
+@router.post("/runs/{run_id}/partitions", summary="Announce a data partition")
+async def partitions(
+    run_id: RunPath, report: DataPartitionReport, services: ServicesOf, authorization: Authorization = None
+) -> Answer:
+    """Answers when the event is on its topic. Its id does not name the attempt: a retry's repeat counts once."""
+    _authorise(services, authorization, run_id, report.attempt)
+    run = await _counted(
+        services,
+        "partitions",
+        lambda: services.gate.running(run_id, report.attempt, report.driver),
+    )
+    event_id = f"{run_id}/{report.dataset}/{report.partition}/{report.version}"
+    event = DataPartitionEvent.model_validate(
+        {
+            "id": event_id,
+            "namespace": run.namespace,
+            "dataset": report.dataset,
+            "partition": report.partition,
+            "bytes": report.bytes,
+            "rows": report.rows,
+            "version": report.version,
+            "producer": f"run {run_id}",
+            "event_time": format_instant(services.clock.now_ms()),
+        }
+    )
+    await put_event(services, event.canonical_json().encode(), f"{run.namespace}/{report.dataset}")
+    return {"run_id": run_id, "event_id": event_id}
+
+
+async def put_event(services: Services, value: bytes, key: str) -> None:
+    """Puts an event on its topic and waits for the broker. Raises ApiProblem (503)."""
+    answer = await services.bus.publisher.produce(Produce(services.topics.events, key.encode(), value))
+    if isinstance(answer, NotProduced):
+        raise unavailable(
+            f"the broker did not take the event ({answer.message}); repeat it under the same id, a repeat counts once"
+        )
+
+
+async def _decided(
+    services: Services, action: str, run_id: str, report: Report, authorization: str | None, decide: Callable[[], None]
+) -> None:
+    _authorise(services, authorization, run_id, report.attempt)
+    await _counted(services, action, decide)
+
+
+async def _counted(services: Services, action: str, decide: Callable[[], Any]) -> Any:
+    """Runs a decision on the gate's threads and counts its answer."""
+    answer = "error"
+    try:
+        result = await services.pools.gate(decide)
+        answer = "ok"
+    except ApiProblem as refusal:
+        answer = refusal.reason or str(refusal.status)
+        raise
+    finally:
+        services.metrics.gate.labels(action, answer).inc()
+    return result
+
+
+def _authorise(services: Services, authorization: str | None, run_id: str, attempt: int) -> None:
+    if not speaks_for(services.secret, authorization, run_id, attempt):
+        raise ApiProblem(
+            401,
+            f"run {run_id} attempt {attempt}: the token does not belong to it; nodes and API need the same gate secret",
+            headers={"WWW-Authenticate": "Bearer"},
+        )

@@ -1,0 +1,32 @@
+"""Probes and metrics."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from tidegate_api.problems import unavailable
+from tidegate_api.routes.common import ServicesOf
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/livez", response_class=PlainTextResponse, summary="Is the process alive?")
+async def livez() -> str:
+    """Never depends on a brick: restarting this process would not bring one back."""
+    return "ok\n"
+
+
+@router.get("/readyz", response_class=PlainTextResponse, summary="Can it serve?")
+async def readyz(services: ServicesOf) -> str:
+    """Whether the store answers, the cluster is initialised, and receipts are read."""
+    await services.cluster.current()
+    if not services.desk.reads:
+        raise unavailable("receipts are not read yet: the broker does not answer, or tidegate init has not run")
+    return "ok\n"
+
+
+@router.get("/metrics", response_class=PlainTextResponse, summary="Metrics for Prometheus")
+async def metrics(services: ServicesOf) -> Response:
+    return Response(generate_latest(services.metrics.registry), media_type=CONTENT_TYPE_LATEST)

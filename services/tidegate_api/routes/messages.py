@@ -1,0 +1,121 @@
+"""Messages: deliver a payload to a topic at a time, take it back, see how it stands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+
+from tidegate_api.bodies import BATCH_BYTES_MAX, read_json
+from tidegate_api.openapi import body, ref
+from tidegate_api.parts import Services
+from tidegate_api.receipt_answers import location_of, view_of
+from tidegate_api.routes.common import Actor, IdempotencyKey, Reason, ServicesOf, known, request_of, write
+from tidegate_api.submission import BATCH_MAX, check_batch_size
+from tidegate_client.views import MessageView, Page, ReceiptView
+from tidegate_core.model.names import FREE_TEXT_PATTERN, NAME_PATTERN
+from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.requests import MessageCancel, MessageSend
+from tidegate_core.model.requests import Request as WriteRequest
+
+router = APIRouter(prefix="/api/v1", tags=["messages"])
+
+Namespace = Annotated[str, Query(pattern=NAME_PATTERN, description="Of the message")]
+Key = Annotated[str | None, Query(pattern=FREE_TEXT_PATTERN, description="The message's key; or")]
+MessageId = Annotated[
+    str | None, Query(pattern=FREE_TEXT_PATTERN, description="the id of the request that sent it, or its printed id")
+]
+_BATCH = {"type": "array", "items": ref("MessageSend"), "minItems": 1, "maxItems": BATCH_MAX}
+
+
+@router.post(
+    "/messages",
+    response_model=ReceiptView | Page[ReceiptView],
+    summary="Send messages",
+    openapi_extra=body({"oneOf": [ref("MessageSend"), _BATCH]}),
+)
+async def send_messages(request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    """One message, or a list of up to 1,000.
+
+    A list is checked as a whole before anything is sent, and each item's receipt says what became of it: 200 with all of
+    them, 202 while some are pending.
+    """
+    document = await read_json(request, BATCH_BYTES_MAX)
+    if isinstance(document, list):
+        return await _send_all(services, document, idempotency_key)
+    return await write(services, _as_send(document), idempotency_key)
+
+
+@router.get("/messages", response_model=MessageView, summary="Show a message")
+async def get_message(
+    services: ServicesOf, namespace: Namespace, key: Key = None, message_id: MessageId = None
+) -> MessageView:
+    return await services.messages.one(_cancel(namespace, key, message_id))
+
+
+@router.delete("/messages", response_model=ReceiptView, summary="Take a message back")
+async def cancel_message(
+    services: ServicesOf,
+    namespace: Namespace,
+    key: Key = None,
+    message_id: MessageId = None,
+    actor: Actor = None,
+    reason: Reason = None,
+    idempotency_key: IdempotencyKey = None,
+) -> JSONResponse:
+    """200 `cancelled`: it will not be delivered. 409 `too_late`: it was, or is on its way. 404: there is none."""
+    wanted = known(namespace=namespace, key=key, message_id=message_id, actor=actor, reason=reason)
+    return await write(services, {"type": "message.cancel", **wanted}, idempotency_key)
+
+
+async def _send_all(services: Services, documents: list[Any], idempotency_key: str | None) -> JSONResponse:
+    check_batch_size(len(documents))
+    if idempotency_key is not None:
+        problem = Problem("Idempotency-Key", "cannot name a whole batch", "give each message an id of its own")
+        raise InvalidInput([problem])
+    answers = await services.submission.submit_all(_parsed(documents))
+    pending = [answer for answer in answers if answer.is_pending]
+    page = Page[ReceiptView](items=[view_of(answer.receipt) for answer in answers])
+    headers = {"Location": location_of(pending[0])} if pending else {}
+    return JSONResponse(page.model_dump(mode="json"), 202 if pending else 200, headers)
+
+
+def _parsed(documents: list[Any]) -> list[WriteRequest]:
+    """Returns the messages of a batch. Raises InvalidInput with the problems of all of them, each with its place."""
+    requests: list[WriteRequest] = []
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for number, document in enumerate(documents):
+        try:
+            message = request_of(_as_send(document), None)
+        except InvalidInput as refusal:
+            problems += [_placed(number, problem) for problem in refusal.problems]
+            continue
+        if message.id is not None and message.id in seen:
+            problems.append(Problem(f"[{number}].id", "stands on another message of the list", "give each its own"))
+        seen.add(message.id or "")
+        requests.append(message)
+    if problems:
+        raise InvalidInput(problems)
+    return requests
+
+
+def _placed(number: int, problem: Problem) -> Problem:
+    field = f"[{number}].{problem.field}" if problem.field else f"[{number}]"
+    return Problem(field, problem.problem, problem.hint)
+
+
+def _as_send(document: Any) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise InvalidInput([Problem("", "is not a JSON object")])
+    if document.get("type", MessageSend.EXAMPLE["type"]) != MessageSend.EXAMPLE["type"]:
+        raise InvalidInput([Problem("type", "is not message.send", "other requests go to /api/v1/requests")])
+    return {**document, "type": MessageSend.EXAMPLE["type"]}
+
+
+def _cancel(namespace: str, key: str | None, message_id: str | None) -> MessageCancel:
+    wanted = known(namespace=namespace, key=key, message_id=message_id)
+    request = request_of({"type": "message.cancel", **wanted}, None)
+    assert isinstance(request, MessageCancel)
+    return request

@@ -1,0 +1,42 @@
+"""The ledger: each occurrence with its disposition, once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from tidegate_api.page_tokens import place_of
+from tidegate_api.routes.common import PAGE_SIZE, PageSize, PageToken, ScheduleFilter, ServicesOf
+from tidegate_client.views import OccurrenceView, Page
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.model.names import NAME_PATTERN
+from tidegate_core.model.problems import InvalidInput, Problem
+
+router = APIRouter(prefix="/api/v1", tags=["occurrences"])
+
+Namespace = Annotated[str, Query(pattern=NAME_PATTERN, description="Of this namespace")]
+Time = Annotated[str | None, Query(max_length=64, description="RFC 3339 time with offset")]
+
+
+@router.get("/occurrences", response_model=Page[OccurrenceView], summary="List what became of occurrences")
+async def list_occurrences(
+    services: ServicesOf,
+    namespace: Namespace,
+    schedule: ScheduleFilter = None,
+    since: Time = None,
+    until: Time = None,
+    page_token: PageToken = None,
+    page_size: PageSize = PAGE_SIZE,
+) -> Page[OccurrenceView]:
+    """With `since` <= nominal < `until`. A launched occurrence gets its row when its run has ended; kept 90 days."""
+    return await services.occurrences.page(
+        namespace, schedule, _instant("since", since), _instant("until", until), place_of(page_token), page_size
+    )
+
+
+def _instant(field: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_instant(text)
+    except ValueError as error:
+        raise InvalidInput([Problem(field, str(error))]) from error

@@ -1,0 +1,82 @@
+"""Requests as they stand on the topic, and their receipts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse
+
+from tidegate_api.bodies import read_object
+from tidegate_api.openapi import body, ref
+from tidegate_api.parts import Services
+from tidegate_api.problems import not_found
+from tidegate_api.receipt_answers import answer_with, view_of
+from tidegate_api.routes.common import IdempotencyKey, ServicesOf, write
+from tidegate_api.submission import Answer
+from tidegate_client.views import ReceiptView
+from tidegate_core.model.names import FREE_TEXT_PATTERN, MessageKey
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.requests import REQUEST_TYPES
+
+router = APIRouter(prefix="/api/v1", tags=["requests"])
+
+PENDING_MS_MAX = 3_600_000
+"""How long after it was sent a request without an answer is called pending: longer than any take-over or outage that
+nobody notices. After that its receipt is simply not there."""
+
+NamespaceOrDash = Annotated[
+    str, Path(pattern=r"^(?:-|[a-z0-9][a-z0-9._-]{0,127})$", description="`-` where it has none")
+]
+RequestIdPath = Annotated[str, Path(pattern=FREE_TEXT_PATTERN, description="The request's id")]
+
+
+@router.post(
+    "/requests",
+    response_model=ReceiptView,
+    summary="Send any request",
+    openapi_extra=body({"oneOf": [ref(model.__name__) for model in REQUEST_TYPES.values()]}),
+)
+async def send_request(request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    """The body is the record's value. Answers with the owner's receipt, 202 and a Location when it takes over 10 s."""
+    return await write(services, await read_object(request), idempotency_key)
+
+
+@router.get("/requests/{namespace}/{request_id:path}", response_model=ReceiptView, summary="Ask for a receipt")
+async def get_receipt(
+    namespace: NamespaceOrDash,
+    request_id: RequestIdPath,
+    services: ServicesOf,
+    shard: Annotated[int | None, Query(ge=0, description="As the Location said; saves a search")] = None,
+    sent: Annotated[int | None, Query(ge=0, description="As the Location said: when it was sent")] = None,
+    key: Annotated[MessageKey | None, Query(description="As the Location said: of a message with a key")] = None,
+) -> JSONResponse:
+    """Receipts are kept 7 days, those of messages as long as the message."""
+    receipt = await _found(services, namespace, request_id, shard, key)
+    if receipt is not None:
+        # Asking is no request: a refused one is shown, not repeated as an error.
+        return JSONResponse(view_of(receipt).model_dump(mode="json"))
+    now = services.clock.now_ms()
+    if shard is None or sent is None or not 0 <= now - sent <= PENDING_MS_MAX:
+        raise not_found(f"request {request_id}: no receipt of it is kept")
+    known = None if namespace == "-" else namespace
+    pending = Receipt.model_construct(
+        request_id=request_id, status=ReceiptStatus.PENDING, namespace=known, name=key, at=sent
+    )
+    return answer_with(Answer(pending, shard, key))
+
+
+async def _found(
+    services: Services, namespace: str, request_id: str, shard: int | None, key: str | None
+) -> Receipt | None:
+    shards = (await services.cluster.current()).shards
+    if shard is None or shard >= shards:
+        return await services.pools.read(lambda: services.answers.anywhere(namespace, request_id, shards))
+
+    def look() -> Receipt | None:
+        stored = services.answers.of_request(request_id, shard)
+        if stored is not None and namespace in ("-", stored.namespace):
+            return stored
+        return services.answers.of_message(namespace, key, request_id, shard)
+
+    return await services.pools.read(look)

@@ -1,0 +1,90 @@
+"""Runs: launched jobs, their logs, and cancelling them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+
+from tidegate_api.bodies import read_object
+from tidegate_api.openapi import body, fields
+from tidegate_api.problems import not_found
+from tidegate_api.reads.runs import RUNS_MAX
+from tidegate_api.routes.common import (
+    IdempotencyKey,
+    NamespaceFilter,
+    RunPath,
+    ScheduleFilter,
+    ServicesOf,
+    merged,
+    write,
+)
+from tidegate_client.views import LogView, Page, ReceiptView, RunView
+from tidegate_core.model.states import RunState
+
+router = APIRouter(prefix="/api/v1", tags=["runs"])
+
+State = Annotated[RunState | None, Query(description="Only runs in this state")]
+Limit = Annotated[int, Query(ge=1, le=RUNS_MAX, description="Most runs")]
+LimitDefault = 50
+
+
+@router.get("/runs", response_model=Page[RunView], summary="List the newest runs")
+async def list_runs(
+    services: ServicesOf,
+    namespace: NamespaceFilter = None,
+    schedule: ScheduleFilter = None,
+    state: State = None,
+    limit: Limit = LimitDefault,
+) -> Page[RunView]:
+    """Open and ended ones, newest admission first, in one page. All of the past is in `/occurrences`."""
+    chosen = None if state is None else state.value
+    return Page(items=await services.runs.newest(namespace, schedule, chosen, limit))
+
+
+@router.get("/runs/{run_id}", response_model=RunView, summary="Show a run")
+async def get_run(run_id: RunPath, services: ServicesOf) -> RunView:
+    return await services.runs.one(run_id)
+
+
+@router.get("/runs/{run_id}/logs", response_model=LogView, summary="Read a run's log")
+async def get_logs(
+    run_id: RunPath,
+    services: ServicesOf,
+    stream: Literal["stdout", "stderr"] = "stdout",
+    offset: Annotated[int, Query(ge=0, description="First byte")] = 0,
+    attempt: Annotated[int | None, Query(ge=1, description="The current one by default")] = None,
+) -> LogView:
+    """A piece of at most 256 KiB; go on at `next_offset` until `ended` and `next_offset` is `size`."""
+    run = await services.runs.one(run_id)
+    number = run.attempt if attempt is None else attempt
+    ended = run.is_ended or number < run.attempt
+    piece = await services.pools.read(lambda: services.logs.read(run_id, number, stream, offset, ended=ended))
+    if piece is None:
+        where = f"; its logs are on host {run.host}" if run.host else ""
+        raise not_found(f"run {run_id} attempt {number}: this API process sees no {stream}{where}")
+    return LogView(
+        run_id=run_id,
+        attempt=number,
+        stream=stream,
+        offset=piece.offset,
+        next_offset=piece.next_offset,
+        size=piece.size,
+        text=piece.text,
+        ended=ended,
+    )
+
+
+@router.post(
+    "/runs/{run_id}/cancel",
+    response_model=ReceiptView,
+    summary="End a run",
+    openapi_extra=body(fields("namespace", "reason", "actor", "id"), required=False),
+)
+async def cancel_run(
+    run_id: RunPath, request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """Before the start gate it is closed; after it its process group is stopped."""
+    document = merged({"type": "run.cancel", "run_id": run_id}, await read_object(request))
+    return await write(services, document, idempotency_key)

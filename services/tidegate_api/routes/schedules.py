@@ -1,0 +1,187 @@
+"""Schedules: what there is, and requests about them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from tidegate_api.bodies import read_object
+from tidegate_api.openapi import body, fields, ref
+from tidegate_api.page_tokens import place_of
+from tidegate_api.parts import Services
+from tidegate_api.routes.common import (
+    PAGE_SIZE,
+    Actor,
+    IdempotencyKey,
+    NamePath,
+    NamespaceFilter,
+    NamespacePath,
+    PageSize,
+    PageToken,
+    Reason,
+    ServicesOf,
+    known,
+    merged,
+    request_of,
+    version_of_etag,
+    write,
+)
+from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView
+from tidegate_core.model.problems import InvalidInput
+from tidegate_core.model.requests import ScheduleApply
+from tidegate_core.model.schedule_checks import check_schedule
+
+router = APIRouter(prefix="/api/v1", tags=["schedules"])
+
+ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set; 0: must not exist")]
+IfMatch = Annotated[str | None, Header(description="ETag of the version that is to be replaced; 412 if it is another")]
+CONTROL_FIELDS = fields("reason", "actor", "id")
+
+
+@router.get("/schedules", response_model=Page[ScheduleView], summary="List schedules")
+async def list_schedules(
+    services: ServicesOf,
+    namespace: NamespaceFilter = None,
+    page_token: PageToken = None,
+    page_size: PageSize = PAGE_SIZE,
+) -> Page[ScheduleView]:
+    return await services.schedules.page(namespace, place_of(page_token), page_size)
+
+
+@router.get("/schedules/{namespace}/{name}", response_model=ScheduleView, summary="Show a schedule")
+async def get_schedule(
+    namespace: NamespacePath, name: NamePath, services: ServicesOf, response: Response
+) -> ScheduleView:
+    """With its definition and up to three coming instants; the ETag is its version."""
+    view = await services.schedules.one(namespace, name)
+    response.headers["ETag"] = f'"{view.version}"'
+    return view
+
+
+@router.put(
+    "/schedules/{namespace}/{name}",
+    response_model=ReceiptView | DryRun,
+    summary="Create or replace a schedule",
+    openapi_extra=body(ref("ScheduleSpec")),
+)
+async def apply_schedule(
+    namespace: NamespacePath,
+    name: NamePath,
+    request: Request,
+    services: ServicesOf,
+    expected_version: ExpectedVersion = None,
+    dry_run: bool = False,
+    actor: Actor = None,
+    reason: Reason = None,
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Any:
+    """The body is the definition. `dry_run` checks it and says what would happen, without a request."""
+    version = version_of_etag(if_match) if expected_version is None else expected_version
+    document = {
+        "type": "schedule.apply",
+        "namespace": namespace,
+        "name": name,
+        "spec": await read_object(request),
+        **known(expected_version=version, actor=actor, reason=reason),
+    }
+    wanted = request_of(document, idempotency_key)
+    assert isinstance(wanted, ScheduleApply)
+    if dry_run:
+        return await _dry_run(services, wanted)
+    return await write(services, document, idempotency_key, if_match=if_match is not None)
+
+
+@router.delete(
+    "/schedules/{namespace}/{name}",
+    response_model=ReceiptView,
+    summary="Delete a schedule",
+    response_class=JSONResponse,
+)
+async def delete_schedule(
+    namespace: NamespacePath,
+    name: NamePath,
+    services: ServicesOf,
+    expected_version: ExpectedVersion = None,
+    actor: Actor = None,
+    reason: Reason = None,
+    if_match: IfMatch = None,
+    idempotency_key: IdempotencyKey = None,
+) -> JSONResponse:
+    """Its jobs and the runs before the start gate are cancelled; runs past it are listed as `running` and go on."""
+    version = version_of_etag(if_match) if expected_version is None else expected_version
+    document = {
+        "type": "schedule.delete",
+        "namespace": namespace,
+        "name": name,
+        **known(expected_version=version, actor=actor, reason=reason),
+    }
+    return await write(services, document, idempotency_key, if_match=if_match is not None)
+
+
+@router.post(
+    "/schedules/{namespace}/{name}/suspend",
+    response_model=ReceiptView,
+    summary="Stop a schedule",
+    openapi_extra=body(CONTROL_FIELDS, required=False),
+)
+async def suspend_schedule(
+    namespace: NamespacePath,
+    name: NamePath,
+    request: Request,
+    services: ServicesOf,
+    idempotency_key: IdempotencyKey = None,
+) -> JSONResponse:
+    """What waits is cancelled and events meanwhile are ignored (`mode: drop`)."""
+    return await _control(services, "schedule.suspend", namespace, name, request, idempotency_key)
+
+
+@router.post(
+    "/schedules/{namespace}/{name}/resume",
+    response_model=ReceiptView,
+    summary="Let a schedule go on",
+    openapi_extra=body(CONTROL_FIELDS, required=False),
+)
+async def resume_schedule(
+    namespace: NamespacePath,
+    name: NamePath,
+    request: Request,
+    services: ServicesOf,
+    idempotency_key: IdempotencyKey = None,
+) -> JSONResponse:
+    """From now on; the suspended span is never a miss."""
+    return await _control(services, "schedule.resume", namespace, name, request, idempotency_key)
+
+
+@router.post(
+    "/schedules/{namespace}/{name}/trigger",
+    response_model=ReceiptView,
+    summary="Run a schedule now",
+    openapi_extra=body(CONTROL_FIELDS, required=False),
+)
+async def trigger_schedule(
+    namespace: NamespacePath,
+    name: NamePath,
+    request: Request,
+    services: ServicesOf,
+    idempotency_key: IdempotencyKey = None,
+) -> JSONResponse:
+    """Skips the trigger only: constraints and limits hold. The receipt's `id` names the job and its run."""
+    return await _control(services, "schedule.trigger", namespace, name, request, idempotency_key)
+
+
+async def _control(
+    services: Services, kind: str, namespace: str, name: str, request: Request, idempotency_key: str | None
+) -> JSONResponse:
+    outside = {"type": kind, "namespace": namespace, "name": name}
+    return await write(services, merged(outside, await read_object(request)), idempotency_key)
+
+
+async def _dry_run(services: Services, wanted: ScheduleApply) -> DryRun:
+    now = services.clock.now_ms()
+    problems = check_schedule(wanted.spec, now=now)
+    if problems:
+        raise InvalidInput(problems)
+    return await services.schedules.try_apply(wanted.spec, now)

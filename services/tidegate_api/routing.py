@@ -1,0 +1,51 @@
+"""Which shard a request belongs to: the same rule as the ingest's, for requests whose id is always set."""
+
+from __future__ import annotations
+
+from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
+from tidegate_core.model.identity import shard_of_run
+from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.requests import JobCancel, MessageCancel, MessageSend, Request, RunCancel
+from tidegate_core.model.shards import message_shard, schedule_shard
+
+
+def shard_of_request(request: Request, request_id: str, shards: int) -> int:
+    """Returns the shard whose owner applies the request, and in which its receipt lies.
+
+    Raises:
+        InvalidInput: A run or job id names a shard that the cluster does not have.
+    """
+    match request:
+        case MessageSend():
+            return message_shard(request.namespace, request.key, request_id, shards)
+        case MessageCancel():
+            printed = PUBLIC_ID.fullmatch(request.message_id or "")
+            if printed is not None and int(printed[1]) < shards:
+                return int(printed[1])
+            return message_shard(request.namespace, request.key, request.message_id or "", shards)
+        case RunCancel(run_id=run):
+            return run_shard(run, shards, "run_id")
+        case JobCancel(job_id=run):
+            return run_shard(run, shards, "job_id")
+        case _:
+            return schedule_shard(request.namespace, request.name, shards)
+
+
+def run_shard(run_id: str, shards: int, field: str = "run_id") -> int:
+    """Returns the shard that a run or job id names. Raises InvalidInput."""
+    shard = shard_of_run(run_id)
+    if shard >= shards:
+        problem = Problem(field, f"names shard {shard}, the cluster has {shards}", "copy the id as it was printed")
+        raise InvalidInput([problem])
+    return shard
+
+
+def subject_of(request: Request) -> str:
+    """Returns what the request is about: the record's key, for people who read the topic."""
+    match request:
+        case MessageSend() | MessageCancel():
+            return f"{request.namespace}/{request.key}" if request.key is not None else request.namespace
+        case RunCancel(run_id=run) | JobCancel(job_id=run):
+            return run
+        case _:
+            return f"{request.namespace}/{request.name}"

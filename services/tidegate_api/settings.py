@@ -1,0 +1,141 @@
+"""Settings of an API process, read once at start from `TIDEGATE_…` variables (`__` goes one level down) and a YAML file.
+
+What belongs to an adapter is passed on to the adapter's own settings, which know all names, units and defaults and
+refuse unknown ones; here stand only the fields that nearly everybody sets.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+
+CONFIG_VARIABLE = "TIDEGATE_CONFIG"
+SECRET_CHARACTERS_MIN = 32
+"""256 bits in hex have 64; below 32 characters a secret could be found by trying."""
+
+
+class HttpSettings(BaseModel):
+    """Where the API listens.
+
+    Attributes:
+        host: Loopback by default: there is no authentication of users yet (planned for 0.4), so whoever reaches the port
+            may do everything. Put an authenticating proxy in front before you open it.
+        port: 8080, where the client and the command line look.
+        gate_threads: Threads for start gate and reports alone, so that lists never stand before a program's start.
+        read_threads: Threads for lists and look-ups; with the gate's they stay within the store's 32 connections.
+        connections_max: More are answered 503 at once; bounds memory at about 50 KB each.
+        drain_s: How long requests may finish after SIGTERM; above the 10 s for which a write awaits its receipt.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65_535)
+    gate_threads: int = Field(default=16, ge=1, le=256)
+    read_threads: int = Field(default=16, ge=1, le=256)
+    connections_max: int = Field(default=1_000, ge=1)
+    drain_s: int = Field(default=15, ge=0, le=600)
+
+
+class KafkaConnection(BaseModel):
+    """Where Kafka is; further fields are those of the Kafka adapter's settings."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    bootstrap_servers: str = "127.0.0.1:9092"
+    topic_prefix: str = "tidegate"
+
+
+class DynamoConnection(BaseModel):
+    """Where the store is; further fields are those of the DynamoDB adapter's settings."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    table_prefix: str = ""
+
+
+class GateSettings(BaseModel):
+    """The start gate.
+
+    Attributes:
+        secret_file: Holds the secret that nodes sign run tokens with, at least 32 characters. Without it nothing starts.
+    """
+
+    # The nodes' environment is the same and names more (`TIDEGATE_GATE__URL`).
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    secret_file: Path | None = None
+
+
+class ApiSettings(BaseSettings):
+    """All settings of an API process.
+
+    Attributes:
+        data_dir: The local launcher's folder, the same as the nodes': run logs are read there.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        env_prefix="TIDEGATE_",
+        env_nested_delimiter="__",
+        extra="ignore",
+        nested_model_default_partial_update=True,
+    )
+
+    api: HttpSettings = HttpSettings()
+    kafka: KafkaConnection = KafkaConnection()
+    dynamodb: DynamoConnection = DynamoConnection()
+    gate: GateSettings = GateSettings()
+    data_dir: Path = Path("/var/lib/tidegate")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the YAML file that TIDEGATE_CONFIG names, which wins over the defaults."""
+        file = YamlConfigSettingsSource(settings_cls, yaml_file=os.environ.get(CONFIG_VARIABLE) or None)
+        return (init_settings, env_settings, file)
+
+    def adapter_fields(self, part: KafkaConnection | DynamoConnection) -> dict[str, Any]:
+        """Returns the fields of an adapter that were set, for its own class to check."""
+        return part.model_dump(exclude_unset=True)
+
+
+class SettingsInvalid(Exception):
+    """The process cannot start as it is configured; the message names the setting and what to do."""
+
+
+def read_secret(settings: GateSettings) -> bytes:
+    """Returns the gate's secret.
+
+    Raises:
+        SettingsInvalid: No file is named, it cannot be read, or it is too short.
+    """
+    if settings.secret_file is None:
+        raise SettingsInvalid("TIDEGATE_GATE__SECRET_FILE is not set; name the file that the nodes use, too")
+    try:
+        secret = settings.secret_file.read_bytes().strip()
+    except OSError as error:
+        raise SettingsInvalid(f"TIDEGATE_GATE__SECRET_FILE {settings.secret_file}: {error.strerror}") from error
+    if len(secret) < SECRET_CHARACTERS_MIN:
+        raise SettingsInvalid(
+            f"TIDEGATE_GATE__SECRET_FILE {settings.secret_file} holds {len(secret)} characters; "
+            f"at least {SECRET_CHARACTERS_MIN} are needed"
+        )
+    return secret

@@ -1,0 +1,75 @@
+"""Finds in the store what became of a request: its receipt, or for a message its row. Blocking."""
+
+from __future__ import annotations
+
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.requests import MessageSend, Request
+from tidegate_core.model.shards import message_shard
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
+from tidegate_core.records.receipts import StoredReceipt
+from tidegate_core.store import keys
+from tidegate_core.store.values import RangeRead
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store
+
+VERSIONS_MAX = 50
+"""Newest versions of a message's key that are looked at."""
+
+
+class StoredAnswers:
+    """Reads are consistent; nothing found means not applied yet, or longer ago than 7 days."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def of(self, request: Request, request_id: str, shard: int) -> Receipt | None:
+        """Returns the answer to a request that this process sent."""
+        if isinstance(request, MessageSend):
+            return self.of_message(request.namespace, request.key, request_id, shard)
+        return self.of_request(request_id, shard)
+
+    def of_request(self, request_id: str, shard: int) -> Receipt | None:
+        key = keys.receipt(shard, request_id)
+        item = self._store.get([key]).get(key)
+        stored = None if item is None else from_item(StoredReceipt, item)
+        return None if stored is None or not stored.settled else Receipt.model_validate_json(stored.body)
+
+    def of_message(self, namespace: str, key: str | None, request_id: str, shard: int) -> Receipt | None:
+        """For messages the message row is the receipt."""
+        name = MessageName.of_request(namespace, request_id) if key is None else MessageName.of_key(namespace, key)
+        message = self._row(shard, name) if key is None else self._version_of(shard, name, request_id)
+        if message is None:
+            return None
+        return Receipt.model_construct(
+            request_id=request_id,
+            status=ReceiptStatus.ACCEPTED,
+            namespace=namespace,
+            name=key,
+            id=public_id(shard, name, message.version),
+            at=self._clock.now_ms(),
+        )
+
+    def anywhere(self, namespace: str, request_id: str, shards: int) -> Receipt | None:
+        """Returns the answer to a request of which only namespace and id are known."""
+        wanted = {keys.receipt(shard, request_id): shard for shard in range(shards)}
+        for item in self._store.get(list(wanted)).values():
+            stored = from_item(StoredReceipt, item)
+            receipt = Receipt.model_validate_json(stored.body)
+            if not stored.settled:
+                continue  # Still growing: not all that was pending has ended.
+            if namespace in ("-", receipt.namespace):
+                return receipt
+        return self.of_message(namespace, None, request_id, message_shard(namespace, None, request_id, shards))
+
+    def _row(self, shard: int, name: MessageName) -> Message | None:
+        key = keys.message(shard, name.id, FIRST_VERSION)
+        item = self._store.get([key]).get(key)
+        return None if item is None else from_item(Message, item)
+
+    def _version_of(self, shard: int, name: MessageName, request_id: str) -> Message | None:
+        low, high = f"M#{name.id}#", f"M#{name.id}#{keys.LAST}"
+        page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=VERSIONS_MAX, newest_first=True))
+        found = (from_item(Message, item) for item in page.items)
+        return next((message for message in found if message.request_id == request_id), None)

@@ -1,0 +1,189 @@
+"""Puts requests on their topic and awaits the receipts of the shards' owners (DESIGN 7).
+
+The order is the point: check, register the id, produce to the topic partition of the shard, wait. What this process
+answers it has from the owner, never from a guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate_api.bus import Bus, TopicNames
+from tidegate_api.cluster_map import ClusterMap, MapReader
+from tidegate_api.metrics import Metrics
+from tidegate_api.pools import Pools
+from tidegate_api.problems import unavailable
+from tidegate_api.receipts import ReceiptDesk, Waiter
+from tidegate_api.reused import ReusedIds
+from tidegate_api.routing import shard_of_request, subject_of
+from tidegate_api.stored_answers import StoredAnswers
+from tidegate_core.effects import NotProduced, Produce
+from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.requests import MessageSend, Request, check_delivery
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import StoreUnavailable
+
+FIRST_LOOK_S = 2.0
+"""A receipt usually takes 50 ms; after this the stored one is looked for, in case the topic lost it for us."""
+LOOK_AGAIN_S = 2.0
+PENDING_AFTER_S = 10.0
+"""Then the client gets 202: a take-over takes about as long, and its own time-out is usually 30 s."""
+BATCH_MAX = 1_000
+"""Messages of one batch; all are under way at once, within the publisher's queue of 20,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long receipts are awaited; tests shorten it."""
+
+    first_look_s: float = FIRST_LOOK_S
+    look_again_s: float = LOOK_AGAIN_S
+    pending_after_s: float = PENDING_AFTER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request.
+
+    Attributes:
+        receipt: The owner's, or one that says `pending`.
+        shard: Where its receipt lies.
+        key: Of a message: its row is its receipt.
+    """
+
+    receipt: Receipt
+    shard: int
+    key: str | None
+
+    @property
+    def is_pending(self) -> bool:
+        return self.receipt.status is ReceiptStatus.PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A request on its way out."""
+
+    request: Request
+    request_id: str
+    shard: int
+
+
+class Submission:
+    """Sends requests for all routes."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        desk: ReceiptDesk,
+        answers: StoredAnswers,
+        cluster: MapReader,
+        pools: Pools,
+        clock: Clock,
+        topics: TopicNames,
+        metrics: Metrics,
+        timing: Timing,
+    ) -> None:
+        self._bus = bus
+        self._desk = desk
+        self._answers = answers
+        self._cluster = cluster
+        self._pools = pools
+        self._clock = clock
+        self._topics = topics
+        self._metrics = metrics
+        self._timing = timing
+        self._reused = ReusedIds()
+
+    async def submit(self, request: Request) -> Answer:
+        """Sends one request and waits.
+
+        Raises:
+            InvalidInput: It names an impossible time or shard.
+            ApiProblem: 422 for an id that was used otherwise; 503 when the broker is down.
+            StoreUnavailable: The map cannot be read.
+        """
+        cluster = await self._cluster.current()
+        return await self._send(self._prepared(request, cluster), cluster)
+
+    async def submit_all(self, requests: Sequence[Request]) -> list[Answer]:
+        """Sends a batch, all at once; nothing is sent when one of them is unusable. The same errors, then."""
+        cluster = await self._cluster.current()
+        prepared = [self._prepared(request, cluster) for request in requests]
+        return list(await asyncio.gather(*(self._send(each, cluster) for each in prepared)))
+
+    def _prepared(self, request: Request, cluster: ClusterMap) -> _Ready:
+        if isinstance(request, MessageSend):
+            problems = check_delivery(request, appended_at=self._clock.now_ms())
+            if problems:
+                raise InvalidInput(problems)
+            # Acceptance of a message is told only to who asks for it.
+            request = request.model_copy(update={"receipt": True})
+        request_id = request.id or str(uuid.uuid4())
+        known = request.model_copy(update={"id": request_id})
+        shard = shard_of_request(known, request_id, cluster.shards)
+        self._reused.check(request_id, known.to_json())
+        return _Ready(known, request_id, shard)
+
+    async def _send(self, ready: _Ready, cluster: ClusterMap) -> Answer:
+        started = time.monotonic()
+        with self._desk.expecting(ready.request_id) as waiter:
+            await self._produce(ready, cluster)
+            receipt = await self._awaited(ready, waiter)
+        status = ReceiptStatus.PENDING if receipt is None else receipt.status
+        self._metrics.receipt_seconds.labels(status.value).observe(time.monotonic() - started)
+        key = ready.request.key if isinstance(ready.request, MessageSend) else None
+        return Answer(receipt or self._pending(ready), ready.shard, key)
+
+    async def _produce(self, ready: _Ready, cluster: ClusterMap) -> None:
+        order = Produce(
+            self._topics.requests,
+            subject_of(ready.request).encode(),
+            ready.request.to_json(),
+            topic_partition=cluster.topic_partition_of(ready.shard),
+        )
+        answer = await self._bus.publisher.produce(order)
+        if isinstance(answer, NotProduced):
+            raise unavailable(
+                f"the broker did not take request {ready.request_id} ({answer.message}); it may arrive all the same, "
+                "so repeat it under the same id",
+                request_id=ready.request_id,
+            )
+
+    async def _awaited(self, ready: _Ready, waiter: Waiter) -> Receipt | None:
+        """The receipt from the topic, else from the store, else None once patience is at its end."""
+        deadline = time.monotonic() + self._timing.pending_after_s
+        patience = self._timing.first_look_s
+        while (left := deadline - time.monotonic()) > 0:
+            receipt = await waiter.wait(min(patience, left)) or await self._stored(ready)
+            if receipt is not None:
+                return receipt
+            patience = self._timing.look_again_s
+        return None
+
+    async def _stored(self, ready: _Ready) -> Receipt | None:
+        try:
+            return await self._pools.read(lambda: self._answers.of(ready.request, ready.request_id, ready.shard))
+        except StoreUnavailable:
+            return None  # The request is on its topic: `pending` is the truth, not an error.
+
+    def _pending(self, ready: _Ready) -> Receipt:
+        # Constructed: the model itself reads texts, and these values are ours.
+        return Receipt.model_construct(
+            request_id=ready.request_id,
+            status=ReceiptStatus.PENDING,
+            namespace=ready.request.namespace,
+            name=getattr(ready.request, "name", None) or getattr(ready.request, "key", None),
+            at=self._clock.now_ms(),
+        )
+
+
+def check_batch_size(count: int) -> None:
+    """Raises InvalidInput for a batch that is empty or too long."""
+    if not 1 <= count <= BATCH_MAX:
+        raise InvalidInput([Problem("", f"the list has {count} items", f"send 1 to {BATCH_MAX} at once")])

@@ -1,0 +1,53 @@
+"""All commands: noun, then verb. Nothing but their names and help is loaded here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidegate_cli.context import set_api_url
+from tidegate_cli.lazy import LazyGroup, Subcommand
+
+COMMANDS = "tidegate_cli.commands"
+
+
+class Commands(LazyGroup):
+    """The subcommands of `tidegate`."""
+
+    SUBCOMMANDS = {  # noqa: RUF012 - a table, never changed
+        "dev": Subcommand(
+            "tidegate_cli.dev.command", "Start Kafka, DynamoDB Local, a node and the API on this machine."
+        ),
+        "schedule": Subcommand(f"{COMMANDS}.schedules", "Apply, list, suspend, resume, trigger and delete schedules."),
+        "job": Subcommand(f"{COMMANDS}.jobs", "Occurrences in the making, and what each waits for."),
+        "run": Subcommand(f"{COMMANDS}.runs", "Launched jobs: list, logs, cancel, wait."),
+        "event": Subcommand(f"{COMMANDS}.events", "Announce data partitions and events of your own."),
+        "message": Subcommand(f"{COMMANDS}.messages", "Deliver a payload to a topic at a time; take it back."),
+        "version": Subcommand(f"{COMMANDS}.version", "Show the version."),
+        "node": Subcommand(f"{COMMANDS}.node", "Run a node: owns shards, fires, launches."),
+        "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),
+        "init": Subcommand(f"{COMMANDS}.init", "Make tables, topics and the map; --check only compares."),
+    }
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def options(
+    api: Annotated[
+        str | None,
+        typer.Option(
+            "--api",
+            metavar="URL",
+            envvar="TIDEGATE_API_URL",
+            help="Address of the API. Default: that of a running `tidegate dev`, else http://127.0.0.1:8080.",
+        ),
+    ] = None,
+) -> None:
+    """Tidegate: schedules, data triggers and delayed messages on Kafka, DynamoDB and PySpark.
+
+    Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict, 5 timeout.
+    """
+    set_api_url(api)

@@ -1,0 +1,65 @@
+"""`schedule apply`: every document of the files is tried, each problem is shown with its line, and the worst one decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidegate_cli.documents import ScheduleDocument, read_documents
+from tidegate_cli.exits import CommandFailed, Exit, exit_of
+from tidegate_cli.output import Format, note, show_list
+from tidegate_client.errors import ApiFailed, ApiUnavailable, ApiUnreachable, InvalidRequest, TidegateError
+from tidegate_client.views import DryRun, ReceiptView
+
+if TYPE_CHECKING:
+    from tidegate_client import Client
+
+
+def apply_all(
+    api: Client, source: Path, *, dry_run: bool, reason: str | None, actor: str | None, output: Format
+) -> None:
+    """Applies all schedules of a file or folder.
+
+    Raises:
+        CommandFailed: Some could not be applied; what was wrong stands on stderr.
+        TidegateError: The API cannot be used at all; nothing further was tried.
+    """
+    documents = read_documents(source)
+    done: list[ReceiptView | DryRun] = []
+    codes: list[Exit] = []
+    for document in documents:
+        try:
+            if dry_run:
+                done.append(api.try_schedule(document.spec))
+            else:
+                done.append(api.apply_schedule(document.spec, reason=reason, actor=actor))
+        except (ApiUnreachable, ApiUnavailable, ApiFailed):
+            raise
+        except TidegateError as error:
+            _report(document, error)
+            codes.append(exit_of(error))
+    if done:
+        _show(done, output)
+    if codes:
+        raise CommandFailed(f"{len(codes)} of {len(documents)} schedules were not applied", max(codes))
+
+
+def _report(document: ScheduleDocument, error: TidegateError) -> None:
+    if isinstance(error, InvalidRequest) and error.problems:
+        for problem in error.problems:
+            note(f"{document.place_of(problem.field)}: schedule {document.title}: {problem}")
+    else:
+        note(f"{document.place_of('')}: {error}")
+
+
+def _show(done: list[ReceiptView | DryRun], output: Format) -> None:
+    columns = [
+        ("namespace", lambda view: view.namespace),
+        ("name", lambda view: view.name),
+        ("result", lambda view: view.status if isinstance(view, ReceiptView) else f"would {view.would}"),
+        ("version", lambda view: view.version),
+        ("next", lambda view: view.next[0] if view.next else None),
+        ("changed", lambda view: view.changed if isinstance(view, DryRun) else None),
+    ]
+    dry_run = any(isinstance(view, DryRun) for view in done)
+    show_list(done, columns if dry_run else columns[:-1], output)

@@ -1,0 +1,1 @@
+"""One module per noun. No logic in commands: they call the client and show what it returns."""

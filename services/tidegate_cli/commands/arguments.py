@@ -1,0 +1,50 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from tidegate_cli.exits import CommandFailed, Exit
+
+ScheduleArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The schedule.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, as it was printed.")]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job, as it was printed.")]
+NamespaceOption = Annotated[str | None, typer.Option("--namespace", "-n", help="Only of this namespace.")]
+ScheduleOption = Annotated[
+    str | None, typer.Option("--schedule", "-s", metavar="NAMESPACE/NAME", help="Only of this schedule.")
+]
+ReasonOption = Annotated[str | None, typer.Option(help="Why, for the record.")]
+ActorOption = Annotated[str | None, typer.Option(envvar="USER", help="Who wants it, for the record.")]
+IdOption = Annotated[str | None, typer.Option("--id", help="Request id: a repeat under it does not act twice.")]
+VersionOption = Annotated[int | None, typer.Option(min=0, help="Only if the schedule is at this version (0: absent).")]
+
+
+def split_schedule(text: str) -> tuple[str, str]:
+    """Returns namespace and name. Raises CommandFailed (usage)."""
+    namespace, slash, name = text.partition("/")
+    if not slash or not namespace or not name or "/" in name:
+        raise CommandFailed(f"{text}: write the schedule as NAMESPACE/NAME", Exit.USAGE)
+    return namespace, name
+
+
+def chosen(namespace: str | None, schedule: str | None) -> dict[str, str | None]:
+    """Returns the filters of lists: a schedule names its namespace itself."""
+    if schedule is None:
+        return {"namespace": namespace, "schedule": None}
+    of_schedule, name = split_schedule(schedule)
+    if namespace not in (None, of_schedule):
+        raise CommandFailed(f"{schedule}: is not in namespace {namespace}", Exit.USAGE)
+    return {"namespace": of_schedule, "schedule": name}
+
+
+def json_of(option: str, text: str | None) -> Any:
+    """Returns the value of an option that holds JSON. Raises CommandFailed (usage)."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise CommandFailed(f"{option}: is not JSON: {error}", Exit.USAGE) from error

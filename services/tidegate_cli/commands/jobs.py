@@ -1,0 +1,67 @@
+"""`tidegate job`: occurrences in the making."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from tidegate_cli.commands.arguments import (
+    ActorOption,
+    IdOption,
+    JobArgument,
+    NamespaceOption,
+    ReasonOption,
+    ScheduleOption,
+    chosen,
+)
+from tidegate_cli.context import api_client
+from tidegate_cli.output import Format, OutputOption, show, show_list
+
+if TYPE_CHECKING:
+    from tidegate_client.views import JobView
+
+app = typer.Typer(
+    help="Jobs: occurrences in the making, and what each waits for.", no_args_is_help=True, add_completion=False
+)
+
+
+@app.command("list")
+def list_jobs(
+    namespace: NamespaceOption = None, schedule: ScheduleOption = None, output: OutputOption = Format.TABLE
+) -> None:
+    """List open jobs."""
+    columns = [
+        ("job", lambda view: view.id),
+        ("schedule", lambda view: f"{view.namespace}/{view.schedule}"),
+        ("state", lambda view: view.state),
+        ("nominal", lambda view: view.nominal),
+        ("key", lambda view: view.correlation),
+        ("waits for", _waits_for),
+    ]
+    with api_client() as api:
+        show_list(api.jobs(**chosen(namespace, schedule)), columns, output)
+
+
+@app.command()
+def get(job: JobArgument, output: OutputOption = Format.TABLE) -> None:
+    """Show an open job."""
+    with api_client() as api:
+        show(api.job(job), output)
+
+
+@app.command()
+def cancel(
+    job: JobArgument,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Cancel a job that waits. One that became a run is too late: cancel the run."""
+    with api_client() as api:
+        show(api.cancel_job(job, reason=reason, actor=actor, request_id=request_id), output)
+
+
+def _waits_for(view: JobView) -> str | None:
+    return view.missing or (None if view.unmet is None else view.unmet.reason)

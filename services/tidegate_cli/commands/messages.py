@@ -1,0 +1,99 @@
+"""`tidegate message`: deliver a payload to a topic at a time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidegate_cli.commands.arguments import ActorOption, IdOption, ReasonOption, json_of
+from tidegate_cli.context import api_client
+from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.output import Format, OutputOption, show
+
+app = typer.Typer(help="Messages: deliver a payload to a topic at a time.", no_args_is_help=True, add_completion=False)
+
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Whose message it is.")]
+Key = Annotated[str | None, typer.Option(help="Names the message, so that it can be replaced and cancelled.")]
+
+
+@app.command()
+def send(
+    namespace: Namespace,
+    topic: Annotated[str, typer.Option("--topic", "-t", help="Where to.")],
+    at: Annotated[str | None, typer.Option("--at", help="RFC 3339 time with offset; the past means at once.")] = None,
+    after: Annotated[str | None, typer.Option(help="Duration from now, such as 90s or 4h.")] = None,
+    payload: Annotated[str | None, typer.Option(help="JSON.")] = None,
+    text: Annotated[str | None, typer.Option(help="Text instead of JSON.")] = None,
+    key: Key = None,
+    message_key: Annotated[str | None, typer.Option(help="The delivered record's key.")] = None,
+    header: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; may be repeated.")] = None,
+    expire_after: Annotated[str | None, typer.Option(help="Not delivered when later than this, such as 1h.")] = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Send a message; the receipt's id is what the delivered record carries as `tidegate-id`."""
+    if (payload is None) == (text is None):
+        raise CommandFailed("give either --payload (JSON) or --text", Exit.USAGE)
+    fields: dict[str, object] = {
+        "namespace": namespace,
+        "topic": topic,
+        "deliver_at": at,
+        "after": after if after is not None or at is not None else "0s",
+        "payload_text": text,
+        "key": key,
+        "message_key": message_key,
+        "headers": dict(map(_header, header)) if header else None,
+        "expire_after": expire_after,
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    if payload is not None:
+        given["payload"] = json_of("--payload", payload)
+    with api_client() as api:
+        show(api.request({"type": "message.send", **given, **({"id": request_id} if request_id else {})}), output)
+
+
+@app.command()
+def get(
+    namespace: Namespace,
+    key: Key = None,
+    message_id: Annotated[str | None, typer.Option("--message-id", help="Id of the request that sent it.")] = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show how a message stands."""
+    _one_name(key, message_id)
+    with api_client() as api:
+        show(api.message(namespace, key=key, message_id=message_id), output)
+
+
+@app.command()
+def cancel(
+    namespace: Namespace,
+    key: Key = None,
+    message_id: Annotated[
+        str | None, typer.Option("--message-id", help="Of a message without key: the id of its request or receipt.")
+    ] = None,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Take a message back. Exit code 4: it was delivered, or is on its way."""
+    _one_name(key, message_id)
+    with api_client() as api:
+        receipt = api.cancel_message(
+            namespace, key=key, message_id=message_id, reason=reason, actor=actor, request_id=request_id
+        )
+    show(receipt, output)
+
+
+def _one_name(key: str | None, message_id: str | None) -> None:
+    if (key is None) == (message_id is None):
+        raise CommandFailed("give either --key or --message-id", Exit.USAGE)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise CommandFailed(f"--header {text}: write NAME=VALUE", Exit.USAGE)
+    return name, value

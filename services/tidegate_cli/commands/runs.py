@@ -1,0 +1,107 @@
+"""`tidegate run`: launched jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tidegate_cli.commands.arguments import (
+    ActorOption,
+    IdOption,
+    NamespaceOption,
+    ReasonOption,
+    RunArgument,
+    ScheduleOption,
+    chosen,
+)
+from tidegate_cli.context import api_client
+from tidegate_cli.output import Format, OutputOption, show, show_list
+
+if TYPE_CHECKING:
+    from tidegate_client.views import RunView
+
+app = typer.Typer(help="Runs: launched jobs.", no_args_is_help=True, add_completion=False)
+
+
+@app.command("list")
+def list_runs(
+    namespace: NamespaceOption = None,
+    schedule: ScheduleOption = None,
+    state: Annotated[str | None, typer.Option(help="Only runs in this state, such as failed.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many of the newest.")] = 50,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """List the newest runs, open ones included."""
+    columns = [
+        ("run", lambda view: view.id),
+        ("schedule", lambda view: f"{view.namespace}/{view.schedule}"),
+        ("state", lambda view: view.state),
+        ("nominal", lambda view: view.nominal),
+        ("key", lambda view: view.correlation),
+        ("late", lambda view: None if view.lateness_ms is None else f"{view.lateness_ms / 1000:.1f}s"),
+        ("took", _took),
+        ("node", lambda view: view.node),
+        ("reason", lambda view: view.reason),
+    ]
+    with api_client() as api:
+        show_list(api.runs(**chosen(namespace, schedule), state=state, limit=limit), columns, output)
+
+
+@app.command()
+def get(run: RunArgument, output: OutputOption = Format.TABLE) -> None:
+    """Show a run."""
+    with api_client() as api:
+        show(api.run(run), output)
+
+
+@app.command()
+def logs(
+    run: RunArgument,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    stderr: Annotated[bool, typer.Option("--stderr", help="The error stream instead of the output.")] = False,
+    attempt: Annotated[int | None, typer.Option(min=1, help="The current one by default.")] = None,
+) -> None:
+    """Print what a run's program has written. Under spark-submit the driver's errors stand in the output."""
+    from tidegate_cli.watching import print_log
+
+    stream: Literal["stdout", "stderr"] = "stderr" if stderr else "stdout"
+    with api_client() as api:
+        print_log(api, run, stream, attempt, follow=follow)
+
+
+@app.command()
+def cancel(
+    run: RunArgument,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """End a run: before the start gate it is closed, after it its processes are stopped."""
+    with api_client() as api:
+        show(api.cancel_run(run, reason=reason, actor=actor, request_id=request_id), output)
+
+
+@app.command()
+def wait(
+    run: RunArgument,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds; then the exit code is 5.")] = 600,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Wait until a run has ended; also takes the id of a job that has not been launched yet.
+
+    The exit code is 0 when it succeeded, 1 when it ended otherwise, 5 when it took too long.
+    """
+    from tidegate_cli.watching import await_end, require_success
+
+    with api_client() as api:
+        ended = await_end(api, run, timeout)
+    show(ended, output)
+    require_success(ended)
+
+
+def _took(view: RunView) -> str | None:
+    if view.started_at is None or view.ended_at is None:
+        return None
+    return f"{(view.ended_at - view.started_at).total_seconds():.1f}s"

@@ -1,0 +1,140 @@
+"""`tidegate schedule`: definitions and what is done with them as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate_cli.commands.arguments import (
+    ActorOption,
+    IdOption,
+    NamespaceOption,
+    ReasonOption,
+    ScheduleArgument,
+    VersionOption,
+    split_schedule,
+)
+from tidegate_cli.context import api_client
+from tidegate_cli.output import Format, OutputOption, show, show_list
+
+if TYPE_CHECKING:
+    from tidegate_client.views import ScheduleView
+
+app = typer.Typer(
+    help="Schedules: what runs, when, and under which constraints.", no_args_is_help=True, add_completion=False
+)
+
+
+@app.command()
+def apply(
+    file: Annotated[Path, typer.Option("--file", "-f", help="YAML file (several schedules with ---), or a folder.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and say what would happen.")] = False,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Create schedules, or replace their definitions. A relative `file` counts from the YAML's folder."""
+    from tidegate_cli.applying import apply_all
+
+    with api_client() as api:
+        apply_all(api, file, dry_run=dry_run, reason=reason, actor=actor, output=output)
+
+
+@app.command("list")
+def list_schedules(namespace: NamespaceOption = None, output: OutputOption = Format.TABLE) -> None:
+    """List schedules."""
+    columns = [
+        ("namespace", lambda view: view.namespace),
+        ("name", lambda view: view.name),
+        ("status", lambda view: view.status),
+        ("version", lambda view: view.version),
+        ("trigger", _trigger),
+        ("next", lambda view: view.next[0] if view.next else None),
+    ]
+    with api_client() as api:
+        found = sorted(api.schedules(namespace), key=lambda view: (view.namespace, view.name))
+    show_list(found, columns, output)
+
+
+@app.command()
+def get(schedule: ScheduleArgument, output: OutputOption = Format.YAML) -> None:
+    """Show a schedule with its definition and its next instants."""
+    with api_client() as api:
+        show(api.schedule(*split_schedule(schedule)), output)
+
+
+@app.command()
+def delete(
+    schedule: ScheduleArgument,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    expected_version: VersionOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Delete a schedule. What waits is cancelled; runs past the start gate are listed and go on."""
+    with api_client() as api:
+        receipt = api.delete_schedule(
+            *split_schedule(schedule),
+            reason=reason,
+            actor=actor,
+            expected_version=expected_version,
+            request_id=request_id,
+        )
+    show(receipt, output)
+
+
+@app.command()
+def suspend(
+    schedule: ScheduleArgument,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    mode: Annotated[str, typer.Option(help="What happens to what waits; only `drop` works now.")] = "drop",
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Stop a schedule. Jobs that wait are cancelled, events meanwhile are ignored."""
+    with api_client() as api:
+        show(
+            api.suspend_schedule(
+                *split_schedule(schedule), reason=reason, actor=actor, mode=mode, request_id=request_id
+            ),
+            output,
+        )
+
+
+@app.command()
+def resume(
+    schedule: ScheduleArgument,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Let a suspended schedule go on from now; the suspended span is never a miss."""
+    with api_client() as api:
+        show(api.resume_schedule(*split_schedule(schedule), reason=reason, actor=actor, request_id=request_id), output)
+
+
+@app.command()
+def trigger(
+    schedule: ScheduleArgument,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Run a schedule now. Constraints and limits hold; the receipt's id names the job and its run."""
+    with api_client() as api:
+        show(api.trigger_schedule(*split_schedule(schedule), reason=reason, actor=actor, request_id=request_id), output)
+
+
+def _trigger(view: ScheduleView) -> str:
+    trigger = view.spec.get("trigger", {})
+    kind = str(trigger.get("type", ""))
+    detail = next(
+        (trigger[name] for name in ("expression", "period", "instant", "dataset", "schedule") if name in trigger), ""
+    )
+    return f"{kind} {detail}".strip()

@@ -1,0 +1,63 @@
+"""`python -m tidegate_cli.demo`, which is what `make demo` runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tidegate_cli.demo.story import Folders, Story, demo_options
+from tidegate_cli.dev.command import Interrupts
+from tidegate_cli.dev.console import console_for
+from tidegate_cli.dev.events import Failed
+from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.stack import Stack
+from tidegate_client.errors import TidegateError
+from tidegate_pipelines.calendar_days import DAYS_MAX
+from tidegate_pipelines.source import SourceMissing
+
+PIPED_WIDTH = 140
+"""Columns of the tables where there is no terminal whose width could be asked for."""
+
+EXIT_INTERRUPTED = 130
+
+
+def demo(
+    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="Days of January 2013 and after.")] = 3,
+    output: Annotated[Path, typer.Option(help="Folder of the Parquet that the demo leaves.")] = Path("build/demo"),
+) -> None:
+    """Run a real pipeline on two nodes, kill one half-way, and check that nothing was lost or doubled."""
+    raise typer.Exit(run_demo(days, Folders(output.absolute())))
+
+
+def run_demo(days: int, folders: Folders) -> int:
+    """Returns the exit code: 0 in order, 1 any difference or failure, 130 interrupted."""
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    components = console_for(sys.stdout, as_json=False)
+    interrupts = Interrupts()
+    stack = Stack(demo_options(), components)
+    begun = time.monotonic()
+    code = 1
+    try:
+        code = 0 if Story(stack, console, folders, days).tell(stack.start()) else 1
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except (StackFailed, TidegateError, SourceMissing) as failure:
+        components.show(Failed(problem=str(failure), remedy=""))
+    finally:
+        interrupts.only_count()
+        components.close()
+        if code != 0:
+            folders.keep_logs(stack.data_dir)
+            console.print(f"Logs of nodes, API and runs: {folders.logs}", soft_wrap=True)
+        stack.stop(hurry=interrupts.hurry)
+        console.print(f"The demo took {time.monotonic() - begun:.0f} s.")
+    return code
+
+
+if __name__ == "__main__":
+    typer.run(demo)

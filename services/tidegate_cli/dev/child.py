@@ -1,0 +1,118 @@
+"""A node, the API or `tidegate init` as a child process that cannot outlive us, writing to a log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate_bricks.logged_process import LoggedProcess
+from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.health import is_ready
+
+NOT_FOR_CHILDREN = ("TIDEGATE_STATE_DIR",)
+"""Says where this command puts its pointer file. Nodes refuse settings that they do not know."""
+
+TIDEGATE = (sys.executable, "-P", "-m", "tidegate_cli.main")
+"""The command of this very installation. `-P`: a file of the user's current folder must not replace a module of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildPlan:
+    """How to start a child.
+
+    Attributes:
+        name: For people, such as `node-1`.
+        command: Program and arguments.
+        environment: Added to our own. Not secret: it stands on the command line; secrets go by file.
+        log: What it prints is appended here.
+        ready_url: Answers 200 once the child is ready.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    log: Path
+    ready_url: str = ""
+
+
+class Child:
+    """One child process; after its end it can be started again."""
+
+    def __init__(self, plan: ChildPlan) -> None:
+        self.plan = plan
+        self._process: LoggedProcess | None = None
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @property
+    def log(self) -> Path:
+        return self.plan.log
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.running
+
+    @property
+    def ready(self) -> bool:
+        return self.running and is_ready(self.plan.ready_url)
+
+    def start(self) -> None:
+        """Starts it; does not wait until it is ready.
+
+        Raises:
+            StackFailed: The process could not be started.
+        """
+        self.close()
+        forget = [part for name in NOT_FOR_CHILDREN for part in ("-u", name)]
+        settings = [f"{name}={value}" for name, value in self.plan.environment.items()]
+        try:
+            self._process = LoggedProcess(["env", *forget, *settings, *self.plan.command], self.plan.log)
+        except OSError as error:
+            raise StackFailed(f"{self.name}: {error}") from error
+
+    def terminate(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash would do."""
+        if self._process is not None:
+            self._process.kill()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Returns the exit status (128 + n after signal n), or None where it still runs after `timeout_s`."""
+        return self._process.wait(timeout_s) if self._process is not None else 0
+
+    def last_words(self) -> str:
+        """Returns the last lines of its log."""
+        return self._process.last_lines() if self._process is not None else ""
+
+    def close(self) -> None:
+        """Ends it at once where it still runs. May be called again."""
+        if self._process is not None:
+            self._process.close()
+
+
+def run_to_end(plan: ChildPlan, timeout_s: float) -> None:
+    """Runs a child that ends by itself.
+
+    Raises:
+        StackFailed: It failed, or took longer than `timeout_s`.
+    """
+    child = Child(plan)
+    child.start()
+    try:
+        status = child.wait(timeout_s)
+        if status != 0:
+            how = f"did not end within {timeout_s:g} s" if status is None else f"ended with status {status}"
+            raise StackFailed(f"{plan.name} {how}; its log {plan.log} ends with:\n{child.last_words()}")
+    finally:
+        child.close()

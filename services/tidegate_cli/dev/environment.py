@@ -1,0 +1,135 @@
+"""What the processes of a stack are told: endpoints from the user's settings or from the local bricks, ports, folders.
+
+The user's own settings pass through; what stands here wins, because it is what was really started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY
+from tidegate_bricks.ports import LOOPBACK, free_port
+from tidegate_cli.dev.data_folder import StackFolder
+from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.options import SHARDS, TOPIC_PARTITIONS
+
+KAFKA_VARIABLE = "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS"
+DYNAMODB_VARIABLE = "TIDEGATE_DYNAMODB__ENDPOINT_URL"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Bricks that the user's settings name; None where a local one is to be started."""
+
+    kafka: str | None
+    dynamodb: str | None
+
+    @property
+    def all_given(self) -> bool:
+        return self.kafka is not None and self.dynamodb is not None
+
+
+def given_endpoints(environment: Mapping[str, str]) -> Endpoints:
+    """Reads the endpoints from the environment, else from the YAML file that TIDEGATE_CONFIG names.
+
+    Raises:
+        StackFailed: The file cannot be read.
+    """
+    file = environment.get("TIDEGATE_CONFIG")
+    sections = _sections(Path(file)) if file else {}
+    return Endpoints(
+        kafka=environment.get(KAFKA_VARIABLE) or _text(sections, "kafka", "bootstrap_servers"),
+        dynamodb=environment.get(DYNAMODB_VARIABLE) or _text(sections, "dynamodb", "endpoint_url"),
+    )
+
+
+def _sections(path: Path) -> Mapping[str, object]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise StackFailed(f"TIDEGATE_CONFIG names {path}, which cannot be read: {error}") from error
+    return document if isinstance(document, dict) else {}
+
+
+def _text(sections: Mapping[str, object], section: str, field: str) -> str | None:
+    fields = sections.get(section)
+    found = fields.get(field) if isinstance(fields, Mapping) else None
+    return found if isinstance(found, str) and found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """Everything that nodes and API need to find each other and the bricks.
+
+    Attributes:
+        local_dynamodb: Whether the store is our DynamoDB Local, which takes any credentials but wants some.
+    """
+
+    kafka: str
+    dynamodb: str
+    local_dynamodb: bool
+    api_port: int
+    node_ports: tuple[int, ...]
+    folder: StackFolder
+    settings: Mapping[str, str]
+
+    @property
+    def api_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.api_port}"
+
+    def node_url(self, number: int) -> str:
+        """Returns the base URL of the health pages of node `number`, counted from 1."""
+        return f"http://{LOOPBACK}:{self.node_ports[number - 1]}"
+
+    def init_environment(self) -> dict[str, str]:
+        return self._common() | {
+            "TIDEGATE_SHARDS": str(SHARDS),
+            "TIDEGATE_KAFKA__TOPIC_PARTITIONS": str(TOPIC_PARTITIONS),
+        }
+
+    def node_environment(self, number: int) -> dict[str, str]:
+        return self._common() | {
+            "TIDEGATE_NODE": f"node-{number}",
+            "TIDEGATE_KAFKA__CLIENT_ID": f"tidegate-node-{number}",
+            "TIDEGATE_GATE__URL": self.api_url,
+            "TIDEGATE_HEALTH__HOST": LOOPBACK,
+            "TIDEGATE_HEALTH__PORT": str(self.node_ports[number - 1]),
+        }
+
+    def api_environment(self) -> dict[str, str]:
+        return self._common() | {
+            "TIDEGATE_KAFKA__CLIENT_ID": "tidegate-api",
+            "TIDEGATE_API__HOST": LOOPBACK,
+            "TIDEGATE_API__PORT": str(self.api_port),
+        }
+
+    def _common(self) -> dict[str, str]:
+        credentials = {
+            "TIDEGATE_DYNAMODB__REGION": REGION,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
+            "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
+        }
+        return {
+            **self.settings,
+            **(credentials if self.local_dynamodb else {}),
+            KAFKA_VARIABLE: self.kafka,
+            DYNAMODB_VARIABLE: self.dynamodb,
+            "TIDEGATE_GATE__SECRET_FILE": str(self.folder.gate_secret),
+            "TIDEGATE_DATA_DIR": str(self.folder.path),
+        }
+
+
+def choose_port(usual: int, spoken_for: frozenset[int]) -> int:
+    """Returns the usual port where it is free and not spoken for, else a random free one.
+
+    Raises:
+        StackFailed: There is no free port.
+    """
+    try:
+        return free_port(usual, LOOPBACK, spoken_for)
+    except OSError as error:
+        raise StackFailed(str(error)) from error

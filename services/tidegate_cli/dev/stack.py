@@ -1,0 +1,233 @@
+"""A whole local stack: bricks, tables and topics, nodes, API. Used by `tidegate dev` and by the demo."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tidegate_bricks import stop_together
+from tidegate_cli.context import state_dir
+from tidegate_cli.dev.bricks import LocalBricks, SupervisedBrick, require_local_extra
+from tidegate_cli.dev.child import TIDEGATE, Child, ChildPlan, run_to_end
+from tidegate_cli.dev.console import StackConsole
+from tidegate_cli.dev.data_folder import StackFolder
+from tidegate_cli.dev.environment import Wiring, choose_port, given_endpoints
+from tidegate_cli.dev.events import ComponentReady, Notice, Ready, Stopped, Stopping
+from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.options import API_PORT, NODE_PORT, StackOptions
+from tidegate_cli.dev.pointer import remove_pointer, write_pointer
+from tidegate_cli.dev.programs import end_programs, open_programs
+from tidegate_cli.dev.supervisor import Supervisor
+
+INIT_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 60.0
+"""For nodes and API together; an idle laptop needs 3 s."""
+
+READY_POLL_INTERVAL_S = 0.1
+NODE_DRAIN_S = 20.0
+"""A node's own drain takes at most 10 s, and the interpreter's end a moment more."""
+
+API_DRAIN_S = 17.0
+"""The API lets requests finish for 15 s."""
+
+DRAIN_POLL_S = 0.1
+
+
+class Stack:
+    """Starts everything, watches it, and stops it in the right order.
+
+    Attributes:
+        ready: What was announced once all answered; None before.
+    """
+
+    def __init__(
+        self, options: StackOptions, console: StackConsole, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        self._options = options
+        self._console = console
+        self._environment = environment
+        self._folder = StackFolder(options.data_dir)
+        self._supervisor = Supervisor(console)
+        self._bricks: LocalBricks | None = None
+        self._nodes: dict[str, Child] = {}
+        self._api: Child | None = None
+        self.ready: Ready | None = None
+
+    @property
+    def data_dir(self) -> Path:
+        return self._folder.path
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        return tuple(self._nodes)
+
+    def start(self) -> Ready:
+        """Starts all components and returns once all answer.
+
+        Raises:
+            StackFailed: One could not be started. Call `stop` all the same.
+        """
+        begun = time.monotonic()
+        self._folder.take()
+        endpoints = given_endpoints(self._environment)
+        if not endpoints.all_given:
+            require_local_extra()
+        bricks = self._bricks = LocalBricks(endpoints, self._folder, self._console)
+        bricks.start()
+        for name, where in (("kafka", endpoints.kafka), ("dynamodb", endpoints.dynamodb)):
+            if where is not None:
+                self._console.show(ComponentReady(component=name, seconds=0, where=where, note="from your settings"))
+        wiring = self._wire(
+            kafka=endpoints.kafka or (bricks.kafka.bootstrap_servers if bricks.kafka else ""),
+            dynamodb=endpoints.dynamodb or (bricks.dynamodb.endpoint if bricks.dynamodb else ""),
+            local_dynamodb=bricks.dynamodb is not None,
+        )
+        self._initialise(wiring)
+        self._start_children(wiring)
+        self.ready = self._announce(wiring, time.monotonic() - begun)
+        for brick in bricks.started:
+            self._supervisor.watch(SupervisedBrick(brick))
+        for child in (*self._nodes.values(), self._started_api()):
+            self._supervisor.watch(child)
+        return self.ready
+
+    def look(self) -> None:
+        """Starts again what has crashed; to be called a few times a second."""
+        self._supervisor.look()
+
+    def kill_node(self, name: str) -> int | None:
+        """Kills a node with SIGKILL, never to be started again; returns the process id that it had."""
+        node = self._nodes[name]
+        self._supervisor.release(name)
+        pid = node.pid
+        node.kill()
+        return pid
+
+    def stop(self, hurry: Callable[[], bool] = lambda: False) -> None:
+        """Drains nodes and API, stops the bricks, and says what is left. Also after a start that failed half-way.
+
+        Args:
+            hurry: Asked while waiting; True ends everything at once.
+        """
+        begun = time.monotonic()
+        if self.ready is not None:
+            text = "Draining: nodes finish what they are writing and give their shards back (Ctrl-C again: at once)."
+            self._console.show(Stopping(text=text))
+            remove_pointer(state_dir(self._environment), self.ready.pid)
+        self._drain(list(self._nodes.values()), NODE_DRAIN_S, hurry)
+        self._drain([self._api] if self._api is not None else [], API_DRAIN_S, hurry)
+        if self._bricks is not None and self._bricks.started:
+            stop_together(self._bricks.started)
+        kept = self._settle_programs()
+        self._folder.release()
+        if self.ready is not None:
+            self._console.show(Stopped(seconds=time.monotonic() - begun, kept=kept))
+
+    def _wire(self, kafka: str, dynamodb: str, local_dynamodb: bool) -> Wiring:
+        wanted = self._environment.get("TIDEGATE_API__PORT", "")
+        api_port = self._port("api", int(wanted) if wanted.isdecimal() else API_PORT, frozenset())
+        node_ports: list[int] = []
+        for number in range(1, self._options.nodes + 1):
+            taken = frozenset({api_port, *node_ports})
+            node_ports.append(self._port(f"node-{number}", NODE_PORT + number - 1, taken))
+        return Wiring(
+            kafka, dynamodb, local_dynamodb, api_port, tuple(node_ports), self._folder, self._options.settings
+        )
+
+    def _port(self, component: str, usual: int, spoken_for: frozenset[int]) -> int:
+        port = choose_port(usual, spoken_for)
+        if port != usual:
+            self._console.show(Notice(component=component, text=f"port {usual} is taken, it uses {port}"))
+        return port
+
+    def _initialise(self, wiring: Wiring) -> None:
+        begun = time.monotonic()
+        plan = ChildPlan("init", (*TIDEGATE, "init"), wiring.init_environment(), self._folder.log("init"))
+        run_to_end(plan, INIT_TIMEOUT_S)
+        took = time.monotonic() - begun
+        where = "tables, topics and the map of shards are there"
+        self._console.show(ComponentReady(component="init", seconds=took, where=where, log=str(plan.log)))
+
+    def _start_children(self, wiring: Wiring) -> None:
+        for number in range(1, self._options.nodes + 1):
+            name = f"node-{number}"
+            url = f"{wiring.node_url(number)}/readyz"
+            environment = wiring.node_environment(number)
+            plan = ChildPlan(name, (*TIDEGATE, "node"), environment, self._folder.log(name), url)
+            self._nodes[name] = Child(plan)
+        url = f"{wiring.api_url}/readyz"
+        plan = ChildPlan("api", (*TIDEGATE, "api"), wiring.api_environment(), self._folder.log("api"), url)
+        self._api = Child(plan)
+        children = [*self._nodes.values(), self._api]
+        for child in children:
+            child.start()
+        self._await_ready(children)
+
+    def _await_ready(self, children: list[Child]) -> None:
+        begun = time.monotonic()
+        waiting = list(children)
+        while waiting:
+            for child in [child for child in waiting if child.ready]:
+                waiting.remove(child)
+                took = time.monotonic() - begun
+                where = child.plan.ready_url.removesuffix("/readyz")
+                self._console.show(
+                    ComponentReady(component=child.name, seconds=took, where=where, log=str(child.plan.log))
+                )
+            for child in waiting:
+                if not child.running:
+                    raise StackFailed(f"{child.name} ended; its log {child.log} ends with:\n{child.last_words()}")
+            if waiting and time.monotonic() - begun > READY_TIMEOUT_S:
+                raise StackFailed(
+                    f"{waiting[0].name} is not ready after {READY_TIMEOUT_S:g} s; its log {waiting[0].log} ends with:\n"
+                    f"{waiting[0].last_words()}"
+                )
+            time.sleep(READY_POLL_INTERVAL_S)
+
+    def _announce(self, wiring: Wiring, seconds: float) -> Ready:
+        ready = Ready(
+            seconds=round(seconds, 2),
+            api_url=wiring.api_url,
+            kafka=wiring.kafka,
+            dynamodb=wiring.dynamodb,
+            data_dir=str(self._folder.path),
+            ephemeral=self._folder.ephemeral,
+            nodes=tuple(wiring.node_url(number) for number in range(1, self._options.nodes + 1)),
+            pid=os.getpid(),
+        )
+        if self._options.announced:
+            write_pointer(state_dir(self._environment), ready)
+        self._console.show(ready)
+        return ready
+
+    def _started_api(self) -> Child:
+        assert self._api is not None
+        return self._api
+
+    def _drain(self, children: list[Child], timeout_s: float, hurry: Callable[[], bool]) -> None:
+        """SIGTERM to all, and SIGKILL to those that are still there after `timeout_s`."""
+        for child in children:
+            child.terminate()
+        deadline = time.monotonic() + timeout_s
+        while any(child.running for child in children) and time.monotonic() < deadline and not hurry():
+            time.sleep(DRAIN_POLL_S)
+        for child in children:
+            if child.running and not hurry():
+                self._console.show(Notice(component=child.name, text=f"did not end within {timeout_s:g} s, killed"))
+            child.close()
+
+    def _settle_programs(self) -> tuple[str, ...]:
+        """Ends the programs whose data go, and says what is kept."""
+        programs = open_programs(self._folder.runs)
+        if self._folder.ephemeral:
+            end_programs(programs)
+            ended = (f"{len(programs)} programs that still ran were ended.",) if programs else ()
+            return (*ended, f"Nothing is kept: {self.data_dir} is removed.")
+        going_on = (
+            (f"{len(programs)} programs go on and are found again when `tidegate dev` starts within 5 minutes.",)
+            if programs
+            else ()
+        )
+        return (*going_on, f"Kept: schedules, runs and logs in {self.data_dir}. `tidegate dev` goes on with them.")

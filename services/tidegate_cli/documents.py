@@ -1,0 +1,124 @@
+"""Reads schedules from YAML files, and finds the line that a problem is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from tidegate_cli.exits import CommandFailed, Exit
+
+FILE_BYTES_MAX = 10 * 1_048_576
+"""One file of definitions; what is larger is no hand-written YAML."""
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+Step: TypeAlias = str | int
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDocument:
+    """One schedule of a file.
+
+    Attributes:
+        spec: Its fields, with a program's `file` made absolute.
+        node: Its YAML, with the lines.
+    """
+
+    path: Path
+    spec: Mapping[str, Any]
+    node: yaml.Node
+
+    @property
+    def title(self) -> str:
+        return f"{self.spec.get('namespace', '?')}/{self.spec.get('name', '?')}"
+
+    def place_of(self, field: str) -> str:
+        """Returns `file:line` of a field, or of the nearest thing around it that is in the file."""
+        node = self.node
+        for step in steps_of(field):
+            inner = _child(node, step)
+            if inner is None:
+                break
+            node = inner
+        return f"{self.path}:{node.start_mark.line + 1}"
+
+
+def read_documents(source: Path) -> list[ScheduleDocument]:
+    """Returns the schedules of a file, or of all YAML and JSON files of a folder, in order.
+
+    Raises:
+        CommandFailed: Nothing is there, or it is no YAML; with file and line.
+    """
+    documents = [document for path in _files(source) for document in _read(path)]
+    if not documents:
+        raise CommandFailed(f"{source}: there is no schedule in it", Exit.USAGE)
+    return documents
+
+
+def steps_of(field: str) -> list[Step]:
+    """Returns the steps of a path such as `trigger.triggers[0].count`."""
+    return [int(index) if index else name for name, index in _STEP.findall(field)]
+
+
+def _files(source: Path) -> Sequence[Path]:
+    if source.is_dir():
+        return sorted(path for path in source.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+    if not source.exists():
+        raise CommandFailed(f"{source}: there is no such file or folder", Exit.USAGE)
+    return [source]
+
+
+def _read(path: Path) -> Iterator[ScheduleDocument]:
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise CommandFailed(f"{path}: has more than {FILE_BYTES_MAX} bytes", Exit.USAGE)
+        text = path.read_text(encoding="utf-8")
+        # Both see the same documents; one that is empty (a trailing `---`) is none.
+        pairs = zip(yaml.compose_all(text, yaml.SafeLoader), yaml.safe_load_all(text), strict=True)
+        found = [(node, spec) for node, spec in pairs if spec is not None]
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise CommandFailed(f"{path}:{line}: {error.problem or 'is not YAML'}", Exit.USAGE) from error
+    except yaml.YAMLError as error:
+        raise CommandFailed(f"{path}: is not YAML: {error}", Exit.USAGE) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailed(f"{path}: cannot be read: {error}", Exit.USAGE) from error
+    for node, spec in found:
+        if not isinstance(spec, dict):
+            raise CommandFailed(f"{path}:{node.start_mark.line + 1}: is not a mapping of fields", Exit.USAGE)
+        missing = [name for name in ("namespace", "name") if not isinstance(spec.get(name), str) or not spec[name]]
+        if missing:
+            at = f"{path}:{node.start_mark.line + 1}"
+            raise CommandFailed(f"{at}: {' and '.join(missing)} is missing or no text", Exit.USAGE)
+        yield ScheduleDocument(path, with_absolute_file(spec, path.parent), node)
+
+
+def with_absolute_file(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns the spec with a program's relative `file` taken from the YAML's own folder."""
+    target = spec.get("target")
+    program = target.get("program") if isinstance(target, dict) else None
+    file = program.get("file") if isinstance(program, dict) else None
+    if not isinstance(target, dict) or not isinstance(program, dict) or not isinstance(file, str) or not file:
+        return dict(spec)
+    if "://" in file:
+        return dict(spec)
+    absolute = str((folder / file).resolve())
+    return {**spec, "target": {**target, "program": {**program, "file": absolute}}}
+
+
+def _child(node: yaml.Node, step: Step) -> yaml.Node | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == step:
+                # A scalar's own line is that of its key; a block begins on the next one, which is where people look.
+                found: yaml.Node = value
+                return found
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        item: yaml.Node = node.value[step]
+        return item
+    return None

@@ -1,0 +1,56 @@
+"""Entry point of `tidegate`, with the one handler for errors: data on stdout, messages on stderr, one line and no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import typer.main
+
+from tidegate_cli.app import app
+from tidegate_cli.exits import CommandFailed, Exit, exit_of
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs a command line and exits."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs a command line and returns its exit code."""
+    try:
+        typer.main.get_command(app).main(list(arguments), prog_name="tidegate")
+    except SystemExit as request:
+        return request.code if isinstance(request.code, int) else Exit.FAILURE
+    except CommandFailed as failure:
+        return say(str(failure), failure.code)
+    except BrokenPipeError:
+        # `tidegate run list | head`: what is left to write has no reader, and the interpreter must not try again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except Exception as error:  # noqa: BLE001 - raised again unless it is one of the client's, which is imported only then
+        return _client_error(error)
+    return Exit.OK
+
+
+def say(message: str, code: int) -> int:
+    sys.stderr.write(f"tidegate: {message}\n")
+    return code
+
+
+def _client_error(error: Exception) -> int:
+    # Imported now and not above: `tidegate --help` does without the client.
+    from tidegate_client import InvalidRequest, TidegateError
+
+    if not isinstance(error, TidegateError):
+        raise error
+    problems = getattr(error, "problems", ()) if isinstance(error, InvalidRequest) else ()
+    if problems:
+        return say("\n  ".join(["the input has to be corrected:", *map(str, problems)]), Exit.FAILURE)
+    return say(str(error), exit_of(error))
+
+
+if __name__ == "__main__":
+    main()

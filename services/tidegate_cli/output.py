@@ -1,0 +1,116 @@
+"""Shows results: as a table (plain where no person reads it), JSON or YAML. Data go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+class Format(StrEnum):
+    """How results are shown."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+OutputOption = Annotated[Format, typer.Option("--output", "-o", help="How to show the result.")]
+
+Column = tuple[str, Callable[[Any], Any]]
+"""Heading, and what stands below it."""
+
+EMPTY = "-"
+
+
+def show_list(views: Iterable[BaseModel], columns: Sequence[Column], output: Format) -> None:
+    """Shows a list: all fields as JSON or YAML, the columns as a table."""
+    items = list(views)
+    if output is Format.TABLE:
+        show_table([heading for heading, _ in columns], [[_cell(take(item)) for _, take in columns] for item in items])
+    else:
+        _dump([item.model_dump(mode="json") for item in items], output)
+
+
+def show(view: BaseModel, output: Format) -> None:
+    """Shows one thing: all of its fields, as a table one to a line."""
+    document = view.model_dump(mode="json")
+    if output is Format.TABLE:
+        present = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
+        width = max(map(len, present), default=0)
+        for name, value in present.items():
+            typer.echo(f"{name.ljust(width)}  {_cell(value)}")
+    else:
+        _dump(document, output)
+
+
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Writes a table; with colour and lines only where a person looks at it."""
+    if sys.stdout.isatty():
+        _show_rich(headings, rows)
+        return
+    widths = [max(len(row[number]) for row in [headings, *rows]) for number in range(len(headings))]
+    for row in [[heading.upper() for heading in headings], *rows]:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo(line.rstrip())
+
+
+def note(message: str) -> None:
+    """Says something that is no data."""
+    typer.echo(message, err=True)
+
+
+def _show_rich(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, _STYLES.get(cell, "")) for cell in row))
+    Console().print(table)
+
+
+_STYLES = {
+    "succeeded": "green",
+    "active": "green",
+    "running": "cyan",
+    "failed": "red",
+    "killed": "red",
+    "lost": "red",
+    "timed_out": "red",
+    "suspended": "yellow",
+}
+
+
+def _dump(document: Any, output: Format) -> None:
+    if output is Format.JSON:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    import yaml
+
+    typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip())
+
+
+def _cell(value: Any) -> str:
+    from datetime import datetime
+
+    if value is None or value in ("", [], {}):
+        return EMPTY
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S") + ("Z" if value.utcoffset() is not None else "")
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)

@@ -1,0 +1,21 @@
+"""The processes that this command line starts in its own place: each is loaded by name, when it is asked for.
+
+By name, because a service never imports another one; the installed distribution has all of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import typer
+
+NODE = "tidegate_node.main:run"
+API = "tidegate_api.main:run"
+INIT = "tidegate_node.init:run"
+
+
+def become(process: str, **options: Any) -> None:
+    """Runs a process to its end and exits with its code."""
+    module, _, function = process.partition(":")
+    raise typer.Exit(getattr(import_module(module), function)(**options))

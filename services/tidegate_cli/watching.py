@@ -1,0 +1,84 @@
+"""Follows runs: their logs, and their ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_client.errors import NotFound
+
+if TYPE_CHECKING:
+    from tidegate_client import Client
+    from tidegate_client.views import RunView
+
+POLL_S = 0.5
+"""A look is one read of an item; twice a second feels immediate."""
+
+
+def print_log(
+    api: Client,
+    run_id: str,
+    stream: Literal["stdout", "stderr"],
+    attempt: int | None,
+    *,
+    follow: bool,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Writes a log to stdout, from its beginning to its end as it is now, or until the run has ended."""
+    offset = 0
+    while True:
+        piece = api.run_logs(run_id, stream, offset, attempt)
+        typer.echo(piece.text, nl=False)
+        at_end = piece.next_offset >= piece.size or piece.next_offset == offset
+        offset = piece.next_offset
+        if not at_end:
+            continue
+        if piece.ended or not follow:
+            return
+        pause(POLL_S)
+
+
+def await_end(
+    api: Client,
+    run_id: str,
+    timeout_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> RunView:
+    """Returns the run once it has ended.
+
+    Raises:
+        CommandFailed: Timeout.
+        NotFound: There is neither a run nor a job of this id.
+    """
+    deadline = clock() + timeout_s
+    while True:
+        run = _run_or_job(api, run_id)
+        if run is not None and run.is_ended:
+            return run
+        if clock() >= deadline:
+            state = "has not been launched" if run is None else f"is {run.state}"
+            raise CommandFailed(f"run {run_id} {state} after {timeout_s:g} s", Exit.TIMEOUT)
+        pause(min(POLL_S, max(0.0, deadline - clock())))
+
+
+def require_success(run: RunView) -> None:
+    """Raises CommandFailed when the run did not succeed."""
+    if run.state != "succeeded":
+        raise CommandFailed(f"run {run.id} {run.state}: {run.reason or 'no reason given'}")
+
+
+def _run_or_job(api: Client, run_id: str) -> RunView | None:
+    """Returns the run, or None while its job waits."""
+    try:
+        return api.run(run_id)
+    except NotFound:
+        try:
+            api.job(run_id)
+        except NotFound:
+            return api.run(run_id)  # Launched between the two looks; or there is none, which this says.
+        return None

@@ -1,0 +1,131 @@
+"""Carries out what actors ask of the bus: records out, flows on and off, proofs of membership, pokes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.effects import (
+    EndOffsets,
+    NotProduced,
+    Poke,
+    Produce,
+    Produced,
+    ProveMembership,
+    ReadEndOffsets,
+    StartReading,
+    StopReading,
+    Taken,
+    Unavailable,
+)
+from tidegate_core.effects import Membership as Proof
+from tidegate_core.model.instants import parse_instant
+from tidegate_node.facts import NodeFacts
+from tidegate_node.pokes import poke_record
+from tidegate_ports.bus import Membership, PartitionReader, Publisher, Topic, Topics
+from tidegate_ports.clock import Clock
+from tidegate_telemetry.metrics import Metrics
+
+POKES_UNDER_WAY_MAX: Final = 1_000
+"""Above that, pokes are dropped: the sweep finds within 10 s what they would have said."""
+BEGINNING: Final = 0
+NOMINAL_HEADER: Final = "tidegate-nominal"
+
+
+class BusEffects:
+    """One per process.
+
+    Args:
+        membership: Of the group; it also brings the requests.
+        reader: Of events and pokes.
+        guarded: Publisher of what is irreversible.
+        plain: Publisher of what may repeat.
+        topics: Asks the brokers.
+        poke_here: Pokes a shard of this process; False when it does not hold it.
+    """
+
+    def __init__(
+        self,
+        facts: NodeFacts,
+        *,
+        membership: Membership,
+        reader: PartitionReader,
+        guarded: Publisher,
+        plain: Publisher,
+        topics: Topics,
+        poke_here: Callable[[Poked], bool],
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._facts = facts
+        self._membership = membership
+        self._reader = reader
+        self._guarded = guarded
+        self._plain = plain
+        self._topics = topics
+        self._poke_here = poke_here
+        self._clock = clock
+        self._metrics = metrics
+        self._pokes: set[asyncio.Task[Produced | NotProduced]] = set()
+
+    async def produce(self, effect: Produce) -> Produced | NotProduced:
+        outcome = await (self._guarded if effect.guarded else self._plain).produce(effect)
+        if isinstance(outcome, NotProduced):
+            self._metrics.count("tidegate_records_not_produced_total", kind=outcome.kind)
+        elif effect.guarded:
+            self._delivered(effect)
+        return outcome
+
+    async def read_end_offsets(self, effect: ReadEndOffsets) -> EndOffsets | Unavailable:
+        return await self._topics.end_offsets(effect.topic)
+
+    async def prove_membership(self, effect: ProveMembership) -> Proof:
+        return Proof(await self._membership.prove(effect.topic_partition))
+
+    def start_reading(self, effect: StartReading) -> None:
+        # A topic partition without a position was never read, and begins at 0. Where retention has emptied its front
+        # before any node came, the reader says that the position is gone rather than passing over what is missing.
+        offset = BEGINNING if effect.offset is None else effect.offset
+        if effect.topic == self._facts.requests.name:
+            self._membership.seek_and_resume(effect.topic_partition, offset)
+        else:
+            events = self._facts.events
+            topic = Topic(events.name, events.id, events.topic_partitions)
+            self._reader.assign(topic, effect.topic_partition, offset)
+
+    def stop_reading(self, effect: StopReading) -> None:
+        if effect.topic == self._facts.requests.name:
+            self._membership.pause(effect.topic_partition)
+        else:
+            self._reader.unassign(effect.topic, effect.topic_partition)
+
+    def taken(self, effect: Taken) -> None:
+        if effect.topic == self._facts.requests.name:
+            self._membership.taken(effect.topic_partition, effect.count)
+            self._membership.commit_hint(effect.topic_partition, effect.next_offset)
+        else:
+            self._reader.taken(effect.topic, effect.topic_partition, effect.count)
+            self._reader.commit_hint(effect.topic, effect.topic_partition, effect.next_offset)
+
+    def poke(self, effect: Poke) -> None:
+        """A shard of this process is told on the loop, another's by a record."""
+        if self._poke_here(Poked(effect.shard, effect.run_id)):
+            return
+        if len(self._pokes) >= POKES_UNDER_WAY_MAX:
+            self._metrics.count("tidegate_pokes_dropped_total")
+            return
+        sending = asyncio.get_running_loop().create_task(self._send(poke_record(effect, self._facts)))
+        self._pokes.add(sending)
+        sending.add_done_callback(self._pokes.discard)
+
+    async def _send(self, record: Produce) -> Produced | NotProduced:
+        return await self._plain.produce(record)
+
+    def _delivered(self, message: Produce) -> None:
+        self._metrics.count("tidegate_messages_delivered_total")
+        for name, value in message.headers:
+            if name == NOMINAL_HEADER:
+                late_ms = self._clock.now_ms() - parse_instant(value.decode())
+                self._metrics.observe("tidegate_fire_lateness_seconds", late_ms / 1000, plane="delivery")

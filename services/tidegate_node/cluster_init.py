@@ -1,0 +1,82 @@
+"""`tidegate init`: makes tables, topics and the map, whoever else does so at the same time; changes nothing that is there."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from tidegate_core.effects import Committed, Refused, Unavailable
+from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.store.values import Item, Key, Transaction
+from tidegate_core.transactions.map import ClusterMap, MapUnreadable, map_of, misfits, put_first_map
+from tidegate_node.startup import BrokerFacts, Difference, NotYet, StartRefused, TopicNames, answered, described
+
+
+class Builder(Protocol):
+    """Makes and compares what a cluster consists of. Blocking; each raises NotYet when there is no answer."""
+
+    def tables(self) -> Sequence[Difference]: ...
+
+    def topics(self) -> Sequence[Difference]: ...
+
+    def make_tables(self) -> None: ...
+
+    def make_topics(self) -> None: ...
+
+    def items(self, keys: Sequence[Key]) -> Mapping[Key, Item]: ...
+
+    def commit(self, transaction: Transaction) -> Committed | Refused | Unavailable: ...
+
+
+def initialise_cluster(
+    shards: int, names: TopicNames, builder: Builder, brokers: Callable[[], BrokerFacts], *, check: bool
+) -> list[Difference]:
+    """Makes what is missing, or only looks.
+
+    Args:
+        shards: S of a cluster that is new; an existing map keeps its own.
+        names: Of the topics.
+        builder: Makes and compares.
+        brokers: Makes what asks the brokers.
+        check: Changes nothing.
+
+    Returns:
+        What is not as it should be; empty when all is right.
+
+    Raises:
+        NotYet: A brick does not answer.
+        StartRefused: `shards` cannot be.
+    """
+    if not check:
+        builder.make_tables()
+        builder.make_topics()
+    found = [*builder.tables(), *builder.topics()]
+    if any(difference.unsafe for difference in found):
+        return found
+    return found + asyncio.run(_map(shards, names, builder, brokers(), check=check))
+
+
+async def _map(
+    shards: int, names: TopicNames, builder: Builder, brokers: BrokerFacts, *, check: bool
+) -> list[Difference]:
+    requests = (await described(names, brokers))[names.requests]
+    cluster_id = answered(await brokers.cluster_id())
+    stored = builder.items([MAP_KEY]).get(MAP_KEY)
+    if stored is None and check:
+        return [Difference("item MAP is absent; it should be made by `tidegate init`", unsafe=True)]
+    if stored is None:
+        try:
+            first = ClusterMap.first(shards, requests, cluster_id)
+        except ValueError as wrong:
+            raise StartRefused(str(wrong)) from wrong
+        # Refused = somebody else was quicker, and theirs is the map.
+        if isinstance(builder.commit(put_first_map(first, str(uuid.uuid4()))), Unavailable):
+            raise NotYet("store: it is not known whether the map was written")
+        stored = builder.items([MAP_KEY])[MAP_KEY]
+    try:
+        cluster = map_of(stored)
+    except MapUnreadable as unreadable:
+        return [Difference(str(unreadable), unsafe=True)]
+    return [Difference(sentence, unsafe=True) for sentence in misfits(cluster, requests, cluster_id)]

@@ -1,0 +1,67 @@
+"""What a node knows about itself and its cluster once it has started; nothing of it changes while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.decisions.inputs import Holding, TopicFacts
+from tidegate_core.transactions.map import ClusterMap
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """Facts that the drivers of all holdings share.
+
+    Attributes:
+        owner: UUID of this process.
+        name: For people.
+        cluster: The map.
+        requests, events, pokes: The topics that are read.
+        receipts, runs, requests_dlq, events_dlq: Names of those that are written.
+        minimum_period_ms: Shortest period of a time trigger.
+    """
+
+    owner: str
+    name: str
+    cluster: ClusterMap
+    requests: TopicFacts
+    events: TopicFacts
+    pokes: TopicFacts
+    receipts: str
+    runs: str
+    requests_dlq: str
+    events_dlq: str
+    minimum_period_ms: int
+
+    def holding(self, topic_partition: int, life: int) -> Holding:
+        """The holding of an ownership topic partition.
+
+        Args:
+            topic_partition: p.
+            life: Distinct for each actor of this process: tokens are made of the owner's name and a count that begins
+                anew with each actor, and must never repeat.
+        """
+        return Holding(
+            owner=f"{self.owner}.{life}",
+            node=self.name,
+            topic_partition=topic_partition,
+            topic_partitions=self.cluster.topic_partitions,
+            map_version=self.cluster.version,
+            shards=self.cluster.shards,
+            cluster_id=self.cluster.cluster_id,
+            requests=self.requests,
+            events=self.events,
+            receipts_topic=self.receipts,
+            runs_topic=self.runs,
+            requests_dlq_topic=self.requests_dlq,
+            events_dlq_topic=self.events_dlq,
+            minimum_period_ms=self.minimum_period_ms,
+        )
+
+    def pokes_of(self, topic_partition: int) -> range:
+        """Topic partitions of pokes that the holder of p reads."""
+        return range(topic_partition, self.pokes.topic_partitions, self.cluster.topic_partitions)
+
+    def holder_of(self, shard: int) -> int:
+        """The ownership topic partition whose holder owns the shard."""
+        return shard % self.cluster.topic_partitions

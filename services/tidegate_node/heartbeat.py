@@ -1,0 +1,115 @@
+"""Whether this node should go on, decided from heartbeats: its own, read back with the brokers' append times, and its peers'.
+
+Pure but for what it remembers: `now` is an argument. Two things end a node's work here (DESIGN 3): a clock that certainly
+differs from the brokers', because it would fire early or late; and a store that only this node cannot reach, because its
+shards would stand still while a peer could serve them. When nobody reaches the store, staying is as good as anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from tidegate_node.pokes import Beat
+
+BEAT_EVERY_MS: Final = 5_000
+CLOCK_OFFSET_MS_MAX: Final = 500
+"""Above that the clock is off; NTP keeps machines within some tens of milliseconds."""
+CLOCK_STRIKES: Final = 2
+"""Beats in a row that must say so: a single broker's clock may be the wrong one while leaders move."""
+STORE_SILENCE_MS_MAX: Final = 20_000
+"""Silence of the store after which peers are asked, and how fresh a peer's success must be: ten of its time-outs."""
+BEATS_REMEMBERED_MAX: Final = 16
+PEERS_MAX: Final = 10_000
+"""More peers than that are no cluster of ours; the oldest are forgotten."""
+
+
+class Verdict(Enum):
+    """What the heartbeats say."""
+
+    STAY = "stay"
+    CLOCK_OFF = "clock_off"
+    STORE_OUT_OF_REACH = "store_out_of_reach"
+
+
+@dataclass(slots=True)
+class _Peer:
+    heard_at: int
+    store_ok_at: int
+    """On our monotonic clock: when it was heard, less the age that it told."""
+
+
+def certain_offset(sent_at: int, append_time: int, known_at: int) -> int:
+    """Returns by how much our clock is certainly off the broker's, in ms; positive = ahead, 0 = it may be right.
+
+    The record was appended between our `sent_at` and our `known_at`, so the offset lies between `sent_at - append_time` and
+    `known_at - append_time`: a slow answer widens that range and proves less, but never something false.
+    """
+    lowest, highest = sent_at - append_time, known_at - append_time
+    if lowest > 0:
+        return lowest
+    return min(highest, 0)
+
+
+class Heartbeat:
+    """One per process. Wall instants are ms since the epoch, monotonic ones ms on the clock that counts suspended time.
+
+    Args:
+        owner: UUID of this process.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._sent: dict[int, int | None] = {}
+        self._judged: int | None = None
+        self._strikes = 0
+        self._peers: dict[str, _Peer] = {}
+        self.clock_offset_ms = 0
+
+    def beat(self, wall: int, store_silence_ms: int) -> Beat:
+        """The next beat to send."""
+        self._sent[wall] = None
+        while len(self._sent) > BEATS_REMEMBERED_MAX:
+            del self._sent[next(iter(self._sent))]
+        return Beat(self._owner, wall, store_silence_ms)
+
+    def acknowledged(self, at: int, wall: int) -> None:
+        """A broker has appended the beat of `at`: a narrower bound than the moment at which it is read back."""
+        if at in self._sent and self._sent[at] is None:
+            self._sent[at] = wall
+
+    def heard(self, beat: Beat, append_time: int, wall: int, monotonic: int) -> None:
+        """Takes a beat that was read from the topic."""
+        if beat.owner == self._owner:
+            self._judge_clock(beat.at, append_time, wall)
+            return
+        self._peers.pop(beat.owner, None)
+        self._peers[beat.owner] = _Peer(monotonic, monotonic - max(0, beat.store_ok_ms))
+        while len(self._peers) > PEERS_MAX:
+            del self._peers[next(iter(self._peers))]
+
+    def verdict(self, monotonic: int, store_silence_ms: int) -> Verdict:
+        """What to do now.
+
+        Args:
+            monotonic: Now.
+            store_silence_ms: How long ago the store last answered this process.
+        """
+        if self._strikes >= CLOCK_STRIKES:
+            return Verdict.CLOCK_OFF
+        if store_silence_ms > STORE_SILENCE_MS_MAX and any(
+            monotonic - peer.store_ok_at < STORE_SILENCE_MS_MAX for peer in self._peers.values()
+        ):
+            return Verdict.STORE_OUT_OF_REACH
+        return Verdict.STAY
+
+    def _judge_clock(self, at: int, append_time: int, wall: int) -> None:
+        if at not in self._sent or self._judged == at:
+            return  # Of an earlier start of the group, or read a second time from another topic partition.
+        acknowledged = self._sent[at]
+        self._judged = at
+        self.clock_offset_ms = certain_offset(
+            at, append_time, wall if acknowledged is None else min(acknowledged, wall)
+        )
+        self._strikes = self._strikes + 1 if abs(self.clock_offset_ms) > CLOCK_OFFSET_MS_MAX else 0

@@ -1,0 +1,116 @@
+"""Sends the heartbeats, writes down that this node was seen, and acts on what the heartbeats say. Thin: `heartbeat.py` decides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
+
+from tidegate_core.effects import Produced, Write
+from tidegate_core.store import keys
+from tidegate_core.store.values import Batch, Item, Put
+from tidegate_node.facts import NodeFacts
+from tidegate_node.heartbeat import BEAT_EVERY_MS, Heartbeat, Verdict
+from tidegate_node.pokes import Beat, beat_record
+from tidegate_node.store_effects import StoreEffects
+from tidegate_ports.bus import Notices, Publisher
+from tidegate_ports.clock import Clock
+from tidegate_telemetry.metrics import Metrics
+
+SEEN_EVERY_BEATS: Final = 2
+"""`NODE#` is written each 10 s: how exactly an outage's beginning is known (DESIGN 8)."""
+SEEN_DAYS: Final = 7
+"""Kept so long: a process lives under its own UUID, and its last sign matters only to those who take over from it."""
+LOOK_EVERY_S: Final = 1.0
+
+
+class HeartbeatLoop:
+    """One per process; also what heard heartbeats are given to.
+
+    Args:
+        plain: Publisher that needs no guard.
+        act: Told each verdict but `STAY`.
+    """
+
+    def __init__(
+        self,
+        facts: NodeFacts,
+        *,
+        store: StoreEffects,
+        plain: Publisher,
+        clock: Clock,
+        metrics: Metrics,
+        notices: Notices,
+        act: Callable[[Verdict], Awaitable[None]],
+        every_ms: int = BEAT_EVERY_MS,
+    ) -> None:
+        self._facts = facts
+        self._store = store
+        self._plain = plain
+        self._clock = clock
+        self._metrics = metrics
+        self._notices = notices
+        self._act = act
+        self._every_ms = every_ms
+        self._heartbeat = Heartbeat(facts.owner)
+        self._under_way: set[asyncio.Task[object]] = set()
+
+    def heard(self, beat: Beat, append_time: int) -> None:
+        self._heartbeat.heard(beat, append_time, self._clock.now_ms(), self._clock.monotonic_ms())
+        self._metrics.set("tidegate_clock_offset_ms", self._heartbeat.clock_offset_ms)
+
+    @property
+    def store_silence_ms(self) -> int:
+        return self._clock.monotonic_ms() - self._store.answered_at_ms
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        beats = 0
+        next_beat = self._clock.monotonic_ms()
+        try:
+            while True:
+                if self._clock.monotonic_ms() >= next_beat:
+                    next_beat = self._clock.monotonic_ms() + self._every_ms
+                    self._begin(self._send_beat())
+                    if beats % SEEN_EVERY_BEATS == 0:
+                        self._begin(self.write_seen())
+                    beats += 1
+                verdict = self._heartbeat.verdict(self._clock.monotonic_ms(), self.store_silence_ms)
+                if verdict is not Verdict.STAY:
+                    await self._act(verdict)
+                await asyncio.sleep(min(LOOK_EVERY_S, self._every_ms / 1000))
+        finally:
+            for task in self._under_way:
+                task.cancel()
+
+    async def write_seen(self) -> bool:
+        """Writes `NODE#<owner>`; False when the store did not answer."""
+        key = keys.node(self._facts.owner)
+        now = self._clock.now_ms()
+        item: Item = {"pk": key.pk, "sk": key.sk, "seen": now, "node": self._facts.name}
+        item["expires_at"] = now // 1000 + SEEN_DAYS * 86_400
+        before = self._store.answered_at_ms
+        await self._store.write(Write(Batch("seen", (Put(key, item),))))
+        return self._store.answered_at_ms > before
+
+    async def _send_beat(self) -> None:
+        wall = self._clock.now_ms()
+        beat = self._heartbeat.beat(wall, self.store_silence_ms)
+        records = [
+            self._plain.produce(beat_record(beat, self._facts, number))
+            for number in range(self._facts.pokes.topic_partitions)
+        ]
+        outcomes = await asyncio.gather(*records)
+        # The last acknowledgement: all of them were appended before it.
+        if all(isinstance(outcome, Produced) for outcome in outcomes):
+            self._heartbeat.acknowledged(beat.at, self._clock.now_ms())
+
+    def _begin(self, work: Coroutine[Any, Any, object]) -> None:
+        begun = asyncio.get_running_loop().create_task(work)
+        self._under_way.add(begun)
+        begun.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[object]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._notices("task_failed", task="heartbeat", exc_info=failure)

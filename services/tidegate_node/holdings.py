@@ -1,0 +1,199 @@
+"""What this node holds: one driver per ownership topic partition that the group gave to it.
+
+Implements both listeners of the bus: whatever membership and reader say goes to the driver that it concerns. Callbacks of the
+group are a courtesy; nothing's safety rests on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Protocol
+
+from tidegate_core.decisions.inputs import LogRecord, Poked, PositionGone, RecordsArrived
+from tidegate_node.facts import NodeFacts
+from tidegate_node.partition_driver import PartitionDriver
+from tidegate_node.pokes import Beat, read_record
+from tidegate_ports.bus import END, Drain, Notices, PartitionReader, Record, Topic
+from tidegate_ports.clock import Clock
+
+
+class Heartbeats(Protocol):
+    """Takes the heartbeats that are read."""
+
+    def heard(self, beat: Beat, append_time: int) -> None: ...
+
+
+class Holdings:
+    """One per process. `connect` is called once, before the membership starts."""
+
+    def __init__(self, facts: NodeFacts, clock: Clock, notices: Notices, loop: asyncio.AbstractEventLoop) -> None:
+        self._facts = facts
+        self._clock = clock
+        self._notices = notices
+        self._loop = loop
+        self._drivers: dict[int, PartitionDriver] = {}
+        self._make_driver: Callable[[int], PartitionDriver] | None = None
+        self._reader: PartitionReader | None = None
+        self._heartbeats: Heartbeats | None = None
+
+    def connect(
+        self, make_driver: Callable[[int], PartitionDriver], reader: PartitionReader, heartbeats: Heartbeats
+    ) -> None:
+        """What it works with; a call of its own, because bus, drivers and this object know each other."""
+        self._make_driver, self._reader, self._heartbeats = make_driver, reader, heartbeats
+
+    # -- figures ------------------------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> frozenset[int]:
+        return frozenset(self._drivers)
+
+    @property
+    def serving(self) -> frozenset[int]:
+        """Those that are recovered and fire."""
+        return frozenset(number for number, driver in self._drivers.items() if driver.is_serving)
+
+    def shards(self, topic_partitions: Iterable[int]) -> int:
+        """How many shards follow from them."""
+        cluster = self._facts.cluster
+        return sum(len(range(number, cluster.shards, cluster.topic_partitions)) for number in topic_partitions)
+
+    def poke(self, poked: Poked) -> bool:
+        """Pokes a shard of this process; False when it is another's."""
+        driver = self._drivers.get(self._facts.holder_of(poked.shard))
+        if driver is None:
+            return False
+        driver.give(poked)
+        return True
+
+    def drop_all(self) -> None:
+        self.lost(sorted(self._drivers))
+
+    # -- the group ----------------------------------------------------------------------------------------------------
+
+    def assigned(self, topic_partitions: Sequence[int]) -> None:
+        assert self._make_driver is not None
+        self._notices("assigned", topic_partitions=list(topic_partitions))
+        for number in topic_partitions:
+            if (former := self._drivers.pop(number, None)) is not None:
+                former.drop()
+            self._drivers[number] = self._make_driver(number)
+            self._drivers[number].begin()
+            self._read_pokes(number)
+
+    def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
+        self._notices("revoked", topic_partitions=list(topic_partitions))
+        waiting = {number: self._drivers[number] for number in topic_partitions if number in self._drivers}
+        if not waiting:
+            drain.done()
+            return
+        left_s = max(0, drain.deadline_ms - self._clock.monotonic_ms()) / 1000
+        # At the deadline they are gone, drained or not.
+        deadline = self._loop.call_later(left_s, partial(self._cut, waiting, drain))
+        for number, driver in sorted(waiting.items()):
+            self._stop_pokes(number)
+            driver.drain(partial(self._drained, number, waiting, drain, deadline))
+
+    def lost(self, topic_partitions: Sequence[int]) -> None:
+        gone = [number for number in topic_partitions if number in self._drivers]
+        if gone:
+            self._notices("lost", topic_partitions=gone)
+        for number in gone:
+            self._stop_pokes(number)
+            self._drivers.pop(number).drop()
+
+    def _drained(
+        self, number: int, waiting: dict[int, PartitionDriver], drain: Drain, deadline: asyncio.TimerHandle
+    ) -> None:
+        self._notices("drained", topic_partition=number)
+        self._let_go(number, waiting.pop(number))
+        if not waiting:
+            deadline.cancel()
+            drain.done()
+
+    def _cut(self, waiting: dict[int, PartitionDriver], drain: Drain) -> None:
+        while waiting:
+            self._let_go(*waiting.popitem())
+        drain.done()
+
+    def _let_go(self, number: int, driver: PartitionDriver) -> None:
+        """Drops a driver; by now the topic partition may have been lost, or given anew to another one."""
+        if self._drivers.get(number) is driver:
+            del self._drivers[number]
+        driver.drop()
+
+    # -- records ------------------------------------------------------------------------------------------------------
+
+    def requests(self, topic_partition: int, records: Sequence[Record]) -> None:
+        self._pass_on(topic_partition, self._facts.requests.name, topic_partition, records)
+
+    def requests_gone(self, topic_partition: int, offset: int) -> None:
+        if (driver := self._drivers.get(topic_partition)) is not None:
+            driver.give(PositionGone(self._facts.requests.name, topic_partition, offset))
+
+    def others(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
+        if topic == self._facts.pokes.name:
+            self._take_pokes(topic_partition, records)
+        else:
+            self._pass_on(topic_partition % self._facts.cluster.topic_partitions, topic, topic_partition, records)
+
+    def others_gone(self, topic: str, topic_partition: int, offset: int) -> None:
+        number = topic_partition % self._facts.cluster.topic_partitions
+        if topic == self._facts.pokes.name:
+            # Nothing of value lies there: go on at the end.
+            self._read_pokes(number)
+        elif (driver := self._drivers.get(number)) is not None:
+            driver.give(PositionGone(topic, topic_partition, offset))
+
+    def _pass_on(self, holder: int, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
+        if (driver := self._drivers.get(holder)) is not None:
+            taken = tuple(LogRecord(r.offset, r.append_time_ms, r.key, r.value, r.headers) for r in records)
+            driver.give(RecordsArrived(topic, topic_partition, taken))
+
+    # -- pokes --------------------------------------------------------------------------------------------------------
+
+    def _take_pokes(self, topic_partition: int, records: Sequence[Record]) -> None:
+        assert self._reader is not None
+        assert self._heartbeats is not None
+        for record in records:
+            said = read_record(record.value)
+            if said is None:
+                self._notices("poke_unreadable", topic_partition=topic_partition, offset=record.offset)
+            elif isinstance(said, Beat):
+                self._heartbeats.heard(said, record.append_time_ms)
+            else:
+                self.poke(said)
+        self._reader.taken(self._facts.pokes.name, topic_partition, len(records))
+
+    def _read_pokes(self, number: int) -> None:
+        assert self._reader is not None
+        pokes = self._facts.pokes
+        for each in self._facts.pokes_of(number):
+            self._reader.assign(Topic(pokes.name, pokes.id, pokes.topic_partitions), each, END)
+
+    def _stop_pokes(self, number: int) -> None:
+        assert self._reader is not None
+        for each in self._facts.pokes_of(number):
+            self._reader.unassign(self._facts.pokes.name, each)
+
+
+class GroupListener:
+    """`MembershipListener` of the holdings."""
+
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings = holdings
+        self.assigned = holdings.assigned
+        self.revoked = holdings.revoked
+        self.lost = holdings.lost
+        self.records = holdings.requests
+        self.position_gone = holdings.requests_gone
+
+
+class OthersListener:
+    """`ReaderListener` of the holdings: events and pokes."""
+
+    def __init__(self, holdings: Holdings) -> None:
+        self.records = holdings.others
+        self.position_gone = holdings.others_gone

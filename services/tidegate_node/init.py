@@ -1,0 +1,40 @@
+"""The process `tidegate init`: tables, topics and map of the environment's settings. Idempotent; `--check` only looks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tidegate_node import bootstrap
+from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER
+
+EXIT_DIFFERS = 1
+
+
+def run(check: bool = False, settings: bootstrap.Settings | None = None) -> int:
+    """Writes a line for each thing that is not as it should be, and returns the exit code.
+
+    Args:
+        check: Changes nothing.
+        settings: Instead of those of the environment.
+
+    Returns:
+        0 all is as it should be; 1 something differs; 75 a brick does not answer; 78 the settings cannot be.
+    """
+    try:
+        differences = bootstrap.initialise(bootstrap.load() if settings is None else settings, check=check)
+    except (bootstrap.SettingsRefused, bootstrap.StartRefused) as refusal:
+        _say(sys.stderr.write, str(refusal))
+        return EXIT_CONFIGURATION
+    except bootstrap.NotYet as silence:
+        _say(sys.stderr.write, f"{silence}; try again")
+        return EXIT_TRY_LATER
+    for difference in differences:
+        _say(sys.stdout.write, difference.text)
+    if not differences:
+        _say(sys.stdout.write, "tables, topics and map are as they should be")
+    return EXIT_DIFFERS if differences else 0
+
+
+def _say(write: Callable[[str], int], text: str) -> None:
+    write(f"{text}\n")

@@ -1,0 +1,176 @@
+"""Carries out what actors ask of the launcher. Submitting is irreversible, so it waits for the local guard (DESIGN 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal, TypeVar, cast
+
+from tidegate_core.effects import (
+    Cancel,
+    Gone,
+    Inspect,
+    Inspected,
+    LaunchOrder,
+    LookedUp,
+    Lookup,
+    NotSubmitted,
+    Submit,
+    SubmitFailed,
+    Submitted,
+    Watch,
+)
+from tidegate_core.model.instants import parse_instant
+from tidegate_ports.bus import Notices
+from tidegate_ports.clock import Clock
+from tidegate_ports.launcher import Absent, Elsewhere, Found, Launch, Launcher, LaunchRejected, LaunchUnavailable
+from tidegate_telemetry.metrics import Metrics
+
+ASK_AGAIN_S: Final = 5.0
+"""Pause before a launcher that could not be reached is asked again about a running program."""
+CANCEL_TRIES_MAX: Final = 120
+"""Ten minutes of a launcher that cannot be reached; then the run's owner sees the program run and may ask again."""
+MESSAGE_CHARACTERS_MAX: Final = 1_000
+Answered = TypeVar("Answered", Submitted, SubmitFailed, NotSubmitted)
+
+
+class LaunchEffects:
+    """One per process.
+
+    Args:
+        launcher: The port.
+        guard_holds: Whether membership is proven now.
+        gate_url: Where programs ask to start.
+        secret: Signs what they ask with.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        *,
+        guard_holds: Callable[[], bool],
+        gate_url: str,
+        secret: bytes,
+        clock: Clock,
+        metrics: Metrics,
+        notices: Notices,
+        ask_again_s: float = ASK_AGAIN_S,
+    ) -> None:
+        self._launcher = launcher
+        self._guard_holds = guard_holds
+        self._gate_url = gate_url
+        self._secret = secret
+        self._clock = clock
+        self._metrics = metrics
+        self._notices = notices
+        self._ask_again_s = ask_again_s
+        self._cancels: dict[tuple[str, int], asyncio.Task[None]] = {}
+
+    async def submit(self, effect: Submit) -> Submitted | SubmitFailed | NotSubmitted:
+        order = effect.order
+        if not self._guard_holds():
+            return self._counted(order, NotSubmitted("membership of the group is not proven"))
+        try:
+            taken = await self._launcher.submit(self._launch(order))
+        except LaunchRejected as rejected:
+            message = rejected.message[:MESSAGE_CHARACTERS_MAX]
+            return self._counted(order, SubmitFailed(rejected.error_class, message))
+        except LaunchUnavailable as unavailable:
+            return self._counted(order, NotSubmitted(unavailable.message[:MESSAGE_CHARACTERS_MAX]))
+        nominal = order.context.get("nominal")
+        if isinstance(nominal, str):
+            late_ms = self._clock.now_ms() - parse_instant(nominal)
+            self._metrics.observe("tidegate_fire_lateness_seconds", late_ms / 1000, plane="run")
+        return self._counted(order, Submitted(taken.external_id, taken.host, taken.boot_id))
+
+    async def lookup(self, effect: Lookup) -> LookedUp:
+        try:
+            found = await self._launcher.lookup(effect.run_id, effect.attempt, effect.host, effect.boot_id)
+        except LaunchUnavailable:
+            return LookedUp("unknown")
+        match found:
+            case Found(external_id):
+                return LookedUp("found", external_id)
+            case Absent():
+                return LookedUp("absent")
+            case Elsewhere():
+                return LookedUp("elsewhere")
+
+    async def watch(self, effect: Watch) -> Gone:
+        """Waits for as long as the program lives."""
+        while True:
+            try:
+                ended = await self._launcher.wait_until_gone(effect.run_id, effect.attempt)
+            except LaunchUnavailable as unavailable:
+                self._notices("watch_failed", run_id=effect.run_id, attempt=effect.attempt, message=unavailable.message)
+                await asyncio.sleep(self._ask_again_s)
+            else:
+                return Gone(ended.exit_code, ended.error_class, ended.reason)
+
+    def cancel(self, effect: Cancel) -> None:
+        """Sees to it in the background, beyond the life of who asked: nobody may be left to ask for a closed run."""
+        name = (effect.run_id, effect.attempt)
+        if name not in self._cancels:
+            task = asyncio.get_running_loop().create_task(self._cancel(effect))
+            self._cancels[name] = task
+            task.add_done_callback(lambda _: self._cancels.pop(name, None))
+
+    async def inspect(self, effect: Inspect) -> Inspected:
+        return Inspected(await asyncio.to_thread(_problem_with, effect.file))
+
+    def stop(self) -> None:
+        """Lets go of cancels under way: the launcher keeps their requests, and another node goes on."""
+        for task in self._cancels.values():
+            task.cancel()
+
+    async def _cancel(self, effect: Cancel) -> None:
+        for _ in range(CANCEL_TRIES_MAX):
+            try:
+                await self._launcher.cancel(effect.run_id, effect.attempt)
+            except LaunchUnavailable as unavailable:
+                self._notices(
+                    "cancel_failed", run_id=effect.run_id, attempt=effect.attempt, message=unavailable.message
+                )
+                await asyncio.sleep(self._ask_again_s)
+            else:
+                return
+
+    def _launch(self, order: LaunchOrder) -> Launch:
+        return Launch(
+            run_id=order.run_id,
+            attempt=order.attempt,
+            # The schema of programs allows these two only.
+            program_type=cast("Literal['pyspark', 'python']", order.program_type),
+            file=order.file,
+            args=order.args,
+            conf=order.conf,
+            context=order.context,
+            gate_url=self._gate_url,
+            token=run_token(self._secret, order.run_id, order.attempt),
+        )
+
+    def _counted(self, order: LaunchOrder, answer: Answered) -> Answered:
+        name = type(answer).__name__.lower()
+        self._metrics.count("tidegate_launches_total", program=order.program_type, answer=name)
+        return answer
+
+
+def run_token(secret: bytes, run_id: str, attempt: int) -> str:
+    """What a program shows at the gate: HMAC-SHA256 of run and attempt, in hex (DESIGN 6)."""
+    return hmac.new(secret, f"{run_id}/{attempt}".encode(), hashlib.sha256).hexdigest()
+
+
+def _problem_with(file: str) -> str | None:
+    path = Path(file)
+    if not path.is_absolute():
+        return f"{file} is not an absolute path"
+    try:
+        if not path.is_file():
+            return f"{file} does not exist on the node that applied the schedule, or is no file"
+    except OSError as failure:
+        return f"{file} cannot be looked at: {failure.strerror}"
+    return None if os.access(path, os.R_OK) else f"{file} may not be read by the node that applied the schedule"

@@ -1,0 +1,178 @@
+"""One node: joins the group, serves what it is given, gives it back in order.
+
+Built by `bootstrap.py` from ready parts. It ends for one of four reasons: a signal (0), too many bugs (70), a clock that is
+off (75), or a brick that did not answer while it began (75, before there is a node). Running programs are never touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from tidegate_node.facts import NodeFacts
+from tidegate_node.health import HealthServer, Standing
+from tidegate_node.heartbeat import Verdict
+from tidegate_node.heartbeat_loop import HeartbeatLoop
+from tidegate_node.holdings import Holdings
+from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.startup import EXIT_BUG, EXIT_TRY_LATER
+from tidegate_ports.bus import Membership, Notices
+from tidegate_ports.clock import Clock
+from tidegate_telemetry.metrics import Metrics
+
+STORE_ASK_AGAIN_S: Final = 2.0
+"""Pause between looks whether a store that only this node could not reach is back."""
+
+
+class Startable(Protocol):
+    """A Kafka client with a thread."""
+
+    polled_at_ms: int
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> bool: ...
+
+
+class Member(Startable, Membership, Protocol):
+    """The membership as a whole."""
+
+    rebalances: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a node consists of."""
+
+    facts: NodeFacts
+    holdings: Holdings
+    membership: Member
+    reader: Startable
+    guarded: Startable
+    plain: Startable
+    launch: LaunchEffects
+    clock: Clock
+    metrics: Metrics
+    notices: Notices
+
+
+class Node:
+    """Runs once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._heartbeats: HeartbeatLoop | None = None
+        self._health: HealthServer | None = None
+        self._away = False
+
+    def connect(self, heartbeats: HeartbeatLoop, health: HealthServer) -> None:
+        """What asks this node in turn, hence built after it."""
+        self._heartbeats, self._health = heartbeats, health
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def stop(self, exit_code: int = 0) -> None:
+        """Orders the end; the first order counts."""
+        if not self._exit.done():
+            self._exit.set_result(exit_code)
+
+    async def run(self) -> int:
+        """Serves until `stop`, then gives everything back and returns the exit code."""
+        parts = self._parts
+        assert self._heartbeats is not None
+        assert self._health is not None
+        self._health.start()
+        parts.notices("health_listening", port=self._health.port)
+        for client in (parts.plain, parts.guarded, parts.reader, parts.membership):
+            client.start()
+        beating = asyncio.get_running_loop().create_task(self._heartbeats.run())
+        beating.add_done_callback(self._heartbeats_ended)
+        parts.notices("node_started", owner=parts.facts.owner, node=parts.facts.name)
+        exit_code = await self._exit
+        parts.notices("node_stopping", exit_code=exit_code, held=sorted(parts.holdings.held))
+        beating.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await beating
+        await self._close()
+        parts.notices("node_stopped", exit_code=exit_code)
+        return exit_code
+
+    async def _close(self) -> None:
+        """Leaving drains; what the drains sent is flushed; only then do the figures go."""
+        parts = self._parts
+        assert self._health is not None
+        await parts.membership.stop()
+        parts.holdings.drop_all()
+        parts.launch.stop()
+        await parts.reader.stop()
+        await asyncio.gather(parts.guarded.stop(), parts.plain.stop())
+        await self._health.stop()
+
+    # -- what may end it ----------------------------------------------------------------------------------------------
+
+    def actor_failed(self, topic_partition: int, failure: BaseException, too_many: bool) -> None:
+        """A bug in the logic of a topic partition; too many of them end the process."""
+        self._parts.notices("actor_failed", topic_partition=topic_partition, exc_info=failure, ends_process=too_many)
+        if too_many:
+            self.stop(EXIT_BUG)
+
+    def actor_ended(self, topic_partition: int) -> None:
+        self._parts.notices("actor_ended", topic_partition=topic_partition)
+
+    async def act(self, verdict: Verdict) -> None:
+        """What the heartbeats say."""
+        if verdict is Verdict.CLOCK_OFF:
+            self._parts.notices("clock_off", offset_ms=self._parts.metrics.value("tidegate_clock_offset_ms"))
+            self.stop(EXIT_TRY_LATER)
+        elif verdict is Verdict.STORE_OUT_OF_REACH:
+            await self._step_aside()
+
+    async def _step_aside(self) -> None:
+        """Only this node cannot reach the store: others serve its shards until it can."""
+        assert self._heartbeats is not None
+        self._away = True
+        self._parts.notices("store_out_of_reach", silence_ms=self._heartbeats.store_silence_ms)
+        await self._parts.membership.stop()
+        while not await self._heartbeats.write_seen():  # noqa: ASYNC110 - asking is the only way to know
+            await asyncio.sleep(STORE_ASK_AGAIN_S)
+        self._parts.notices("store_back")
+        self._parts.membership.start()
+        self._away = False
+
+    def _heartbeats_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            # Without heartbeats nobody would notice a clock that is off: better a new process.
+            self._parts.notices("task_failed", task="heartbeats", exc_info=failure)
+            self.stop(EXIT_BUG)
+
+    # -- figures ------------------------------------------------------------------------------------------------------
+
+    def standing(self) -> Standing:
+        """For health."""
+        parts = self._parts
+        assert self._heartbeats is not None
+        now = parts.clock.monotonic_ms()
+        clients: dict[str, Startable] = {"reader": parts.reader}
+        if not self._away:
+            clients["membership"] = parts.membership
+        return Standing(
+            poll_silence_ms={name: now - client.polled_at_ms for name, client in clients.items()},
+            joined=parts.membership.rebalances > 0 and not self._away,
+            held=parts.holdings.held | parts.membership.owned(),
+            serving=parts.holdings.serving,
+            store_silence_ms=self._heartbeats.store_silence_ms,
+            stopping=self._exit.done(),
+        )
+
+    def refresh(self) -> None:
+        """Brings the gauges up to date."""
+        parts, standing = self._parts, self.standing()
+        parts.metrics.set("tidegate_rebalances", parts.membership.rebalances)
+        parts.metrics.set("tidegate_owned_topic_partitions", len(standing.held))
+        parts.metrics.set("tidegate_owned_shards", parts.holdings.shards(standing.held))
+        parts.metrics.set("tidegate_serving_shards", parts.holdings.shards(standing.serving))
+        parts.metrics.set("tidegate_guard_holds", parts.membership.guard_holds())
+        parts.metrics.set("tidegate_store_silence_seconds", standing.store_silence_ms / 1000)

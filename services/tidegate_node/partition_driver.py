@@ -1,0 +1,255 @@
+"""Drives the actor of one ownership topic partition: inputs in, effects out, answers back, the clock's ticks. No rule of its own.
+
+Everything happens on the asyncio loop. Inputs are taken in the order in which they arrived and never inside of each other.
+An actor that raises is a bug: it is dropped with all that it had under way and built anew from the store, which is the
+truth; its successor fences what it left behind. Too many such bugs end the process, so that the platform sees them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol
+
+from tidegate_core.decisions.event_index import EventIndex
+from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, Tick
+from tidegate_core.decisions.partition_actor import PartitionActor
+from tidegate_core.effects import (
+    Answer,
+    Ask,
+    Cancel,
+    Drained,
+    Notice,
+    Poke,
+    Result,
+    StartReading,
+    StopReading,
+    Taken,
+)
+from tidegate_node.shell import CLOCK_LOOK_MS_MAX, Shell
+
+INPUTS_PER_TURN_MAX: Final = 256
+"""Then the loop gets its turn: heartbeats, health and other holdings wait for at most some milliseconds."""
+REBUILDS_MAX: Final = 5
+REBUILD_WINDOW_MS: Final = 60_000
+"""More bugs than that within this time are no accident: the process ends with 70 and the platform starts a new one."""
+REBUILD_PAUSE_FIRST_MS: Final = 250
+REBUILD_PAUSE_LAST_MS: Final = 8_000
+
+
+class Actor(Protocol):
+    """What a driver needs of an actor; `PartitionActor`, or a test's."""
+
+    is_serving: bool
+
+    def step(self, now: int, incoming: Input) -> list[Ask]: ...
+
+    def next_wake(self) -> int | None: ...
+
+    @property
+    def has_ended(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEvents:
+    """Whom a driver tells.
+
+    Attributes:
+        failed: A bug was met; `True` = too many of them, the process must end.
+        ended: The actor ended by itself and without having been asked to drain.
+    """
+
+    failed: Callable[[int, BaseException, bool], None]
+    ended: Callable[[int], None]
+
+
+class PartitionDriver:
+    """One per held ownership topic partition, from `begin` to `drop`.
+
+    Args:
+        topic_partition: p.
+        make_actor: Builds an actor that begins from nothing.
+        shell: Carries effects out.
+    """
+
+    def __init__(
+        self,
+        topic_partition: int,
+        make_actor: Callable[[], Actor],
+        shell: Shell,
+        events: DriverEvents,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self._make_actor = make_actor
+        self._shell = shell
+        self._events = events
+        self._loop = loop
+        self._actor: Actor | None = None
+        self._inputs: deque[Input] = deque()
+        self._is_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._rebuild: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[Result]] = set()
+        self._reading: set[tuple[str, int]] = set()
+        self._failures: deque[int] = deque(maxlen=REBUILDS_MAX)
+        self._drained: Callable[[], None] | None = None
+
+    # -- from outside -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_serving(self) -> bool:
+        return self._actor is not None and self._actor.is_serving
+
+    def begin(self) -> None:
+        """Takes the topic partition over."""
+        self._rebuild = None
+        self._actor = self._make_actor()
+        self.give(Begin())
+
+    def give(self, incoming: Input) -> None:
+        """Queues an input; without an actor there is nobody to take it, and the next one begins from the store."""
+        if self._actor is None:
+            return
+        self._inputs.append(incoming)
+        self._schedule()
+
+    def drain(self, drained: Callable[[], None]) -> None:
+        """Finishes what is under way, then calls back: at once when there is nothing."""
+        if self._actor is None:
+            self.drop()
+            drained()
+            return
+        self._drained = drained
+        self.give(Drain())
+
+    def drop(self) -> None:
+        """Ends all at once. Writes under way may still be applied; the store's conditions make them harmless. Idempotent."""
+        self._actor = self._drained = None
+        self._inputs.clear()
+        for timer in (self._timer, self._rebuild):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._rebuild = None
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        reading, self._reading = self._reading, set()
+        for topic, topic_partition in reading:
+            self._shell.tell(StopReading(topic, topic_partition))
+
+    # -- inputs -------------------------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._work)
+
+    def _work(self) -> None:
+        self._is_scheduled = False
+        for _ in range(INPUTS_PER_TURN_MAX):
+            if self._actor is None or not self._inputs:
+                break
+            self._step(self._actor, self._inputs.popleft())
+        if self._actor is not None:
+            self._arm()
+            if self._inputs:
+                self._schedule()
+
+    def _step(self, actor: Actor, incoming: Input) -> None:
+        try:
+            for ask in actor.step(self._shell.clock.now_ms(), incoming):
+                self._carry_out(actor, ask)
+        except Exception as failure:  # noqa: BLE001 - any exception of the logic is a bug, and all are met alike
+            self._fail(failure)
+            return
+        if actor.has_ended and actor is self._actor:
+            self._end()
+
+    # -- effects ------------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, actor: Actor, ask: Ask) -> None:
+        match ask.effect:
+            case Drained():
+                pass  # Said by `has_ended` as well, once everything else of this step is carried out.
+            case StartReading(topic, topic_partition):
+                self._reading.add((topic, topic_partition))
+                self._shell.tell(ask.effect)
+            case StopReading(topic, topic_partition):
+                self._reading.discard((topic, topic_partition))
+                self._shell.tell(ask.effect)
+            case Notice() | Poke() | Cancel() | Taken():
+                self._shell.tell(ask.effect)
+            case effect:
+                self._begin_task(actor, ask.token, self._shell.ask(effect))
+
+    def _begin_task(self, actor: Actor, token: int, asked: Coroutine[Any, Any, Result]) -> None:
+        task = self._loop.create_task(asked)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._answered, actor, token))
+
+    def _answered(self, actor: Actor, token: int, task: asyncio.Task[Result]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or actor is not self._actor:
+            return
+        failure = task.exception()
+        if failure is not None:
+            self._fail(failure)
+        elif token:
+            self.give(Answer(token, task.result()))
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Sets the timer for the actor's next wake; an earlier one that is set already serves as well."""
+        wake = None if self._actor is None else self._actor.next_wake()
+        if wake is None:
+            return
+        wait_ms = min(max(0, wake - self._shell.clock.now_ms()), CLOCK_LOOK_MS_MAX)
+        at = self._loop.time() + wait_ms / 1000
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        wake = None if self._actor is None else self._actor.next_wake()
+        if wake is not None and wake <= self._shell.clock.now_ms():
+            self.give(Tick())
+        else:
+            self._arm()
+
+    # -- ends ---------------------------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        drained, self._drained = self._drained, None
+        self.drop()
+        if drained is not None:
+            drained()
+        else:
+            self._events.ended(self.topic_partition)
+
+    def _fail(self, failure: BaseException) -> None:
+        now = self._shell.clock.monotonic_ms()
+        drained, self._drained = self._drained, None
+        self.drop()
+        too_many = len(self._failures) == REBUILDS_MAX and now - self._failures[0] <= REBUILD_WINDOW_MS
+        self._failures.append(now)
+        self._events.failed(self.topic_partition, failure, too_many)
+        if drained is not None:
+            # Nothing of it goes on, which is what a drain is for; the successor finishes what is left.
+            drained()
+        elif not too_many:
+            recent = sum(now - at <= REBUILD_WINDOW_MS for at in self._failures)
+            pause_ms = min(REBUILD_PAUSE_FIRST_MS << (recent - 1), REBUILD_PAUSE_LAST_MS)
+            self._rebuild = self._loop.call_later(pause_ms / 1000, self.begin)
+
+
+def partition_actor(holding: Callable[[], Holding], index: EventIndex) -> Callable[[], Actor]:
+    """Builds the core's actors; each has a holding of its own, because its tokens must never repeat."""
+    return lambda: PartitionActor(holding(), index)

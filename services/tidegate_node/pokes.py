@@ -1,0 +1,70 @@
+"""Records on `<prefix>.pokes`: "look there" between processes, and the nodes' heartbeats. Small JSON, best effort.
+
+A poke is `{"shard": 7}` or `{"shard": 7, "run": "0007-..."}`; API processes send them too. A heartbeat is
+`{"beat": {"owner": ..., "at": ..., "store_ok_ms": ...}}`. Who reads topic partition q holds q mod N (DESIGN 3).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.effects import Poke, Produce
+from tidegate_node.facts import NodeFacts
+
+RECORD_BYTES_MAX = 1_024
+"""Ours have about 100; anything larger on this topic is none of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A node's sign of life.
+
+    Attributes:
+        owner: UUID of its process.
+        at: Its wall clock when it was written, ms since the epoch.
+        store_ok_ms: How long before `at` the store had last answered it; an age and not an instant, so that no clocks are compared.
+    """
+
+    owner: str
+    at: int
+    store_ok_ms: int
+
+
+def poke_record(poke: Poke, facts: NodeFacts) -> Produce:
+    """Says to the holder of the shard that there is something for it."""
+    document: dict[str, object] = {"shard": poke.shard}
+    if poke.run_id is not None:
+        document["run"] = poke.run_id
+    holder = poke.shard % facts.cluster.topic_partitions
+    return Produce(facts.pokes.name, None, _json(document), topic_partition=holder % facts.pokes.topic_partitions)
+
+
+def beat_record(beat: Beat, facts: NodeFacts, topic_partition: int) -> Produce:
+    """Says to the reader of that topic partition that this node is alive."""
+    document = {"beat": {"owner": beat.owner, "at": beat.at, "store_ok_ms": beat.store_ok_ms}}
+    return Produce(facts.pokes.name, None, _json(document), topic_partition=topic_partition)
+
+
+def read_record(value: bytes | None) -> Poked | Beat | None:
+    """What a record says; None for what is none of ours."""
+    if value is None or len(value) > RECORD_BYTES_MAX:
+        return None
+    try:
+        document = json.loads(value)
+    except ValueError:
+        return None
+    match document:
+        case {"beat": {"owner": str(owner), "at": int(at), "store_ok_ms": int(age)}}:
+            return Beat(owner, at, age)
+        case {"shard": int(shard), "run": str(run_id)}:
+            return Poked(shard, run_id)
+        case {"shard": int(shard)}:
+            return Poked(shard)
+        case _:
+            return None
+
+
+def _json(document: dict[str, object] | dict[str, dict[str, object]]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()

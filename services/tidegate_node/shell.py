@@ -1,0 +1,118 @@
+"""The one table from effects to ports. A driver hands every effect to it and holds no rule of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
+
+from tidegate_core.effects import (
+    Awake,
+    Cancel,
+    Commit,
+    Inspect,
+    Lookup,
+    Notice,
+    Poke,
+    Produce,
+    ProveMembership,
+    Read,
+    ReadEndOffsets,
+    ReadRange,
+    Result,
+    Sleep,
+    StartReading,
+    StopReading,
+    Submit,
+    Taken,
+    Watch,
+    Write,
+)
+from tidegate_node.bus_effects import BusEffects
+from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.store_effects import StoreEffects
+from tidegate_ports.bus import Notices
+from tidegate_ports.clock import Clock
+
+CLOCK_LOOK_MS_MAX: Final = 1_000
+"""Longest wait on the loop's own clock before the wall clock is looked at again: it may be set meanwhile."""
+
+Told: TypeAlias = Notice | Poke | Cancel | StartReading | StopReading | Taken
+"""Effects that nobody answers, and that are done at once."""
+Asked: TypeAlias = (
+    Read
+    | ReadRange
+    | Commit
+    | Write
+    | ReadEndOffsets
+    | Produce
+    | Submit
+    | Lookup
+    | Watch
+    | Inspect
+    | ProveMembership
+    | Sleep
+)
+"""Effects with an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What carries effects out; one per process."""
+
+    store: StoreEffects
+    bus: BusEffects
+    launch: LaunchEffects
+    clock: Clock
+    notices: Notices
+
+    def tell(self, effect: Told) -> None:
+        match effect:
+            case Notice(event, fields):
+                self.notices(event, **fields)
+            case Poke():
+                self.bus.poke(effect)
+            case Cancel():
+                self.launch.cancel(effect)
+            case StartReading():
+                self.bus.start_reading(effect)
+            case StopReading():
+                self.bus.stop_reading(effect)
+            case Taken():
+                self.bus.taken(effect)
+            case _:
+                assert_never(effect)
+
+    async def ask(self, effect: Asked) -> Result:
+        match effect:
+            case Read():
+                return await self.store.read(effect)
+            case ReadRange():
+                return await self.store.read_range(effect)
+            case Commit():
+                return await self.store.commit(effect)
+            case Write():
+                return await self.store.write(effect)
+            case ReadEndOffsets():
+                return await self.bus.read_end_offsets(effect)
+            case Produce():
+                return await self.bus.produce(effect)
+            case ProveMembership():
+                return await self.bus.prove_membership(effect)
+            case Submit():
+                return await self.launch.submit(effect)
+            case Lookup():
+                return await self.launch.lookup(effect)
+            case Watch():
+                return await self.launch.watch(effect)
+            case Inspect():
+                return await self.launch.inspect(effect)
+            case Sleep():
+                return await self._sleep(effect)
+            case _:
+                assert_never(effect)
+
+    async def _sleep(self, effect: Sleep) -> Awake:
+        while (left := effect.until - self.clock.now_ms()) > 0:  # noqa: ASYNC110 - the wall clock sends no events
+            await asyncio.sleep(min(left, CLOCK_LOOK_MS_MAX) / 1000)
+        return Awake()

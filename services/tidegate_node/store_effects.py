@@ -1,0 +1,156 @@
+"""Carries out what actors ask of the store: blocking calls on a bounded pool of threads, pauses on the loop.
+
+How a transaction is settled is the core's (`transactions/settlement.py`); this only sends, waits and reads back as it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, ParamSpec, TypeVar
+
+from tidegate_core.effects import Commit, Committed, Items, Read, ReadRange, Refused, Unavailable, Write, Written
+from tidegate_core.store.values import Delete, Lost, Page, Put, RawOutcome
+from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement, Verdict
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store, StoreUnavailable
+from tidegate_telemetry.metrics import Metrics
+
+WRITES_PER_CALL_MAX: Final = 25
+"""DynamoDB's limit: a chunk is one call, so that what one of them waits for holds up no other."""
+CHUNKS_AT_ONCE_MAX: Final = 8
+"""Calls of one batch under way together: a large one must not take all threads from the other shards."""
+READ_ATTEMPTS_MAX: Final = 3
+"""Then its author is told; it asks again by itself. With the client's time-out of 2 s that is about half a session."""
+WRITE_ATTEMPTS_MAX: Final = 8
+"""Sends of one chunk that get nothing done: about 6 s with the pauses below, so that throttling is not given up at once."""
+PAUSE_FIRST_MS: Final = 50
+PAUSE_LAST_MS: Final = 2_000
+DOUBTFUL_MAX: Final = 10_000
+"""Transactions remembered as of unknown fate; their authors send each again within seconds."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class StoreEffects:
+    """One per process.
+
+    Args:
+        store: The port.
+        threads: Pool whose size bounds the calls under way.
+        jitter: A number from 0 to 1; pauses are spread over their whole length.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        threads: ThreadPoolExecutor,
+        clock: Clock,
+        metrics: Metrics,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._store = store
+        self._threads = threads
+        self._clock = clock
+        self._metrics = metrics
+        self._jitter = jitter
+        self._doubtful: OrderedDict[str, bool] = OrderedDict()
+        self.answered_at_ms = clock.monotonic_ms()
+        """When the store last answered anything, on the monotonic clock."""
+
+    async def read(self, effect: Read) -> Items | Unavailable:
+        found = await self._read(self._store.get, effect.keys)
+        return found if isinstance(found, Unavailable) else Items(found)
+
+    async def read_range(self, effect: ReadRange) -> Page | Unavailable:
+        return await self._read(self._store.query, effect.range)
+
+    async def commit(self, effect: Commit) -> Verdict:
+        """Sends until the transaction is settled, or nobody can say."""
+        transaction = effect.transaction
+        # Sent before without a verdict: a refusal now may be that earlier send's success.
+        settlement = Settlement(transaction, doubtful=self._doubtful.pop(transaction.token, False))
+        while True:
+            settlement, step = settlement.answered(await self._transact(effect))
+            if isinstance(step, SendAgain):
+                await self._pause(step.after_ms_max)
+                continue
+            verdict = await self._read_back(settlement, step) if isinstance(step, ReadWitness) else step
+            self._note_verdict(transaction.name, transaction.token, verdict)
+            return verdict
+
+    async def write(self, effect: Write) -> Written | Unavailable:
+        """Sends all chunks side by side until each is acknowledged."""
+        room = asyncio.Semaphore(CHUNKS_AT_ONCE_MAX)
+        actions = effect.batch.actions
+        chunks = [actions[start : start + WRITES_PER_CALL_MAX] for start in range(0, len(actions), WRITES_PER_CALL_MAX)]
+        done = await asyncio.gather(*(self._write_chunk(chunk, room) for chunk in chunks))
+        return Written() if all(done) else Unavailable(f"store, batch {effect.batch.name}")
+
+    async def _write_chunk(self, chunk: Sequence[Put | Delete], room: asyncio.Semaphore) -> bool:
+        pending, idle = chunk, 0
+        while idle < WRITE_ATTEMPTS_MAX:
+            before = len(pending)
+            try:
+                async with room:
+                    pending = await self._call(self._store.write, pending)
+            except StoreUnavailable:
+                idle += 1
+            else:
+                if not pending:
+                    return True
+                # Progress, however little, is no reason to give up: each round has fewer left, so this ends.
+                idle = 0 if len(pending) < before else idle + 1
+            await self._pause(min(PAUSE_FIRST_MS << idle, PAUSE_LAST_MS))
+        return False
+
+    async def _read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Unavailable:
+        what = ""
+        for attempt in range(READ_ATTEMPTS_MAX):
+            try:
+                return await self._call(call, *args, **kwargs)
+            except StoreUnavailable as silence:
+                what = str(silence)
+            await self._pause(PAUSE_FIRST_MS << attempt)
+        return Unavailable(f"store: {what}")
+
+    async def _transact(self, effect: Commit) -> RawOutcome:
+        outcome = await self._on_thread(self._store.transact, effect.transaction)
+        if not isinstance(outcome, Lost):
+            self._answered()
+        return outcome
+
+    async def _read_back(self, settlement: Settlement, step: ReadWitness) -> Committed | Refused | Unavailable:
+        try:
+            found = await self._call(self._store.get, [step.key])
+        except StoreUnavailable:
+            _, verdict = settlement.unreadable()
+        else:
+            _, verdict = settlement.witnessed(found.get(step.key))
+        assert isinstance(verdict, Committed | Refused | Unavailable)
+        return verdict
+
+    def _note_verdict(self, name: str, token: str, verdict: Verdict) -> None:
+        if isinstance(verdict, Unavailable):
+            self._doubtful[token] = True
+            while len(self._doubtful) > DOUBTFUL_MAX:
+                self._doubtful.popitem(last=False)
+        self._metrics.count("tidegate_transactions_total", name=name, verdict=type(verdict).__name__.lower())
+
+    async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        result = await self._on_thread(call, *args, **kwargs)
+        self._answered()
+        return result
+
+    async def _on_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **kwargs))
+
+    def _answered(self) -> None:
+        self.answered_at_ms = self._clock.monotonic_ms()
+
+    async def _pause(self, milliseconds_max: int) -> None:
+        await asyncio.sleep(milliseconds_max * self._jitter() / 1000)

@@ -1,0 +1,1 @@
+"""The demo's pipeline: PySpark programs to copy from, their schedules, and a second opinion that does not use Spark."""

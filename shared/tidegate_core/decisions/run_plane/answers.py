@@ -1,0 +1,34 @@
+"""The answer to a request: kept with what it answers, growing while a request still ends pending things (DESIGN 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.model.receipts import Receipt
+from tidegate_core.records.receipts import RECEIPT_DAYS, StoredReceipt, expiry
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What applying a request has come to; the decisions fill it, the procedure reads it.
+
+    Attributes:
+        receipt: The answer so far.
+        settled: Nothing will be added to it.
+    """
+
+    receipt: Receipt | None = None
+    settled: bool = False
+
+
+def answer(unit: UnitOfWork, outcome: Outcome, receipt: Receipt, now: int, *, settled: bool = True) -> None:
+    """Stores the answer in the transaction of what it answers; a repeat of the request gets it again (7 days)."""
+    stored = StoredReceipt(
+        request_id=receipt.request_id,
+        body=receipt.to_json().decode(),
+        expires_at=expiry(now, RECEIPT_DAYS),
+        settled=settled,
+    )
+    unit.put(stored, stored.key(unit.shard))
+    outcome.receipt, outcome.settled = receipt, settled

@@ -1,0 +1,127 @@
+"""Requests about one occurrence: run now, cancel a job, cancel a run (SEMANTICS 4, 11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.decisions.run_plane.answers import Outcome, answer
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
+from tidegate_core.model.position import Position
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.requests import ScheduleRequest
+from tidegate_core.records.run_plane import Definition, Job, Run, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerNow:
+    """`schedule.trigger`: skips the trigger only; constraints, limits, overlap and suspend hold (SEMANTICS 4)."""
+
+    request: ScheduleRequest
+    request_id: str
+    position: Position
+    outcome: Outcome
+    stale: tuple[Key, ...] = ()
+    name: str = "trigger"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, self.request.namespace, self.request.name))
+        status, job = ReceiptStatus.ACCEPTED, None
+        errors: tuple[Problem, ...] = ()
+        if state is None or state.status == "deleted":
+            status = ReceiptStatus.NOT_FOUND
+        elif state.status == "suspended":
+            status = ReceiptStatus.REJECTED
+            problem = "the schedule is suspended"
+            errors = (
+                Problem(field="name", problem=problem, hint="resume it first: suspend holds for manual runs too"),
+            )
+        else:
+            definition = unit.record(
+                Definition, keys.definition(unit.shard, state.namespace, state.name, state.version)
+            )
+            assert definition is not None
+            job = manual_job(unit.shard, state, parsed(definition.spec), self.position, now)
+            unit.put_new(job, job.key(unit.shard))
+        receipt = Receipt.model_construct(
+            request_id=self.request_id,
+            status=status,
+            namespace=self.request.namespace,
+            name=self.request.name,
+            version=None if state is None else state.version,
+            id=None if job is None else job.id,
+            errors=errors,
+            at=now,
+        )
+        answer(unit, self.outcome, receipt, now)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJob:
+    """`job.cancel`: a job that waits is cancelled; one that became a run is answered as `too_late`."""
+
+    job_id: str
+    request_id: str
+    namespace: str | None
+    outcome: Outcome
+    stale: tuple[Key, ...] = ()
+    name: str = "cancel_job"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        job = unit.record(Job, keys.job(unit.shard, self.job_id))
+        if job is None or self.namespace not in (None, job.namespace):
+            status = ReceiptStatus.NOT_FOUND
+        elif job.state != "pending_constraint":
+            status = ReceiptStatus.TOO_LATE
+        else:
+            end_job(unit, job, "cancelled", "by_request", now)
+            status = ReceiptStatus.CANCELLED
+        name = None if job is None else job.name
+        receipt = Receipt.model_construct(
+            request_id=self.request_id, status=status, namespace=self.namespace, name=name, id=self.job_id, at=now
+        )
+        answer(unit, self.outcome, receipt, now)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRun:
+    """`run.cancel`: the run is closed before the gate, or ended by its launcher after it."""
+
+    shard: int
+    run_id: str
+    request_id: str
+    namespace: str | None
+    outcome: Outcome
+    name: str = "cancel_run"
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        return (keys.run(self.shard, self.run_id),)
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = unit.record(Run, keys.run(unit.shard, self.run_id))
+        running: tuple[str, ...] = ()
+        if run is None or self.namespace not in (None, run.namespace):
+            status = ReceiptStatus.NOT_FOUND
+        elif run.ended_at is not None:
+            status = ReceiptStatus.TOO_LATE
+        else:
+            if run.state not in BEFORE_GATE:
+                running = (run.id,)
+            RequestCancel(unit.shard, self.run_id).decide(unit, now)
+            status = ReceiptStatus.CANCELLED
+        receipt = Receipt.model_construct(
+            request_id=self.request_id,
+            status=status,
+            namespace=self.namespace,
+            name=None if run is None else run.name,
+            id=self.run_id,
+            running=running,
+            at=now,
+        )
+        answer(unit, self.outcome, receipt, now)

@@ -1,0 +1,159 @@
+"""A user of the cluster: sends requests and events over Kafka, and keeps what the broker acknowledged.
+
+Its producer has the client library's default partitioner, unless a caller wants a certain topic partition: the cluster must
+not care.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tidegate_testkit.cluster.topics import TopicWatcher
+from tidegate_testkit.cluster.waiting import PATIENCE_S, until
+
+PREFIX = "tidegate"
+SEND_TIMEOUT_MS = 120_000
+"""Longer than an outage of the broker in these tests: what was sent into one is acknowledged after it."""
+POLL_S = 0.1
+RECORD_BYTES_MAX = 6 * 1024 * 1024
+"""The client's own limit, above the topics' (4 MiB), so that the cluster is what refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A record that the broker has.
+
+    Attributes:
+        appended_at: The broker's append time, ms since the epoch.
+    """
+
+    topic: str
+    topic_partition: int
+    offset: int
+    appended_at: int
+
+
+class Client:
+    """Sends, and writes each acknowledgement to its log before anybody may rely on it.
+
+    Args:
+        bootstrap_servers: Of the broker.
+        log: File for its acknowledgements, a JSON object a line.
+    """
+
+    def __init__(self, bootstrap_servers: str, log: Path) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                "message.timeout.ms": SEND_TIMEOUT_MS,
+                "message.max.bytes": RECORD_BYTES_MAX,
+                "reconnect.backoff.max.ms": 500,
+                "log_level": 0,
+            }
+        )
+        self._log = log.open("a", encoding="utf-8")
+        self._receipts = TopicWatcher(bootstrap_servers, f"{PREFIX}.receipts")
+        self._seen = 0
+        self._by_request: dict[str, dict[str, Any]] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="client")
+
+    def __enter__(self) -> Self:
+        self._receipts.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._receipts.__exit__(kind, error, trace)
+        self._log.close()
+
+    # -- sending ------------------------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | Mapping[str, Any],
+        key: str | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+        topic_partition: int | None = None,
+        on_acknowledged: Callable[[Acknowledged], None] = lambda _: None,
+    ) -> None:
+        """Sends one record to a tidegate topic; `on_acknowledged` is called from another thread once the broker has it."""
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                acknowledged = _acknowledged(message)
+                self._write_down(acknowledged, value)
+                on_acknowledged(acknowledged)
+
+        where = {} if topic_partition is None else {"partition": topic_partition}
+        self._producer.produce(f"{PREFIX}.{topic}", body, key, headers=list(headers), on_delivery=delivered, **where)
+
+    def flush(self, patience_s: float = PATIENCE_S) -> None:
+        """Waits until the broker has everything."""
+        assert self._producer.flush(patience_s) == 0, "the broker did not take everything"
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    def request(self, request: Mapping[str, Any], key: str | None = None, patience_s: float = PATIENCE_S) -> Any:
+        """Sends a request, with an id where it has none, and returns its receipt."""
+        document = {"id": uuid.uuid4().hex, **request}
+        self.send("requests", document, key)
+        return self.receipt(document["id"], patience_s)
+
+    def apply(self, spec: Mapping[str, Any], **envelope: Any) -> Any:
+        """Applies a schedule; returns the receipt."""
+        return self.request(
+            {
+                "type": "schedule.apply",
+                "namespace": spec["namespace"],
+                "name": spec["name"],
+                "spec": {"kind": "schedule", **spec},
+                **envelope,
+            }
+        )
+
+    def receipt(self, request_id: str, patience_s: float = PATIENCE_S) -> Any:
+        """Waits for the receipt of a request; returns it as it stands on the topic."""
+        return until(lambda: self.receipts().get(request_id), f"receipt of {request_id}", patience_s)
+
+    def receipts(self) -> Mapping[str, dict[str, Any]]:
+        """Returns the first receipt of each request so far."""
+        for document in self._receipts.documents(self._seen):
+            self._seen += 1
+            self._by_request.setdefault(document["request_id"], document)
+        return self._by_request
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(POLL_S)
+
+    def _write_down(self, acknowledged: Acknowledged, value: bytes | Mapping[str, Any]) -> None:
+        sent = f"{len(value)} bytes" if isinstance(value, bytes) else value
+        self._log.write(json.dumps({**asdict(acknowledged), "sent": sent}) + "\n")
+        self._log.flush()
+
+
+def _acknowledged(message: Message) -> Acknowledged:
+    topic, topic_partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert topic_partition is not None
+    assert offset is not None
+    return Acknowledged(topic, topic_partition, offset, message.timestamp()[1])

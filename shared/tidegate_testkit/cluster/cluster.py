@@ -1,0 +1,167 @@
+"""Bricks, `tidegate init`, nodes and the API, each a process with its own port and log, on one data folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from unittest import mock
+
+from tidegate_bricks import DynamoDbBrick, KafkaBrick, start_together, stop_together
+from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY
+from tidegate_bricks.ports import LOOPBACK, free_port
+from tidegate_cli.dev.programs import end_programs, open_programs
+from tidegate_dynamo.client import make_client
+from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.store import DynamoStore
+from tidegate_testkit.cluster.process import ClusterProcess
+from tidegate_testkit.cluster.topics import make_topic
+from tidegate_testkit.cluster.waiting import PATIENCE_S, until
+
+TOPIC_PARTITIONS = 8
+SHARDS = 32
+SESSION_S = 6.0
+"""The nodes' default Kafka session: how long a dead one keeps its topic partitions."""
+MINIMUM_PERIOD_MS = 1_000
+"""The system's floor, so that a schedule may fire every few seconds."""
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
+
+
+class Cluster:
+    """A cluster of its own: bricks with data on disk, so that they survive being stopped.
+
+    Attributes:
+        kafka, dynamodb: The bricks, to be stopped and started with the same ports and data.
+        nodes: `node-1`, `node-2`, ...
+        api: The API process.
+        folder: Everything that any of them writes.
+        store: For looking at items; judges never use it.
+    """
+
+    def __init__(self, folder: Path, nodes: int = 2, **node_variables: str) -> None:
+        self.folder = folder
+        self.kafka = KafkaBrick(folder / "kafka")
+        self.dynamodb = DynamoDbBrick(folder / "dynamodb")
+        self._node_count = nodes
+        self._node_variables = node_variables
+        self.nodes: list[ClusterProcess] = []
+        self.api: ClusterProcess
+        self.store: DynamoStore
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.kafka.bootstrap_servers
+
+    @property
+    def processes(self) -> list[ClusterProcess]:
+        return [*self.nodes, *([self.api] if hasattr(self, "api") else [])]
+
+    def make_topic(self, name: str, topic_partitions: int = 4) -> str:
+        """Makes a topic for delivered messages, with the broker's own append times; returns its name."""
+        make_topic(self.bootstrap_servers, name, topic_partitions)
+        return name
+
+    def other(self, node: ClusterProcess) -> ClusterProcess:
+        """Returns the other one of two nodes."""
+        (other,) = (each for each in self.nodes if each is not node)
+        return other
+
+    def until_all_serve(self, patience_s: float = PATIENCE_S) -> None:
+        """Waits until every node that runs is ready, has a share, and all shards are served."""
+
+        def served() -> bool:
+            running = [node for node in self.nodes if node.running]
+            shares = [node.serving_shards for node in running if node.ready]
+            return len(shares) == len(running) and min(shares) > 0 and sum(shares) == SHARDS
+
+        until(served, "all shards are served, and each node has a share", patience_s)
+
+    def stop(self) -> None:
+        """Drains the nodes, ends everything; programs that still run are ended as well."""
+        for process in self.processes:
+            process.close()
+        end_programs(open_programs(self.folder / "data" / "runs"))
+        stop_together([self.kafka, self.dynamodb])
+
+    def logs(self) -> dict[str, str]:
+        """Returns the end of each process's log."""
+        return {process.name: process.last_lines() for process in self.processes}
+
+    # -- start --------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        secret = self.folder / "gate-secret"
+        secret.write_text(secrets.token_hex(32), encoding="ascii")
+        start_together([self.kafka, self.dynamodb])
+        ports = self._ports()
+        initialise = self._process("init", ("init",), 0, TIDEGATE_SHARDS=str(SHARDS))
+        initialise.start()
+        assert initialise.wait() == 0, initialise.last_lines()
+        self.api = self._process("api", ("api",), ports[0])
+        self.nodes = [
+            self._process(f"node-{number}", ("node",), port, **self._node_variables)
+            for number, port in enumerate(ports[1:], start=1)
+        ]
+        for process in self.processes:
+            process.start()
+        for process in self.processes:
+            process.until_ready()
+        self.until_all_serve()
+        self.store = self._make_store()
+
+    def _ports(self) -> list[int]:
+        ports: list[int] = []
+        for _ in range(1 + self._node_count):
+            ports.append(free_port(avoid=frozenset(ports)))
+        return ports
+
+    def _process(self, name: str, arguments: tuple[str, ...], port: int, **variables: str) -> ClusterProcess:
+        environment = {**self._environment(name, port), **variables}
+        return ClusterProcess(name, arguments, environment, self.folder / f"{name}.log", f"http://{LOOPBACK}:{port}")
+
+    def _environment(self, name: str, port: int) -> Mapping[str, str]:
+        common = {
+            **CREDENTIALS,
+            "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": self.bootstrap_servers,
+            "TIDEGATE_KAFKA__CLIENT_ID": f"tidegate-{name}",
+            "TIDEGATE_DYNAMODB__ENDPOINT_URL": self.dynamodb.endpoint,
+            "TIDEGATE_DYNAMODB__REGION": REGION,
+            "TIDEGATE_GATE__SECRET_FILE": str(self.folder / "gate-secret"),
+            "TIDEGATE_DATA_DIR": str(self.folder / "data"),
+        }
+        if name == "api":
+            return {**common, "TIDEGATE_API__HOST": LOOPBACK, "TIDEGATE_API__PORT": str(port)}
+        return {
+            **common,
+            "TIDEGATE_NODE": name,
+            "TIDEGATE_KAFKA__TOPIC_PARTITIONS": str(TOPIC_PARTITIONS),
+            "TIDEGATE_KAFKA__SESSION_MS": str(int(SESSION_S * 1_000)),
+            "TIDEGATE_MINIMUM_PERIOD_MS": str(MINIMUM_PERIOD_MS),
+            "TIDEGATE_GATE__URL": self.api.url if hasattr(self, "api") else f"http://{LOOPBACK}",
+            "TIDEGATE_HEALTH__HOST": LOOPBACK,
+            "TIDEGATE_HEALTH__PORT": str(port),
+            "TIDEGATE_LOG__FORMAT": "json",
+        }
+
+    def _make_store(self) -> DynamoStore:
+        settings = DynamoSettings(endpoint_url=self.dynamodb.endpoint, region=REGION)
+        # The client takes its credentials from the environment, and only while it is made.
+        with mock.patch.dict(os.environ, CREDENTIALS):
+            return DynamoStore(make_client(settings), settings)

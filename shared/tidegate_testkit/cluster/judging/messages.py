@@ -1,0 +1,144 @@
+"""Judges messages: none lost, none early, none after its cancel, and repeats only as a crash may cause them (I8)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from tidegate_testkit.cluster.judging.faults import Fault
+
+REPEATED_SPAN_MS = 5_000
+"""I8: what was sent in the last 5 s before a crash may repeat ..."""
+REPEATED_MAX = 1_000
+"""... or the last 1,000 messages of a shard."""
+CHECKPOINT_WRITE_MS = 1_000
+"""A checkpoint begins after 5 s; this is for its own write on a busy machine."""
+ON_THE_WIRE_MS = 1_000
+"""A record that was in the broker's socket when its sender was killed is appended a moment later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that the broker acknowledged as a request.
+
+    Attributes:
+        number: Of the client's own; stands in the payload.
+        nominal: When it was to be delivered, ms since the epoch.
+        must: `deliver`, `never` (its cancel was acknowledged as such) or `may` (its cancel or replacement came about when it
+            was due).
+        not_after: From this append time on a delivery is stale; None where nothing ended it.
+    """
+
+    number: int
+    nominal: int
+    must: Literal["deliver", "never", "may"] = "deliver"
+    not_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A record on the sink's topic.
+
+    Attributes:
+        number: From the payload.
+        id: Header `tidegate-id`; begins with the shard.
+        nominal: Header `tidegate-nominal`, ms since the epoch.
+        appended_at: By the broker, ms since the epoch.
+    """
+
+    number: int
+    id: str
+    nominal: int
+    appended_at: int
+
+    @property
+    def shard(self) -> int:
+        return int(self.id.partition("-")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A node was killed.
+
+    Attributes:
+        at: ms since the epoch.
+        shards: That it owned.
+    """
+
+    at: int
+    shards: frozenset[int]
+
+
+def judge_messages(sent: Sequence[Sent], deliveries: Sequence[Delivery], crashes: Sequence[Crash]) -> list[Fault]:
+    """Judges a sink after everything was due and had time to arrive."""
+    by_number: dict[int, list[Delivery]] = defaultdict(list)
+    for delivery in sorted(deliveries, key=lambda each: each.appended_at):
+        by_number[delivery.number].append(delivery)
+    faults = [
+        Fault("extra", f"message {number} was never sent") for number in by_number.keys() - {m.number for m in sent}
+    ]
+    for message in sent:
+        faults += _judge_one(message, by_number[message.number])
+    faults += _wrong_ids(by_number)
+    return faults + _judge_repeats(by_number.values(), crashes)
+
+
+def _judge_one(message: Sent, copies: Sequence[Delivery]) -> Iterable[Fault]:
+    name = f"message {message.number}"
+    if message.must == "deliver" and not copies:
+        yield Fault("lost", f"{name}, due at {message.nominal}")
+    if message.must == "never" and copies:
+        yield Fault("stale", f"{name} was acknowledged as cancelled, delivered at {copies[0].appended_at}")
+    for copy in copies:
+        if copy.appended_at < message.nominal:
+            yield Fault("early", f"{name}: {message.nominal - copy.appended_at} ms before its time")
+        if copy.nominal != message.nominal:
+            yield Fault("wrong_id", f"{name}: nominal {copy.nominal} in its header, {message.nominal} was asked for")
+        if message.not_after is not None and copy.appended_at >= message.not_after:
+            yield Fault("stale", f"{name}: delivered {copy.appended_at - message.not_after} ms after it was replaced")
+
+
+def _wrong_ids(by_number: dict[int, list[Delivery]]) -> Iterable[Fault]:
+    ids = {number: {copy.id for copy in copies} for number, copies in by_number.items() if copies}
+    for number, found in ids.items():
+        if len(found) > 1:
+            yield Fault("wrong_id", f"message {number} came with the ids {', '.join(sorted(found))}")
+    used = Counter(each for found in ids.values() for each in found)
+    for each, count in used.items():
+        if count > 1:
+            yield Fault("wrong_id", f"id {each} stands on {count} different messages")
+
+
+def _judge_repeats(deliveries: Iterable[Sequence[Delivery]], crashes: Sequence[Crash]) -> Iterable[Fault]:
+    repeated: Counter[tuple[int, int]] = Counter()
+    for copies in deliveries:
+        for first, second in pairwise(copies):
+            crash = _cause(first, second, crashes)
+            if crash is None:
+                yield Fault(
+                    "repeated",
+                    f"message {first.number} of shard {first.shard}: at {first.appended_at} and {second.appended_at}, "
+                    f"no crash of its owner within {REPEATED_SPAN_MS} ms explains it",
+                )
+            else:
+                repeated[crash.at, first.shard] += 1
+    for (at, shard), count in repeated.items():
+        if count > REPEATED_MAX:
+            yield Fault("repeated", f"{count} messages of shard {shard} after the crash at {at}")
+
+
+def _cause(first: Delivery, second: Delivery, crashes: Iterable[Crash]) -> Crash | None:
+    for crash in crashes:
+        before = crash.at - first.appended_at
+        in_span = -ON_THE_WIRE_MS <= before <= REPEATED_SPAN_MS + CHECKPOINT_WRITE_MS
+        if first.shard in crash.shards and in_span and second.appended_at > crash.at:
+            return crash
+    return None
+
+
+def repeats_of(deliveries: Iterable[Delivery]) -> int:
+    """Returns how many deliveries were not the first of their message."""
+    return sum(count - 1 for count in Counter(delivery.number for delivery in deliveries).values())

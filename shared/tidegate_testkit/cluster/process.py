@@ -1,0 +1,145 @@
+"""One process of the cluster: started, killed, frozen and asked like an operator would."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tidegate_bricks.logged_process import LoggedProcess
+from tidegate_testkit.cluster.waiting import PATIENCE_S, until
+
+TIDEGATE = (sys.executable, "-P", "-m", "tidegate_cli.main")
+"""The command of this installation; `-P` keeps the current folder's files from replacing modules."""
+OWN_VARIABLES = "TIDEGATE_"
+ASK_TIMEOUT_S = 2.0
+"""A page of a process that is frozen or gone."""
+KILLED = 128 + 9
+"""Exit status of a process that SIGKILL ended."""
+LOG_LINES_SHOWN = 60
+
+
+class ClusterProcess:
+    """A `tidegate` process with a log and a port of its own; after its end it can be started again.
+
+    Attributes:
+        name: Such as `node-1`.
+        url: Where its pages are.
+        log: What all of its lives printed.
+    """
+
+    def __init__(self, name: str, arguments: tuple[str, ...], environment: Mapping[str, str], log: Path, url: str):
+        self.name = name
+        self.url = url
+        self.log = log
+        self._command = ("env", *(f"{key}={value}" for key, value in environment.items()), *TIDEGATE, *arguments)
+        self._process: LoggedProcess | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.running
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} was not started"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Starts it; does not wait until it is ready."""
+        self.close()
+        self._process = LoggedProcess(self._command, self.log)
+
+    def kill(self) -> None:
+        """SIGKILL, and waits until the process is really gone."""
+        assert self._process is not None
+        self._process.kill()
+        assert self._process.wait(PATIENCE_S) == KILLED, f"{self.name} had ended before it was killed"
+
+    def pause(self) -> None:
+        """SIGSTOP: for the others it is as dead, but it will wake up and go on."""
+        assert self._process is not None
+        self._process.pause()
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.resume()
+
+    def terminate(self) -> int:
+        """SIGTERM; waits for the end and returns the exit status."""
+        assert self._process is not None
+        self._process.terminate()
+        status = self._process.wait(PATIENCE_S)
+        assert status is not None, f"{self.name} did not end within {PATIENCE_S:g} s of SIGTERM"
+        return status
+
+    def wait(self, timeout_s: float = PATIENCE_S) -> int | None:
+        """Returns the exit status, or None where it still runs after `timeout_s`."""
+        assert self._process is not None
+        return self._process.wait(timeout_s)
+
+    def close(self) -> None:
+        """Ends it at once where it still runs. May be called again."""
+        if self._process is not None:
+            self._process.close()
+
+    # -- pages --------------------------------------------------------------------------------------------------------
+
+    def ask(self, path: str) -> tuple[int, str]:
+        """Returns status and text of a page; status 0 when nothing answers."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=ASK_TIMEOUT_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, refusal.read().decode()
+        except OSError:
+            return 0, ""
+
+    @property
+    def ready(self) -> bool:
+        return self.ask("/readyz")[0] == 200
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Returns the sum of a metric over all samples with those labels; 0 when nothing answers."""
+        wanted = [f'{key}="{value}"' for key, value in labels.items()]
+        lines = [line for line in self.ask("/metrics")[1].splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
+        return sum(float(line.rpartition(" ")[2]) for line in lines if all(label in line for label in wanted))
+
+    @property
+    def serving_shards(self) -> int:
+        return int(self.metric("tidegate_serving_shards"))
+
+    def until_ready(self, patience_s: float = PATIENCE_S) -> None:
+        """Waits until it is ready; fails at once, with its last words, when it ends instead."""
+
+        def ready() -> bool:
+            assert self.running, f"{self.name} ended:\n{self.last_lines()}"
+            return self.ready
+
+        until(ready, f"{self.name} is ready", patience_s)
+
+    # -- logs ---------------------------------------------------------------------------------------------------------
+
+    def events(self, name: str) -> list[Mapping[str, Any]]:
+        """Returns the logged events of that name, of all lives."""
+        found = []
+        for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("{") and f'"{name}"' in line:
+                try:
+                    event = json.loads(line)
+                except ValueError:
+                    continue  # A line that a kill cut in two.
+                if event.get("event") == name:
+                    found.append(event)
+        return found
+
+    def last_lines(self) -> str:
+        """Returns the end of its log, for a person."""
+        if not self.log.exists():
+            return ""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-LOG_LINES_SHOWN:])

@@ -1,0 +1,192 @@
+"""Kafka's logs: append with the broker's clock, producers whose acknowledgement may be lost, readers that lag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.effects import EndOffsets, NotProduced, Produced, Unavailable
+from tidegate_core.model.shards import shard_of
+from tidegate_testkit.simulation.swarm import BrokerFaults
+from tidegate_testkit.simulation.timeline import START, Process, Timeline
+from tidegate_testkit.simulation.trace import Trace
+
+FETCH_MAX = 40
+"""Records of one fetch, so that a backlog comes in several pieces."""
+PRODUCE_MS = 3
+RETRY_MS = 200
+
+OnAppend: TypeAlias = Callable[[int, LogRecord], None]
+
+
+@dataclass(slots=True)
+class Topic:
+    """Attributes:
+    id: Hex, 32 digits.
+    logs: Per topic partition.
+    """
+
+    name: str
+    id: str
+    logs: list[list[LogRecord]]
+    readers: list[Reader] = field(default_factory=list)
+    on_append: OnAppend | None = None
+
+
+@dataclass(eq=False)
+class Reader:
+    """One reading of a topic partition, from `StartReading` to `StopReading`; what comes after its end is dropped."""
+
+    process: Process
+    topic: str
+    topic_partition: int
+    offset: int
+    deliver: Callable[[Sequence[LogRecord]], None]
+    open: bool = True
+    fetching: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record on its way; `fits` is asked again when it waited for the broker (the client's queue was purged, or is gone)."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+    topic_partition: int | None
+    patience_ms: float
+    fits: Callable[[], bool]
+
+
+class Broker:
+    """All topics. One clock: append times never go back."""
+
+    def __init__(self, timeline: Timeline, trace: Trace, faults: BrokerFaults) -> None:
+        self.topics: dict[str, Topic] = {}
+        self._timeline = timeline
+        self._trace = trace
+        self._faults = faults
+        self._healed = False
+
+    def create(self, name: str, topic_partitions: int, on_append: OnAppend | None = None) -> Topic:
+        topic_id = f"{shard_of('topic', name, shard_count=16**8):08x}" * 4
+        self.topics[name] = Topic(name, topic_id, [[] for _ in range(topic_partitions)], on_append=on_append)
+        return self.topics[name]
+
+    def heal(self) -> None:
+        self._healed = True
+
+    def is_down(self) -> bool:
+        elapsed = self._timeline.now - START
+        return not self._healed and any(begin <= elapsed < end for begin, end in self._faults.downs)
+
+    def _refuses(self, topic: str) -> bool:
+        elapsed = self._timeline.now - START
+        if self._healed or topic != "sink-b":
+            return False
+        return any(begin <= elapsed < end for begin, end in self._faults.refusals)
+
+    # -- producing ----------------------------------------------------------------------------------------------------
+
+    def produce(self, record: Outgoing, done: Callable[[Produced | NotProduced], None]) -> None:
+        """Sends a record; the answer comes once, after the record's patience at the latest."""
+        after, faults, happens = self._timeline.after, self._faults, self._timeline.happens
+        if self.is_down():
+            self._trace.bit("broker_down", record.topic)
+            if record.patience_ms <= RETRY_MS:
+                after(record.patience_ms, lambda: done(NotProduced("unavailable", "the broker did not answer")))
+                return
+            later = _with_patience(record, record.patience_ms - RETRY_MS)
+            after(RETRY_MS, lambda: self._again(later, done))
+        elif self._refuses(record.topic):
+            self._trace.bit("refused", record.topic)
+            after(self._hop(), lambda: done(NotProduced("refused", "not allowed")))
+        elif not self._healed and happens(faults.not_appended):
+            self._trace.bit("not_appended", record.topic)
+            after(record.patience_ms, lambda: done(NotProduced("unavailable", "no acknowledgement")))
+        else:
+            after(self._hop(), lambda: self._append(record))
+            if not self._healed and happens(faults.lost_ack):
+                self._trace.bit("lost_ack", record.topic)
+                after(record.patience_ms, lambda: done(NotProduced("unavailable", "no acknowledgement")))
+            else:
+                after(self._hop() + self._hop(), lambda: done(Produced()))
+
+    def _again(self, record: Outgoing, done: Callable[[Produced | NotProduced], None]) -> None:
+        if record.fits():
+            self.produce(record, done)
+        else:
+            done(NotProduced("unavailable", "purged"))
+
+    def _append(self, record: Outgoing) -> None:
+        topic = self.topics[record.topic]
+        number = record.topic_partition
+        if number is None:
+            number = self._timeline.chance.randrange(len(topic.logs))
+        log = topic.logs[number]
+        appended = LogRecord(len(log), self._timeline.now, record.key, record.value, record.headers)
+        log.append(appended)
+        self._trace.note("broker", "append", record.topic, number, appended.offset)
+        if topic.on_append is not None:
+            topic.on_append(number, appended)
+        for reader in topic.readers:
+            if reader.topic_partition == number:
+                self._fetch_soon(reader)
+
+    def _hop(self) -> float:
+        return self._timeline.around(PRODUCE_MS)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, reader: Reader) -> None:
+        self.topics[reader.topic].readers.append(reader)
+        self._fetch_soon(reader)
+
+    def stop(self, reader: Reader) -> None:
+        reader.open = False
+        self.topics[reader.topic].readers.remove(reader)
+
+    def end_offsets(self, topic: str, done: Callable[[EndOffsets | Unavailable], None]) -> None:
+        def look() -> None:
+            if self.is_down():
+                self._timeline.after(500, lambda: done(Unavailable(f"broker, end offsets of {topic}")))
+                return
+            found = self.topics[topic]
+            ends = EndOffsets({f"{found.id}/{number}": len(log) for number, log in enumerate(found.logs)})
+            self._timeline.after(self._hop(), lambda: done(ends))
+
+        self._timeline.after(self._hop(), look)
+
+    def _fetch_soon(self, reader: Reader) -> None:
+        if not reader.fetching and reader.offset < len(self.topics[reader.topic].logs[reader.topic_partition]):
+            reader.fetching = True
+            self._timeline.after(self._timeline.around(self._faults.fetch_ms), lambda: self._fetch(reader))
+
+    def _fetch(self, reader: Reader) -> None:
+        reader.fetching = False
+        if not reader.open or not reader.process.alive:
+            return
+        if self.is_down():
+            reader.fetching = True
+            self._timeline.after(500, lambda: self._fetch(reader))
+            return
+        log = self.topics[reader.topic].logs[reader.topic_partition]
+        records = log[reader.offset : reader.offset + FETCH_MAX]
+        reader.offset += len(records)
+
+        def arrive() -> None:
+            if reader.open:
+                reader.deliver(records)
+
+        if records:
+            reader.process.post(arrive)
+        self._fetch_soon(reader)
+
+
+def _with_patience(record: Outgoing, patience_ms: float) -> Outgoing:
+    return Outgoing(
+        record.topic, record.key, record.value, record.headers, record.topic_partition, patience_ms, record.fits
+    )

@@ -1,0 +1,90 @@
+"""I1: each instant of a time trigger at which its schedule was active has exactly one entry in the ledger; no other has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tidegate_core.model.durations import parse_duration
+from tidegate_core.model.instants import parse_instant
+from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment, ledger_of, segments_of, steps_of
+from tidegate_testkit.simulation.timeline import START
+
+if TYPE_CHECKING:
+    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_testkit.simulation.schedules import Life
+    from tidegate_testkit.simulation.world import World
+
+
+def check_fires(world: World) -> Iterator[str]:
+    ledger = ledger_of(world)
+    for user in world.users:
+        rows = ledger.get(user.life.name, [])
+        if user.life.definition.is_timed:
+            yield from _check_timed(user.life, [row for row in rows if row.trigger == "time"], world.ended_at)
+        yield from _check_manual(user.life, [row for row in rows if row.trigger == "manual"])
+
+
+def _check_timed(life: Life, rows: list[LedgerRow], ended_at: int) -> Iterator[str]:
+    segments = segments_of(steps_of(life))
+    entries = Counter((row.incarnation, row.nominal) for row in rows)
+    yield from (f"I1: {life.name} {_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
+    made = Counter(row.nominal for row in rows)
+    must: Counter[int] = Counter()
+    may: Counter[int] = Counter()
+    for incarnation in sorted({segment.begin.incarnation for segment in segments}):
+        mine = [segment for segment in segments if segment.begin.incarnation == incarnation]
+        must.update({instant for segment in mine for instant in _surely_due(life, segment, ended_at)})
+        may.update({instant for segment in mine for instant in _maybe_due(life, segment, ended_at)})
+    for instant in sorted(must):
+        if made[instant] < must[instant]:
+            yield f"I1: {life.name} {_text(instant)} was due and has {made[instant]} of {must[instant]} entries"
+    for instant in sorted(made):
+        if made[instant] > max(may[instant], must[instant]):
+            yield f"I1: {life.name} {_text(instant)} has {made[instant]} entries, at most {may[instant]} were due"
+
+
+def _surely_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
+    """Instants that lie inside whatever the nodes' clocks said."""
+    end = ended_at - 2 * SKEW_MS if segment.end is None else segment.end.sent - SKEW_MS
+    trigger = life.definition.trigger
+    if trigger["type"] == "at":
+        instant = parse_instant(trigger["instant"])
+        return [instant] if instant <= end and segment.begin.done + SKEW_MS <= end else []
+    shown = (segment.begin.asked.receipt.body.get("next") or []) if segment.begin.asked.receipt else []
+    begin = parse_instant(shown[0]) if shown else segment.begin.done + SKEW_MS
+    return _instants(trigger, begin, end)
+
+
+def _maybe_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
+    end = ended_at + SKEW_MS if segment.end is None else segment.end.done + SKEW_MS
+    trigger = life.definition.trigger
+    if trigger["type"] == "at":
+        return [parse_instant(trigger["instant"])]
+    return _instants(trigger, segment.begin.sent - SKEW_MS, end)
+
+
+def _instants(trigger: dict[str, Any], begin: int, end: int) -> list[int]:
+    """Returns the trigger's instants in `begin..end`, by arithmetic of this check's own."""
+    if trigger["type"] == "every":
+        period = parse_duration(trigger["period"])
+        return list(range(-(-begin // period) * period, end + 1, period))
+    every = int(trigger["expression"].split()[0].removeprefix("*/"))
+    seconds = range(-(-begin // 1_000), end // 1_000 + 1)
+    return [second * 1_000 for second in seconds if second % 60 % every == 0]
+
+
+def _check_manual(life: Life, rows: list[LedgerRow]) -> Iterator[str]:
+    wanted = Counter(
+        str(step.asked.receipt.body["id"])
+        for step in steps_of(life)
+        if step.asked.document["type"] == "schedule.trigger" and step.asked.receipt and step.status == "accepted"
+    )
+    found = Counter(row.job_id for row in rows)
+    for job in sorted((wanted - found) + (found - wanted)):
+        yield f"I1: {life.name}: manual job {job} has {found[job]} entries, {wanted[job]} were asked for"
+
+
+def _text(instant: int) -> str:
+    return f"{(instant - START) / 1000:.3f}s"

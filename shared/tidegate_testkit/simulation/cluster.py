@@ -1,0 +1,68 @@
+"""What everybody in the world shares: time, store, broker, coordinator, launcher, and who is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.inputs import Poked
+from tidegate_testkit.simulation.broker import Broker
+from tidegate_testkit.simulation.group import Coordinator
+from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.store import SimStore
+from tidegate_testkit.simulation.swarm import Swarm
+from tidegate_testkit.simulation.timeline import Timeline
+from tidegate_testkit.simulation.trace import Trace
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.launcher import Launcher
+    from tidegate_testkit.simulation.node import Node
+
+CLUSTER_ID = "simulated"
+REQUESTS, EVENTS, RECEIPTS, RUNS = "tidegate.requests", "tidegate.events", "tidegate.receipts", "tidegate.runs"
+REQUESTS_DLQ, EVENTS_DLQ = "tidegate.requests.dlq", "tidegate.events.dlq"
+POKE_MS = 6
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Attributes:
+    nodes: By name; the present life of each.
+    record: What can be seen from outside.
+    raises: Whether what an actor raises ends the simulation at once, for debugging.
+    """
+
+    timeline: Timeline
+    trace: Trace
+    swarm: Swarm
+    store: SimStore
+    broker: Broker
+    coordinator: Coordinator
+    record: Record
+    nodes: dict[str, Node] = field(default_factory=dict)
+    healed: bool = False
+    raises: bool = False
+    _launcher: Launcher | None = None
+
+    @property
+    def launcher(self) -> Launcher:
+        assert self._launcher is not None
+        return self._launcher
+
+    @launcher.setter
+    def launcher(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+
+    def poke(self, shard: int, run_id: str | None) -> None:
+        """Reaches whoever believes to hold the shard, or nobody."""
+        if not self.healed and self.timeline.happens(self.swarm.broker.lost_pokes):
+            self.trace.bit("lost_poke", "poke")
+            return
+        self.timeline.after(self.timeline.around(POKE_MS), lambda: self._poked(Poked(shard, run_id)))
+
+    def _poked(self, poke: Poked) -> None:
+        for node in list(self.nodes.values()):
+            self._tell(node, poke)
+
+    def _tell(self, node: Node, poke: Poked) -> None:
+        node.process.post(lambda: node.poked(poke))

@@ -1,0 +1,115 @@
+"""The schedules of a world: what each one is, as its user writes it and as the checks read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+NAMESPACE = "sim"
+DAYS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One schedule's shape.
+
+    Attributes:
+        trigger: As in the document.
+        most: Runs of the schedule at a time; None = no bound.
+        program: Shared program with its bound, as (name, max), or None.
+    """
+
+    name: str
+    trigger: dict[str, Any]
+    most: int | None = 1
+    program: tuple[str, int] | None = None
+    makes: str | None = None
+    window: tuple[str, str] | None = None
+    pending_timeout: str | None = None
+
+    @property
+    def is_timed(self) -> bool:
+        return self.trigger["type"] in {"every", "cron", "at"}
+
+    def document(self, variant: int) -> dict[str, Any]:
+        """Returns the spec; each variant differs in its arguments."""
+        program: dict[str, Any] = {"type": "python", "file": "/programs/one.py", "args": [f"variant={variant}"]}
+        if self.makes is not None:
+            program["args"].append(f"makes={self.makes}")
+        constraints: list[dict[str, Any]] = []
+        if self.program is not None:
+            program["name"] = self.program[0]
+            constraints.append({"type": "concurrency", "max": self.program[1], "scope": "program"})
+        if self.most is not None and self.most > 1:
+            constraints.append({"type": "concurrency", "max": self.most, "scope": "schedule"})
+        if self.window is not None:
+            opens, closes = self.window
+            constraints.append({"type": "time_window", "opens": opens, "closes": closes, "zone": "UTC"})
+        spec: dict[str, Any] = {
+            "kind": "schedule",
+            "namespace": NAMESPACE,
+            "name": self.name,
+            "target": {"type": "program", "program": program},
+            "trigger": self.trigger,
+            "constraints": constraints,
+            "overlap": "allow" if self.most is None else "queue",
+        }
+        if self.pending_timeout is not None:
+            spec["pending_timeout"] = self.pending_timeout
+        return spec
+
+
+def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
+    """Draws the schedules of a world; instants are given relative to `begin`."""
+    from tidegate_core.model.instants import format_instant
+
+    shared = ("tool", chance.randint(1, 3))
+    drawn = [
+        Definition("tick", {"type": "every", "period": f"{chance.randint(2, 4)}s"}, most=chance.choice((1, 2, None))),
+        Definition("tock", {"type": "every", "period": f"{chance.randint(3, 6)}s"}, most=None, program=shared),
+        Definition(
+            "bell",
+            {"type": "cron", "expression": f"*/{chance.choice((3, 4, 5))} * * * * *", "dialect": "unix6", "zone": "UTC"},
+            most=chance.choice((1, None)),
+            program=shared if chance.random() < 0.5 else None,
+            makes="made" if chance.random() < 0.5 else None,
+            pending_timeout=chance.choice((None, None, "6s")),
+        ),
+        Definition(
+            "once",
+            {"type": "at", "instant": format_instant(begin + chance.randint(-5_000, busy_ms))},
+        ),
+        Definition("count", _data("a", chance.randint(1, 4)), most=chance.choice((1, None))),
+        Definition("pair", _all_of(chance), most=chance.choice((2, None)), program=shared),
+        Definition("after-tick", {"type": "run_status", "schedule": "tick", "states": ["succeeded"]}),
+    ]
+    if chance.random() < 0.5:
+        drawn.append(Definition("chain", _data("made", chance.randint(1, 2)), most=1))
+    if chance.random() < 0.5:
+        begins = format_instant((begin + busy_ms // 2) // 1_000 * 1_000)[11:19]
+        drawn.append(
+            Definition("night", {"type": "every", "period": "9s"}, most=None, window=(begins, "23:00:00"))
+        )
+    if chance.random() < 0.5:
+        drawn.append(
+            Definition(
+                "after-any",
+                {"type": "run_status", "schedule": "pair", "states": ["succeeded", "failed"]},
+                most=None,
+            )
+        )
+    return drawn
+
+
+def _data(dataset: str, count: int) -> dict[str, Any]:
+    return {"type": "data_partitions", "dataset": dataset, "count": count}
+
+
+def _all_of(chance: Random) -> dict[str, Any]:
+    return {
+        "type": "all_of",
+        "correlate": "data_partition",
+        "triggers": [_data("b", 1), _data("c", 1)],
+        "timeout": chance.choice(("10s", "6h")),
+    }

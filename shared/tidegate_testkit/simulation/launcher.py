@@ -1,0 +1,110 @@
+"""A platform that starts programs: it may accept and not say so, start late, start twice, and lose programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidegate_core.effects import Gone, LaunchOrder, LookedUp, NotSubmitted, Submitted
+from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_testkit.simulation.program import Program
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.node import Node
+
+CALL_MS = 10
+TIMEOUT_MS = 1_500
+NOTICE_MS = 150
+"""Mean time after which the platform notices that a program is gone."""
+KILL_MS = 800
+
+
+@dataclass(slots=True)
+class _Name:
+    """What runs, or ran, under the name of an attempt."""
+
+    programs: list[Program] = field(default_factory=list)
+    watchers: list[Callable[[Gone], None]] = field(default_factory=list)
+    starting: int = 0
+
+    def is_over(self) -> bool:
+        return not self.starting and all(not program.process.alive for program in self.programs)
+
+
+class Launcher:
+    """One platform for all nodes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._faults = cluster.swarm.launcher
+        self._names: dict[tuple[str, int], _Name] = {}
+
+    def submit(self, node: Node, order: LaunchOrder, done: Callable[[Submitted | NotSubmitted], None]) -> None:
+        timeline = self._cluster.timeline
+        if self._meets(self._faults.refused):
+            self._cluster.trace.bit("launcher_refused", "submit")
+            node.process.after(TIMEOUT_MS, lambda: done(NotSubmitted("unreachable")))
+            return
+        lost = self._meets(self._faults.lost_answer)
+        # A request whose answer is lost may also take its time to arrive: long after its sender gave up, or died.
+        delay = timeline.between(0, 15_000) if lost and timeline.happens(0.5) else timeline.around(CALL_MS)
+        timeline.after(delay, lambda: self._accept(order))
+        if lost:
+            self._cluster.trace.bit("launch_answer_lost", "submit")
+            node.process.after(TIMEOUT_MS, lambda: done(NotSubmitted("no answer")))
+        else:
+            answer = Submitted(f"pid-{order.run_id}-{order.attempt}", node.name, "boot")
+            node.process.after(delay + timeline.around(CALL_MS), lambda: done(answer))
+
+    def _accept(self, order: LaunchOrder) -> None:
+        name = self._names.setdefault((order.run_id, order.attempt), _Name())
+        if self._faults.unique_names and (name.programs or name.starting):
+            return
+        if name.programs or name.starting:
+            self._cluster.trace.bit("second_artefact", "launcher")
+        name.starting += 1
+        delay = self._cluster.timeline.between(10, 200 if self._cluster.healed else self._faults.slow_start_ms)
+        self._cluster.timeline.after(delay, lambda: self._start(name, order))
+
+    def _start(self, name: _Name, order: LaunchOrder) -> None:
+        name.starting -= 1
+        program = Program(self._cluster, order, len(name.programs), lambda: self._ended(name))
+        name.programs.append(program)
+        program.begin()
+
+    def _ended(self, name: _Name) -> None:
+        self._cluster.timeline.after(self._cluster.timeline.around(NOTICE_MS), lambda: self._tell(name))
+
+    def _tell(self, name: _Name) -> None:
+        if name.is_over():
+            watchers, name.watchers = name.watchers, []
+            exit_code = name.programs[-1].exit_code if name.programs else None
+            for watcher in watchers:
+                watcher(Gone(exit_code))
+
+    def look_up(self, node: Node, run_id: str, attempt: int, done: Callable[[LookedUp], None]) -> None:
+        unknown = self._meets(self._faults.unknown)
+        name = self._names.get((run_id, attempt))
+        where = "unknown" if unknown else "absent" if name is None else "found"
+        if unknown:
+            self._cluster.trace.bit("lookup_unknown", "lookup")
+        answer = LookedUp(where, f"pid-{run_id}-{attempt}" if where == "found" else None)
+        node.process.after(self._cluster.timeline.around(CALL_MS), lambda: done(answer))
+
+    def watch(self, node: Node, run_id: str, attempt: int, done: Callable[[Gone], None]) -> None:
+        name = self._names.setdefault((run_id, attempt), _Name())
+        name.watchers.append(lambda gone: node.process.post(lambda: done(gone)))
+        if name.is_over():
+            self._ended(name)
+
+    def cancel(self, run_id: str, attempt: int) -> None:
+        name = self._names.get((run_id, attempt))
+        for program in name.programs if name else ():
+            self._kill_later(program)
+
+    def _kill_later(self, program: Program) -> None:
+        self._cluster.timeline.after(self._cluster.timeline.around(KILL_MS), lambda: program.die("cancelled"))
+
+    def _meets(self, rate: float) -> bool:
+        return not self._cluster.healed and self._cluster.timeline.happens(rate)

@@ -1,0 +1,152 @@
+"""The client's side of the group: joins, heartbeats, drains what it must give up, and learns late that it was put out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_testkit.simulation.swarm import DRAIN_MS_MAX, HEARTBEAT_MS
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.node import Node
+
+HOP_MS = 3
+CHECK_MS = 50
+
+
+class MemberClient:
+    """One member id after another of one process."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._coordinator = node.cluster.coordinator
+        self._process = node.process
+        self._memberships = 0
+        self._member_id = ""
+        self._generation = -1
+        self._joining = False
+        self._leaving = False
+        self.owned: frozenset[int] = frozenset()
+
+    def join(self) -> None:
+        """Joins anew, under a new member id."""
+        self._memberships += 1
+        self._member_id = f"{self._node.owner[:8]}.{self._memberships}"
+        self._generation = -1
+        self.owned = frozenset()
+        self._join_again()
+        self._heartbeat(self._member_id)
+
+    def commit(self, answer: Callable[[ProbeVerdict], None]) -> None:
+        """Sends an offset commit; says nothing when the broker does not."""
+        member_id, generation = self._member_id, self._generation
+
+        def arrive() -> None:
+            if self._node.cluster.broker.is_down():
+                return
+            verdict = self._coordinator.commit(member_id, generation)
+            self._process.after(self._hop(), lambda: answer(verdict))
+
+        self._process.timeline.after(self._hop(), arrive)
+
+    def leave(self, done: Callable[[], None]) -> None:
+        """Gives everything up in an orderly manner, then leaves the group."""
+        self._leaving = True
+
+        def left() -> None:
+            self._coordinator.leave(self._member_id)
+            self._node.lose_all()
+            done()
+
+        self._drain(self.owned, left)
+
+    # -- joining ------------------------------------------------------------------------------------------------------
+
+    def _join_again(self) -> None:
+        if self._joining or self._leaving:
+            return
+        self._joining = True
+        member_id = self._member_id
+
+        def assigned(generation: int, topic_partitions: frozenset[int]) -> None:
+            self._process.post(lambda: self._assigned(member_id, generation, topic_partitions))
+
+        def arrive() -> None:
+            if not self._process.alive:
+                return
+            if self._node.cluster.broker.is_down():
+                self._process.timeline.after(500, arrive)
+                return
+            self._coordinator.join(member_id, self.owned, assigned)
+
+        self._process.timeline.after(self._hop(), arrive)
+
+    def _assigned(self, member_id: str, generation: int, topic_partitions: frozenset[int]) -> None:
+        self._joining = False
+        if member_id != self._member_id or self._leaving:
+            return
+        self._generation = generation
+        revoked, added = self.owned - topic_partitions, topic_partitions - self.owned
+        self.owned |= added
+        for number in sorted(added):
+            self._node.begin(number)
+        if revoked:
+            # The probe comes first, so that the guard lasts through the drain (DESIGN 3).
+            self._node.prove(lambda verdict: None)
+            self._drain(revoked, lambda: self._give_up(member_id, revoked))
+
+    def _give_up(self, member_id: str, revoked: frozenset[int]) -> None:
+        if member_id == self._member_id:
+            self.owned -= revoked
+            self._join_again()
+
+    def _drain(self, topic_partitions: frozenset[int], done: Callable[[], None]) -> None:
+        tenures = [self._node.tenures[number] for number in sorted(topic_partitions) if number in self._node.tenures]
+        for tenure in tenures:
+            tenure.drain()
+        deadline = self._process.timeline.now + DRAIN_MS_MAX
+
+        def look() -> None:
+            if all(tenure.drained for tenure in tenures) or self._process.timeline.now >= deadline:
+                for tenure in tenures:
+                    tenure.drop("revoked")
+                    self._node.tenures.pop(tenure.topic_partition, None)
+                done()
+            else:
+                self._process.after(CHECK_MS, look)
+
+        look()
+
+    # -- staying ------------------------------------------------------------------------------------------------------
+
+    def _heartbeat(self, member_id: str) -> None:
+        if member_id != self._member_id:
+            return
+
+        def arrive() -> None:
+            if self._process.alive and not self._node.cluster.broker.is_down():
+                verdict = self._coordinator.heartbeat(member_id)
+                self._process.after(self._hop(), lambda: self._heard(member_id, verdict))
+
+        if not self._joining:
+            self._process.timeline.after(self._hop(), arrive)
+        self._process.after(HEARTBEAT_MS, lambda: self._heartbeat(member_id))
+
+    def _heard(self, member_id: str, verdict: ProbeVerdict) -> None:
+        if member_id != self._member_id or self._leaving:
+            return
+        if verdict is ProbeVerdict.UNSETTLED:
+            self._join_again()
+        elif verdict is ProbeVerdict.EXPELLED:
+            self._member_id = ""
+            late = self._node.cluster.swarm.node.late_loss_ms
+            self._process.after(self._process.timeline.between(0, late), self._lost)
+
+    def _lost(self) -> None:
+        if not self._leaving:
+            self._node.lose_all()
+            self.join()
+
+    def _hop(self) -> float:
+        return self._process.timeline.around(HOP_MS)

@@ -1,0 +1,185 @@
+"""Senders of one-shot messages: with and without key, with and without request id, replaced, cancelled, repeated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.effects import NotProduced
+from tidegate_core.model.instants import format_instant
+from tidegate_testkit.simulation import cluster as world
+from tidegate_testkit.simulation.broker import Outgoing
+from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_testkit.simulation.record import Delivery
+from tidegate_testkit.simulation.requests import Asked, Requests
+from tidegate_testkit.simulation.tenure import sent_of
+
+SINKS = ("sink-a", "sink-b")
+NAMESPACE = "post"
+PATIENCE_MS = 1_500
+
+
+@dataclass(slots=True, eq=False)
+class Letter:
+    """One message as its sender knows it; `name` is its payload.
+
+    Attributes:
+        due: When it shall be delivered; for `after` known once its record is appended.
+        records: Append times of records that carry it.
+        asked: Its send, when the sender wanted a receipt.
+        ended: The request that replaced or cancelled it.
+        expire_ms: Not delivered later than this after its time.
+    """
+
+    name: str
+    due: int
+    records: list[int] = field(default_factory=list)
+    has_id: bool = False
+    asked: Asked | None = None
+    ended: Asked | None = None
+    expire_ms: int | None = None
+    after_ms: int | None = None
+
+
+class Senders:
+    """All senders of messages.
+
+    Attributes:
+        letters: By name.
+        broken: Records sent that are no requests.
+    """
+
+    def __init__(self, cluster: Cluster, requests: Requests) -> None:
+        self.letters: dict[str, Letter] = {}
+        self.broken = 0
+        self._cluster = cluster
+        self._requests = requests
+
+    def plan(self, busy_ms: int) -> None:
+        timeline = self._cluster.timeline
+        plans = ((self._send_bare, 14), (self._send_with_id, 12), (self._send_keyed, 8), (self._send_broken, 2))
+        for plan, most in plans:
+            for _ in range(timeline.chance.randint(most // 2, most)):
+                timeline.after(timeline.between(500, busy_ms), plan)
+
+    # -- kinds of senders ---------------------------------------------------------------------------------------------
+
+    def _send_bare(self) -> None:
+        """No key, no id: whoever does not hear of it cannot repeat it."""
+        letter, document = self._write()
+        self._produce(document)
+
+    def _send_with_id(self) -> None:
+        letter, document = self._write()
+        letter.has_id = True
+        chance = self._cluster.timeline.chance
+        if chance.random() < 0.5:
+            letter.asked = self._requests.ask({**document, "receipt": True}, lambda asked: self._consider(letter))
+        else:
+            self._produce({"id": f"id-{letter.name}", **document}, again=True)
+
+    def _consider(self, letter: Letter) -> None:
+        """Some senders change their mind some time after they know that it was accepted."""
+        timeline = self._cluster.timeline
+        if timeline.happens(0.5):
+            timeline.after(self._pause_before(letter), lambda: self._cancel(letter))
+
+    def _cancel(self, letter: Letter) -> None:
+        assert letter.asked is not None
+        request = {"type": "message.cancel", "namespace": NAMESPACE, "message_id": letter.asked.id}
+        letter.ended = self._requests.ask(request, lambda asked: None)
+
+    def _send_keyed(self) -> None:
+        self._put(f"key{len(self.letters)}", None, self._cluster.timeline.chance.randint(0, 4))
+
+    def _put(self, key: str, before: Letter | None, changes: int) -> None:
+        """Sends under a key; the next change follows the answer."""
+        letter, document = self._write()
+        letter.has_id = True
+        body = {**document, "key": key, "receipt": True}
+        letter.asked = self._requests.ask(body, lambda asked: self._change(key, letter, changes))
+        if before is not None:
+            before.ended = letter.asked
+
+    def _change(self, key: str, letter: Letter, changes: int) -> None:
+        if changes == 0:
+            return
+        timeline = self._cluster.timeline
+        if timeline.happens(0.7):
+            timeline.after(self._pause_before(letter), lambda: self._put(key, letter, changes - 1))
+        else:
+            timeline.after(self._pause_before(letter), lambda: self._cancel_key(key, letter, changes))
+
+    def _cancel_key(self, key: str, letter: Letter, changes: int) -> None:
+        request = {"type": "message.cancel", "namespace": NAMESPACE, "key": key}
+        timeline = self._cluster.timeline
+
+        def cancelled(asked: Asked) -> None:
+            if changes > 1:
+                timeline.after(timeline.between(0, 5_000), lambda: self._put(key, None, changes - 2))
+
+        letter.ended = self._requests.ask(request, cancelled)
+
+    def _send_broken(self) -> None:
+        self.broken += 1
+        value = json.dumps({"type": "message.send", "wrong": self.broken}).encode()
+        self._produce_value(value, again=True)
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def _write(self) -> tuple[Letter, dict[str, Any]]:
+        timeline = self._cluster.timeline
+        name = f"m{len(self.letters)}"
+        ahead = int(timeline.chance.choice((-1_000, 300, 2_000, 8_000, 20_000, 75_000)) * timeline.between(0.2, 1))
+        letter = Letter(name, timeline.now + ahead)
+        document: dict[str, Any] = {
+            "type": "message.send",
+            "namespace": NAMESPACE,
+            "topic": timeline.chance.choice(SINKS),
+            "payload_text": name,
+        }
+        if ahead > 0 and timeline.happens(0.4):
+            letter.after_ms = ahead
+            document["after"] = f"{ahead}ms"
+        else:
+            document["deliver_at"] = format_instant(letter.due)
+        if timeline.happens(0.1):
+            letter.expire_ms = 4_000
+            document["expire_after"] = "4s"
+        self.letters[name] = letter
+        return letter, document
+
+    def _pause_before(self, letter: Letter) -> float:
+        """Some time before the letter's time, or right at it."""
+        timeline = self._cluster.timeline
+        left = max(1, letter.due - timeline.now)
+        return timeline.between(0, left) if timeline.happens(0.6) else max(1, left + timeline.between(-300, 300))
+
+    def _produce(self, document: dict[str, Any], *, again: bool = False) -> None:
+        self._produce_value(json.dumps(document).encode(), again=again)
+
+    def _produce_value(self, value: bytes, *, again: bool) -> None:
+        def done(result: object) -> None:
+            if again and isinstance(result, NotProduced):
+                self._cluster.timeline.after(300, lambda: self._produce_value(value, again=True))
+
+        outgoing = Outgoing(world.REQUESTS, None, value, (), None, PATIENCE_MS, lambda: True)
+        self._cluster.broker.produce(outgoing, done)
+
+    # -- what the topics say ------------------------------------------------------------------------------------------
+
+    def request_appended(self, topic_partition: int, record: LogRecord) -> None:
+        document = json.loads(record.value or b"{}")
+        letter = self.letters.get(document.get("payload_text", ""))
+        if letter is not None:
+            letter.records.append(record.append_time)
+            if letter.after_ms is not None:
+                letter.due = letter.records[0] + letter.after_ms
+
+    def delivered(self, topic_partition: int, record: LogRecord) -> None:
+        headers = dict(record.headers)
+        name = (record.value or b"").decode()
+        delivery = Delivery(record.append_time, headers["tidegate-id"].decode(), name, sent_of(record))
+        self._cluster.record.deliveries.append(delivery)

@@ -1,0 +1,99 @@
+"""Watches every write that the store accepts (I5): what a stale owner writes must be refused, positions and guards only rise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tidegate_core.store.values import Check, Delete, Key, Put, Transaction
+from tidegate_testkit.memory_store import BeforeImages
+from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.store import SimStore
+
+OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
+
+
+class _Author(NamedTuple):
+    """Who sent a transaction, read from its token `<owner>/<topic partition>.<tenure>/<number>`."""
+
+    owner: str
+    tenure: int
+    number: int
+
+    @classmethod
+    def of(cls, token: str) -> _Author:
+        owner, holding, number = token.split("/")
+        return cls(owner, int(holding.split(".")[1]), int(number))
+
+    def follows(self, raised: _Author) -> bool:
+        """Whether this was sent under the epoch that `raised` took."""
+        return self.owner == raised.owner and (self.tenure, self.number) > (raised.tenure, raised.number)
+
+
+class StoreMonitor:
+    """Knows from the accepted raises and acquires whose write may still be accepted; it trusts no condition."""
+
+    def __init__(self, store: SimStore, record: Record) -> None:
+        self._store = store
+        self._record = record
+        self._holders: dict[str, _Author] = {}
+        store.memory.on_applied = self._applied
+
+    def _applied(self, written: Transaction | Sequence[Put | Delete], before: BeforeImages) -> None:
+        if not isinstance(written, Transaction):
+            return
+        self._check_witness(written)
+        self._note_evidence(written)
+        if written.name in OWNERLESS:
+            return
+        author = _Author.of(written.token)
+        if written.name in {"raise", "acquire"}:
+            for action in written.actions:
+                self._rises(written, action.key, "epoch", before)
+                self._holders[action.key.pk] = author
+            return
+        if written.name == "guard":
+            self._rises(written, written.actions[0].key, "live_from", before)
+            return
+        for pk in self._fenced_by(written):
+            holder = self._holders.get(pk)
+            if holder is None or not author.follows(holder):
+                self._fail(f"I5: {written.name} {written.token} was accepted on {pk}, which {holder} holds")
+        if written.name == "cursor":
+            self._rises(written, written.actions[0].key, "next", before)
+
+    def _note_evidence(self, written: Transaction) -> None:
+        """Chunks outlive the evidence that they belong to; whose it was is known only now."""
+        for action in written.actions:
+            if isinstance(action, Put) and action.key.sk.startswith("E#"):
+                self._record.evidence[str(action.item["id"])] = str(action.item["name"])
+
+    def _check_witness(self, written: Transaction) -> None:
+        """A lost answer is settled by reading the witness, so it has to say who wrote it."""
+        if written.witness is not None:
+            item = self._store.memory.peek(written.witness)
+            if item is None or item.get("w") != written.token:
+                self._fail(f"{written.name} {written.token} left its witness {written.witness} without its token")
+
+    def _fenced_by(self, written: Transaction) -> list[str]:
+        """Returns the partition keys whose holder alone may send this; inbox rows are for everybody's shard."""
+        if written.name == "cursor":
+            return [written.actions[0].key.pk]
+        pks = [
+            action.key.pk
+            for action in written.actions
+            if action.key.pk.startswith("SH#") and not action.key.sk.startswith("I#") and not isinstance(action, Check)
+        ]
+        return sorted(set(pks))
+
+    def _rises(self, written: Transaction, key: Key, name: str, before: BeforeImages) -> None:
+        old, new = (before.get(key) or {}).get(name), (self._store.memory.peek(key) or {}).get(name)
+        if isinstance(old, int) and isinstance(new, int):
+            fell = new < old
+        else:
+            fell = old is not None and str(new) < str(old)
+        if fell:
+            self._fail(f"I5: {written.name} {written.token} took {name} of {key.pk} {key.sk} back from {old} to {new}")
+
+    def _fail(self, problem: str) -> None:
+        self._record.failures.append(problem)

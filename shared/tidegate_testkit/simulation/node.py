@@ -1,0 +1,114 @@
+"""A node process: its clock, its membership in the group, its guard, and the actors of what it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tidegate_core.decisions.event_index import EventIndex
+from tidegate_core.decisions.guard import Guard, ProbeVerdict
+from tidegate_core.decisions.inputs import Poked
+from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_testkit.simulation.membership import MemberClient
+from tidegate_testkit.simulation.store_client import StoreClient
+from tidegate_testkit.simulation.swarm import HALF_SESSION_MS
+from tidegate_testkit.simulation.tenure import Tenure
+from tidegate_testkit.simulation.timeline import Process
+
+ProbeDone: TypeAlias = Callable[[ProbeVerdict], None]
+PROBE_MS = 1_000
+
+
+class Node:
+    """One life of a node; a restart is another one, with another owner id.
+
+    Attributes:
+        owner: UUID of this life.
+        offset_ms: How far its clock is off.
+        tenures: Actors by ownership topic partition.
+    """
+
+    def __init__(self, cluster: Cluster, name: str, owner: str, offset_ms: int) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.owner = owner
+        self.offset_ms = offset_ms
+        self.process = Process(cluster.timeline, name)
+        self.store = StoreClient(self.process, cluster.store)
+        self.index = EventIndex()
+        self.guard = Guard(HALF_SESSION_MS)
+        self.tenures: dict[int, Tenure] = {}
+        self.member = MemberClient(self)
+        self._latest = 0
+        self._tenures_begun = 0
+
+    def clock(self) -> int:
+        """The checked clock: the machine's, but it never goes back."""
+        self._latest = max(self._latest, self.cluster.timeline.now + self.offset_ms)
+        return self._latest
+
+    def guard_holds(self) -> bool:
+        return self.guard.holds(self.cluster.timeline.now)
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.cluster.trace.note(self.name, "started", self.owner)
+        self.member.join()
+        self._probe()
+
+    def crash(self) -> None:
+        self.cluster.trace.bit("crash", "node")
+        self.process.die()
+        for tenure in list(self.tenures.values()):
+            tenure.drop("crashed")
+        self.tenures.clear()
+
+    def drain_and_leave(self) -> None:
+        """SIGTERM: hands everything over, leaves the group, ends."""
+        self.cluster.trace.bit("drain", "node")
+        self.member.leave(self._end)
+
+    def _end(self) -> None:
+        self.process.die()
+        self.cluster.trace.note(self.name, "ended")
+
+    # -- what it holds ------------------------------------------------------------------------------------------------
+
+    def begin(self, topic_partition: int) -> None:
+        self._tenures_begun += 1
+        self.tenures[topic_partition] = Tenure(self, topic_partition, self._tenures_begun)
+        self.tenures[topic_partition].begin()
+
+    def lose_all(self) -> None:
+        """Membership is over: drop at once (DESIGN 3)."""
+        self.guard.expelled()
+        if self.tenures:
+            self.cluster.trace.bit("membership_lost", "node")
+        for tenure in list(self.tenures.values()):
+            tenure.drop("lost")
+        self.tenures.clear()
+
+    def poked(self, poke: Poked) -> None:
+        for tenure in list(self.tenures.values()):
+            tenure.take(poke)
+
+    # -- membership probes --------------------------------------------------------------------------------------------
+
+    def _probe(self) -> None:
+        self.prove(lambda verdict: None)
+        self.process.after(PROBE_MS, self._probe)
+
+    def prove(self, done: ProbeDone) -> None:
+        """Sends a commit probe; no answer within half a session is none."""
+        number = self.guard.probe_sent(self.cluster.timeline.now)
+        answered = [False]
+
+        def answer(verdict: ProbeVerdict) -> None:
+            if not answered[0]:
+                answered[0] = True
+                self.guard.probe_answered(number, verdict)
+                done(verdict)
+
+        self.member.commit(answer)
+        self.process.after(HALF_SESSION_MS, lambda: answer(ProbeVerdict.UNSETTLED))

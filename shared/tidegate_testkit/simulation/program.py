@@ -1,0 +1,187 @@
+"""A launched artefact: the wrapper passes the gate, the body runs and writes down that it did, the end is reported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from tidegate_core.effects import Committed, LaunchOrder, Produced
+from tidegate_core.store import keys
+from tidegate_core.transactions.gate import finish_run, start_run, was_finished_by
+from tidegate_testkit.simulation import cluster as world
+from tidegate_testkit.simulation.broker import Outgoing
+from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_testkit.simulation.record import Body
+from tidegate_testkit.simulation.store_client import StoreClient, Verdict
+from tidegate_testkit.simulation.timeline import Process
+
+API_MS = 8
+API_TIMEOUT_MS = 1_500
+GATE_WAIT_MS = 120_000
+"""After which a wrapper gives up; shorter than production's 10 min because worlds are short."""
+BODY_MS = 700
+EXIT_UNGATED = 75
+
+
+class Program:
+    """One process under the name of an attempt.
+
+    Attributes:
+        process: Dead once nothing of it is left.
+        driver: A UUID in this process's memory only.
+    """
+
+    def __init__(self, cluster: Cluster, order: LaunchOrder, copy: int, ended: Callable[[], None]) -> None:
+        self.cluster = cluster
+        self.order = order
+        self.exit_code: int | None = None
+        self.driver = f"driver-{cluster.timeline.chance.getrandbits(64):016x}"
+        self.process = Process(cluster.timeline, f"program {order.run_id[:10]}.{order.attempt}.{copy}")
+        self._api = StoreClient(Process(cluster.timeline, "api"), cluster.store)
+        self._ended = ended
+        self._calls = 0
+        self._body: Body | None = None
+        self._deadline = cluster.timeline.now + GATE_WAIT_MS
+
+    def begin(self) -> None:
+        self.cluster.trace.note(self.process.name, "began")
+        if self._meets(self.cluster.swarm.launcher.early_death):
+            self.cluster.trace.bit("early_death", "program")
+            self.cluster.timeline.after(self.cluster.timeline.around(400), lambda: self.die("before or at the gate"))
+        self._knock()
+
+    def die(self, why: str) -> None:
+        """Ends at once; what it was doing stays undone."""
+        if not self.process.alive:
+            return
+        self.process.die()
+        self.exit_code = 137
+        if self._body is None:
+            self.cluster.record.never_ran.add(self.order.run_id)
+        elif self._body.end is None:
+            self._body.end = self.cluster.timeline.now
+        self.cluster.trace.note(self.process.name, "died", why)
+        self._ended()
+
+    def _exit(self, code: int) -> None:
+        self.exit_code = code
+        self.process.die()
+        self.cluster.trace.note(self.process.name, "exit", code)
+        self._ended()
+
+    # -- the gate -----------------------------------------------------------------------------------------------------
+
+    def _knock(self) -> None:
+        order, now = self.order, self.cluster.timeline.now
+        if now > self._deadline:
+            self.cluster.record.never_ran.add(order.run_id)
+            self._exit(EXIT_UNGATED)
+            return
+        start = start_run(order.run_id, order.attempt, self.driver, now, self._token())
+        self._call(lambda answer: self._api.commit(start, answer), self._knocked, self._knock)
+
+    def _knocked(self, verdict: Verdict) -> None:
+        if isinstance(verdict, Committed):
+            self._poke()
+            self._run()
+        elif getattr(verdict, "failed", ()):
+            self.cluster.trace.counts["gate_refused"] += 1
+            self._exit(0)
+        else:
+            self.process.after(self.cluster.timeline.between(200, 2_000), self._knock)
+
+    # -- the body -----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        order, timeline = self.order, self.cluster.timeline
+        self._body = Body(order.run_id, order.attempt, self.driver, timeline.now, order.args, order.context)
+        self.cluster.record.bodies.append(self._body)
+        self.cluster.trace.note(self.process.name, "body", self._body.schedule, order.context["nominal"])
+        duration = timeline.around(BODY_MS)
+        if self._meets(self.cluster.swarm.launcher.silent_death):
+            self.cluster.trace.bit("silent_death", "program")
+            timeline.after(duration * timeline.chance.random(), lambda: self.die("in its body"))
+        self.process.after(duration, self._report_data)
+
+    def _report_data(self) -> None:
+        """Announces the data partition that it made, when its schedule says so, and waits until it is on the topic."""
+        produces = [each for each in self.order.args if each.startswith("makes=")]
+        if not produces:
+            self._end()
+            return
+        dataset = produces[0].removeprefix("makes=")
+        event = {
+            "id": f"{self.order.run_id}/{dataset}",
+            "type": "data.partition",
+            "namespace": "sim",
+            "dataset": dataset,
+            "partition": self.order.run_id,
+        }
+
+        def done(result: object) -> None:
+            self.process.post(self._end if isinstance(result, Produced) else lambda: self._report_data())
+
+        value = json.dumps(event).encode()
+        outgoing = Outgoing(world.EVENTS, None, value, (), None, API_TIMEOUT_MS, lambda: self.process.alive)
+        self.cluster.broker.produce(outgoing, done)
+
+    def _end(self) -> None:
+        assert self._body is not None
+        self._body.end = self.cluster.timeline.now
+        self._body.outcome = "failed" if self.cluster.timeline.happens(0.1) else "succeeded"
+        self._report()
+
+    def _report(self) -> None:
+        assert self._body is not None
+        order, outcome, now = self.order, self._body.outcome or "failed", self.cluster.timeline.now
+        outputs = json.dumps({"driver": self.driver}, separators=(",", ":"))
+        finish = finish_run(
+            order.run_id, order.attempt, self.driver, outcome, 0, None, None, outputs, now, self._token()
+        )
+        self._call(lambda answer: self._api.commit(finish, answer), self._reported, self._report)
+
+    def _reported(self, verdict: Verdict) -> None:
+        assert self._body is not None
+        failed = dict(getattr(verdict, "failed", ()))
+        run = failed.get(keys.run(keys.shard_of_run(self.order.run_id), self.order.run_id))
+        if isinstance(verdict, Committed) or was_finished_by(run, self.order.attempt, self.driver):
+            self._body.reported = True
+            self._poke()
+            self._exit(0)
+        elif failed:
+            self._exit(1)
+        else:
+            self.process.after(self.cluster.timeline.between(200, 1_000), self._report)
+
+    # -- calls to the API ---------------------------------------------------------------------------------------------
+
+    def _call(
+        self,
+        call: Callable[[Callable[[Verdict], None]], None],
+        answered: Callable[[Verdict], None],
+        again: Callable[[], None],
+    ) -> None:
+        """A request to any API process, which may be lost on either way; the wrapper then asks again."""
+        timeline = self.cluster.timeline
+        lost = self._meets(self.cluster.swarm.launcher.lost_calls)
+        arrives = not lost or timeline.happens(0.5)
+        if lost:
+            self.cluster.trace.bit("api_call_lost", "gate or report")
+            self.process.after(API_TIMEOUT_MS, again)
+
+        def answer(verdict: Verdict) -> None:
+            if not lost:
+                self.process.after(timeline.around(API_MS), lambda: answered(verdict))
+
+        if arrives:
+            timeline.after(timeline.around(API_MS), lambda: call(answer))
+
+    def _poke(self) -> None:
+        self.cluster.poke(int(self.order.run_id[:4]), self.order.run_id)
+
+    def _token(self) -> str:
+        self._calls += 1
+        return f"{self.driver}/{self._calls}"
+
+    def _meets(self, rate: float) -> bool:
+        return not self.cluster.healed and self.cluster.timeline.happens(rate)

@@ -1,0 +1,138 @@
+"""One user per schedule: creates it, troubles it with requests at awkward moments, one request after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_testkit.simulation.definitions import NAMESPACE, Definition
+from tidegate_testkit.simulation.requests import Asked, Requests
+
+
+NEAR_MS = 500
+"""Half of the requests come this close to a full second, when schedules are due."""
+
+
+@dataclass(slots=True, eq=False)
+class Life:
+    """A schedule's requests, in their order, each sent after the answer to the one before.
+
+    Attributes:
+        steps: The requests that were sent.
+        suspended, deleted: As the last answer says.
+    """
+
+    definition: Definition
+    steps: list[Asked] = field(default_factory=list)
+    suspended: bool = False
+    deleted: bool = True
+    variant: int = 0
+    waiting: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+class ScheduleUser:
+    """Drives the life of one schedule."""
+
+    def __init__(self, cluster: Cluster, requests: Requests, definition: Definition, troubles: int) -> None:
+        self.life = Life(definition)
+        self._cluster = cluster
+        self._requests = requests
+        self._troubles = troubles
+        self._closing = False
+
+    def begin(self) -> None:
+        self._ask(self._apply())
+
+    def close(self) -> None:
+        """The world comes to rest: a schedule that would fire for ever is deleted or suspended."""
+        self._closing = True
+        if not self.life.waiting:
+            self._close()
+
+    @property
+    def is_done(self) -> bool:
+        return not self.life.waiting
+
+    # -- one request after the other ----------------------------------------------------------------------------------
+
+    def _ask(self, document: dict[str, Any]) -> None:
+        self.life.waiting = True
+        body = {"namespace": NAMESPACE, "name": self.life.name, **document}
+        self.life.steps.append(self._requests.ask(body, self._answered))
+
+    def _answered(self, asked: Asked) -> None:
+        life = self.life
+        life.waiting = False
+        kind, accepted = asked.document["type"], asked.status in {"accepted", "unchanged"}
+        if kind == "schedule.apply" and accepted:
+            life.deleted = False
+        elif kind == "schedule.delete":
+            life.deleted, life.suspended = True, False
+        elif kind == "schedule.suspend" and accepted:
+            life.suspended = True
+        elif kind == "schedule.resume" and accepted:
+            life.suspended = False
+        if self._closing:
+            self._close()
+        elif self._troubles > 0:
+            self._troubles -= 1
+            self._cluster.timeline.after(self._pause(), self._trouble)
+
+    def _trouble(self) -> None:
+        if not self._closing and not self.life.waiting:
+            self._ask(self._next())
+
+    def _pause(self) -> float:
+        """Until a random moment, or one close to a full second."""
+        timeline = self._cluster.timeline
+        pause = timeline.between(500, 12_000)
+        if timeline.happens(0.5):
+            at = (timeline.now + int(pause)) // 1_000 * 1_000 + int(timeline.between(-NEAR_MS, NEAR_MS))
+            pause = max(1, at - timeline.now)
+        return pause
+
+    def _next(self) -> dict[str, Any]:
+        chance, life = self._cluster.timeline.chance, self.life
+        if life.deleted:
+            return self._apply()
+        if life.suspended:
+            kinds = ("resume", "resume", "resume", "update", "delete", "trigger")
+        else:
+            kinds = ("suspend", "suspend", "update", "update", "same", "delete", "trigger", "trigger")
+        kind = chance.choice(kinds)
+        if kind == "update":
+            life.variant += 1
+            return self._apply()
+        if kind == "same":
+            return self._apply()
+        return {"type": f"schedule.{kind}"}
+
+    def _apply(self) -> dict[str, Any]:
+        return {"type": "schedule.apply", "spec": self.life.definition.document(self.life.variant)}
+
+    def _close(self) -> None:
+        life = self.life
+        fires_for_ever = life.definition.is_timed and life.definition.trigger["type"] != "at"
+        if fires_for_ever and not life.deleted and not life.suspended:
+            kind = "delete" if self._cluster.timeline.happens(0.5) else "suspend"
+            self._ask({"type": f"schedule.{kind}"})
+
+
+def draw_users(cluster: Cluster, requests: Requests, definitions: list[Definition]) -> list[ScheduleUser]:
+    """Returns the users, with their first requests planned for the first seconds."""
+    users: list[ScheduleUser] = []
+    chance = cluster.timeline.chance
+    for definition in definitions:
+        # The first two are left alone in most worlds, so that there is a steady stream of fires.
+        calm = definition.name in {"tick", "tock"} and chance.random() < 0.5
+        user = ScheduleUser(cluster, requests, definition, 0 if calm else chance.randint(0, 6))
+        cluster.timeline.after(chance.randint(100, 6_000), user.begin)
+        users.append(user)
+    return users
+
+

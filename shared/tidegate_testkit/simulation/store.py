@@ -1,0 +1,201 @@
+"""The store behind an unreliable network: the in-memory store evaluates what was sent, this decides whether and when it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from tidegate_core.store.values import (
+    Applied,
+    Cancelled,
+    Delete,
+    Item,
+    Key,
+    Lost,
+    Page,
+    Put,
+    RangeRead,
+    RawOutcome,
+    RefusalCode,
+    Throttled,
+    Transaction,
+)
+from tidegate_testkit.memory_store import MemoryStore
+from tidegate_testkit.simulation.swarm import StoreFaults
+from tidegate_testkit.simulation.timeline import START, Timeline
+from tidegate_testkit.simulation.trace import Trace
+
+LATE_MS = (1_000, 40_000)
+DUPLICATE_MS = (50, 60_000)
+BLACK_OUT_LATE = 0.1
+"""Share of the calls of a brown-out that take effect after it."""
+
+
+class SimStore:
+    """One attempt per call; the answer comes through a callback, None meaning `unavailable` for reads and batches.
+
+    Attributes:
+        memory: The store itself, for monitors and checks.
+    """
+
+    def __init__(self, timeline: Timeline, trace: Trace, faults: StoreFaults) -> None:
+        self.memory = MemoryStore(remembers_tokens=faults.remembers_tokens, checks_witness=False)
+        self._timeline = timeline
+        self._trace = trace
+        self._faults = faults
+        self._busy: dict[Key, int] = {}
+        self._healed = False
+
+    def heal(self) -> None:
+        """No faults from now on; what was delayed still arrives."""
+        self._healed = True
+
+    # -- transactions -------------------------------------------------------------------------------------------------
+
+    def transact(self, transaction: Transaction, answer: Callable[[RawOutcome], None]) -> None:
+        faults, after = self._faults, self._timeline.after
+        name = transaction.name
+        if self._is_down():
+            self._trace.bit("brown_out", name)
+            if self._timeline.happens(BLACK_OUT_LATE):
+                after(self._timeline.between(500, 15_000), lambda: self._apply_late(transaction, "brown_out_late"))
+            after(faults.timeout_ms, lambda: answer(Lost()))
+        elif self._meets(faults.lost_request):
+            self._trace.bit("lost_request", name)
+            after(faults.timeout_ms, lambda: answer(Lost()))
+        elif self._meets(faults.throttled):
+            self._trace.bit("throttled", name)
+            after(self._latency(), lambda: answer(Throttled()))
+        elif self._meets(faults.late):
+            after(self._timeline.between(*LATE_MS), lambda: self._apply_late(transaction, "late"))
+            after(faults.timeout_ms, lambda: answer(Lost()))
+        elif self._meets(faults.lost_answer):
+            after(self._latency(), lambda: self._apply_late(transaction, "lost_answer"))
+            after(faults.timeout_ms, lambda: answer(Lost()))
+        else:
+            if self._meets(faults.duplicate):
+                after(self._timeline.between(*DUPLICATE_MS), lambda: self._apply_late(transaction, "duplicate"))
+            after(self._latency(), lambda: self._arrive(transaction, answer))
+
+    def _arrive(self, transaction: Transaction, answer: Callable[[RawOutcome], None]) -> None:
+        outcome = self._apply(transaction)
+        self._timeline.after(self._latency(), lambda: answer(outcome))
+
+    def _apply_late(self, transaction: Transaction, kind: str) -> None:
+        outcome = self._apply(transaction)
+        self._trace.bit(f"{kind}_{'applied' if isinstance(outcome, Applied) else 'refused'}", transaction.name)
+
+    def _apply(self, transaction: Transaction) -> RawOutcome:
+        now = self._timeline.now
+        if self._faults.conflicts and not self._healed:
+            clashing = [self._busy.get(action.key, 0) > now for action in transaction.actions]
+            if any(clashing):
+                self._trace.bit("conflict", transaction.name)
+                return Cancelled(tuple(RefusalCode("TransactionConflict" if each else "None") for each in clashing))
+            until = now + 1 + int(self._timeline.around(3))
+            for action in transaction.actions:
+                self._busy[action.key] = until
+        outcome = self.memory.transact(transaction)
+        self._trace.note("store", transaction.name, type(outcome).__name__, transaction.token)
+        return outcome
+
+    # -- batches ------------------------------------------------------------------------------------------------------
+
+    def write(
+        self, actions: Sequence[Put | Delete], answer: Callable[[Sequence[Put | Delete] | None], None]
+    ) -> None:
+        """Answers with what was not processed, or None when nothing is known."""
+        faults, after = self._faults, self._timeline.after
+        if self._is_down():
+            self._trace.bit("brown_out", "batch")
+            after(faults.timeout_ms, lambda: answer(None))
+            return
+        taken: list[Put | Delete] = []
+        left: list[Put | Delete] = []
+        for action in actions:
+            (left if self._meets(faults.unprocessed) else taken).append(action)
+        if left:
+            self._trace.bit("unprocessed", "batch")
+        lost = self._meets(faults.lost_answer)
+        for action in taken:
+            self._place(action)
+        if lost or self._meets(faults.lost_request):
+            self._trace.bit("lost_answer_applied", "batch")
+            after(faults.timeout_ms, lambda: answer(None))
+        else:
+            after(self._latency() + self._scatter_longest(), lambda: answer(left))
+
+    def _place(self, action: Put | Delete) -> None:
+        """One item of a batch: visible at a moment of its own, maybe a second time much later."""
+        delay = self._latency() + self._timeline.between(0, self._scatter_longest())
+        if self._meets(self._faults.late):
+            self._trace.bit("late_applied", "batch")
+            self._timeline.after(self._timeline.between(*LATE_MS), lambda: self._put(action))
+        if self._meets(self._faults.duplicate):
+            self._trace.bit("duplicate_applied", "batch")
+            self._timeline.after(self._timeline.between(*DUPLICATE_MS), lambda: self._put(action))
+        self._timeline.after(delay, lambda: self._put(action))
+
+    def _put(self, action: Put | Delete) -> None:
+        self.memory.write((action,))
+        self._trace.note("store", type(action).__name__.lower(), action.key.pk, action.key.sk)
+
+    # -- reads --------------------------------------------------------------------------------------------------------
+
+    def get(self, keys: Sequence[Key], answer: Callable[[Mapping[Key, Item] | None], None]) -> None:
+        if self._fails_read("get"):
+            self._timeline.after(self._faults.timeout_ms, lambda: answer(None))
+            return
+        found: dict[Key, Item] = {}
+        # A batch get is no snapshot: its halves may be read some time apart.
+        later = list(keys)[len(keys) // 2 :] if self._scatter_longest() and len(keys) > 1 else []
+        first = list(keys)[: len(keys) - len(later)]
+
+        def read_first() -> None:
+            found.update(self.memory.get(first))
+            if later:
+                self._timeline.after(self._timeline.between(0, self._scatter_longest()), read_later)
+            else:
+                self._timeline.after(self._latency(), lambda: answer(found))
+
+        def read_later() -> None:
+            found.update(self.memory.get(later))
+            self._timeline.after(self._latency(), lambda: answer(found))
+
+        self._timeline.after(self._latency(), read_first)
+
+    def query(self, wanted: RangeRead, answer: Callable[[Page | None], None]) -> None:
+        if self._fails_read("query"):
+            self._timeline.after(self._faults.timeout_ms, lambda: answer(None))
+            return
+        page = replace(wanted, limit=min(wanted.limit, self._faults.page))
+
+        def read() -> None:
+            result = self.memory.query(page)
+            self._timeline.after(self._latency(), lambda: answer(result))
+
+        self._timeline.after(self._latency(), read)
+
+    # -- chance -------------------------------------------------------------------------------------------------------
+
+    def _fails_read(self, name: str) -> bool:
+        if self._is_down():
+            self._trace.bit("brown_out", name)
+            return True
+        if self._meets(self._faults.unreadable):
+            self._trace.bit("unreadable", name)
+            return True
+        return False
+
+    def _is_down(self) -> bool:
+        elapsed = self._timeline.now - START
+        return not self._healed and any(begin <= elapsed < end for begin, end in self._faults.brown_outs)
+
+    def _meets(self, rate: float) -> bool:
+        return not self._healed and self._timeline.happens(rate)
+
+    def _latency(self) -> float:
+        return self._timeline.around(self._faults.latency_ms / 2)
+
+    def _scatter_longest(self) -> int:
+        return 0 if self._healed else self._faults.scattered_ms

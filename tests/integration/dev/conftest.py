@@ -1,0 +1,146 @@
+"""Runs `tidegate dev` as a user does, in a process of its own, and reads its `--json` lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE_S = 90.0
+"""Deadline of every wait; the machine may be busy, a pass never takes it."""
+
+TIDEGATE = [sys.executable, "-P", "-m", "tidegate_cli.main"]
+
+
+class DevProcess:
+    """One `tidegate dev`.
+
+    Attributes:
+        events: All that it has said so far and that was asked for.
+    """
+
+    def __init__(self, state: Path, *options: str, settings: Mapping[str, str] | None = None) -> None:
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "TIDEGATE_STATE_DIR": str(state),
+            **(settings or {}),
+        }
+        self.events: list[dict[str, Any]] = []
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._process = subprocess.Popen(
+            [*TIDEGATE, "dev", "--json", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment,
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def wait_for(self, event: str, text: str = "") -> dict[str, Any]:
+        """Returns the next event of that name whose text contains `text`."""
+        while True:
+            try:
+                line = self._lines.get(timeout=PATIENCE_S)
+            except queue.Empty:
+                pytest.fail(f"no {event!r} within {PATIENCE_S:g} s after {self.events}")
+            if not line:
+                pytest.fail(f"it ended before {event!r}, after {self.events}")
+            said: dict[str, Any] = json.loads(line)
+            self.events.append(said)
+            if said["event"] == event and text in said.get("text", ""):
+                return said
+
+    def components(self) -> dict[str, dict[str, Any]]:
+        return {event["component"]: event for event in self.events if event["event"] == "component"}
+
+    def command(self, *arguments: str) -> Any:
+        """Runs another command of the same user, who finds the stack by its pointer file; returns its JSON."""
+        done = subprocess.run(
+            [*TIDEGATE, *arguments, "-o", "json"],
+            capture_output=True,
+            check=False,
+            text=True,
+            env=self.environment,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self) -> int:
+        return self._process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self.interrupt()
+            try:
+                self.wait()
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+
+StartDev = Callable[..., DevProcess]
+
+
+@pytest.fixture(scope="module")
+def start_dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartDev]:
+    """Starts stacks, each with a pointer file of its own, and ends those that are left."""
+    started: list[DevProcess] = []
+
+    def start(*options: str, settings: Mapping[str, str] | None = None) -> DevProcess:
+        started.append(DevProcess(tmp_path_factory.mktemp("state"), *options, settings=settings))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+
+
+SCHEDULE = """
+kind: schedule
+namespace: demo
+name: {name}
+target:
+  type: program
+  program: {{type: python, file: hello.py, args: ["${{nominal}}"]}}
+trigger: {{type: every, period: 1h}}
+"""
+
+
+@pytest.fixture
+def hello(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a schedule of that name with a plain-Python program beside it, and returns the schedule's file."""
+
+    def write(name: str) -> Path:
+        (tmp_path / "hello.py").write_text("import sys\nprint('hello', sys.argv[1])\n")
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(SCHEDULE.format(name=name))
+        return file
+
+    return write

@@ -1,0 +1,220 @@
+"""`tidegate dev` as a user sees it: real broker, real store, node and API in processes of their own."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import pytest
+
+from tidegate_testkit.bricks import dynamodb_for_tests, kafka_for_tests
+
+pytest.importorskip("pyspark")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+READY_GOAL_S = 15.0
+"""With the jars cached. Asserted at three times that: the machine may be busy with everything else."""
+
+PATIENCE_S = 60.0
+USUAL_PORTS = (9092, 8000, 8080, 8081)
+
+
+class Dev(Protocol):
+    """What `conftest.py` starts."""
+
+    @property
+    def events(self) -> list[dict[str, Any]]: ...
+    @property
+    def environment(self) -> dict[str, str]: ...
+    def wait_for(self, event: str, text: str = "") -> dict[str, Any]: ...
+    def components(self) -> dict[str, dict[str, Any]]: ...
+    def command(self, *arguments: str) -> Any: ...
+    def interrupt(self) -> None: ...
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
+
+
+StartDev = Callable[..., Dev]
+
+
+def status_of(url: str) -> int | None:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=5)
+    with suppress(OSError):
+        try:
+            connection.request("GET", parts.path)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+    return None
+
+
+def listens(address: str) -> bool:
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+        return True
+    return False
+
+
+def eventually(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE_S:g} s in vain: {what}")
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data") / "stack"
+
+
+@pytest.fixture(scope="module")
+def dev(start_dev: StartDev, folder: Path) -> Iterator[Dev]:
+    process = start_dev("--data-dir", str(folder))
+    process.wait_for("ready")
+    yield process
+    process.interrupt()
+    process.wait()
+
+
+def test_given_cached_jars_then_it_answers_soon_and_says_where_everything_is(dev: Dev, folder: Path) -> None:
+    (ready,) = [event for event in dev.events if event["event"] == "ready"]
+    sys.stdout.write(f"tidegate dev: ready after {ready['seconds']:.1f} s (goal {READY_GOAL_S:g} s)\n")
+    assert ready["seconds"] < 3 * READY_GOAL_S
+    assert status_of(f"{ready['api_url']}/readyz") == 200
+    assert [status_of(f"{url}/readyz") for url in ready["nodes"]] == [200]
+    assert listens(ready["kafka"])
+    assert listens(ready["dynamodb"])
+    assert ready["data_dir"] == str(folder)
+    components = dev.components()
+    assert [re.sub(r"-\d+\..*", "", name) for name in components] == [
+        "kafka",
+        "dynamodb-local",
+        "init",
+        "api",
+        "node-1",
+    ] or (set(components) >= {"init", "api", "node-1"})
+    assert all(Path(component["log"]).is_file() for component in components.values())
+
+
+def test_given_a_stack_then_other_commands_find_it_and_a_plain_python_run_ends_well(
+    dev: Dev, hello: Callable[[str], Path]
+) -> None:
+    dev.command("schedule", "apply", "-f", str(hello("greets")))
+    dev.command("schedule", "trigger", "demo/greets")
+    eventually(
+        lambda: [run["state"] for run in _items(dev.command("run", "list"))] == ["succeeded"], "the run succeeds"
+    )
+
+
+def test_given_a_folder_in_use_then_a_second_one_says_who_uses_it(dev: Dev, start_dev: StartDev, folder: Path) -> None:
+    second = start_dev("--data-dir", str(folder))
+    failed = second.wait_for("failed")
+    assert second.wait() == 1
+    assert str(folder) in failed["problem"]
+    assert "process" in failed["problem"]
+    assert "--data-dir" in failed["remedy"]
+    assert dev.command("schedule", "list") is not None
+
+
+def test_given_a_node_that_crashes_then_it_is_started_again_and_the_console_says_so(dev: Dev) -> None:
+    (ready,) = [event for event in dev.events if event["event"] == "ready"]
+    os.kill(_listener(ready["nodes"][0]), signal.SIGKILL)
+    ended = dev.wait_for("notice", "starting it again in 1 s")
+    assert ended["component"] == "node-1"
+    assert dev.wait_for("notice", "is back after")["component"] == "node-1"
+    assert status_of(f"{ready['nodes'][0]}/readyz") == 200
+
+
+def test_given_ctrl_c_then_it_drains_says_what_is_kept_and_a_second_start_goes_on_with_it(
+    start_dev: StartDev, tmp_path: Path, hello: Callable[[str], Path]
+) -> None:
+    first = start_dev("--data-dir", str(tmp_path / "stack"))
+    ready = first.wait_for("ready")
+    first.command("schedule", "apply", "-f", str(hello("survives")))
+    first.interrupt()
+    assert str(tmp_path / "stack") in " ".join(first.wait_for("stopped")["kept"])
+    assert first.wait() == 0
+    assert not any(listens(address) for address in (ready["kafka"], ready["dynamodb"], ready["api_url"]))
+    assert not (Path(first.environment["TIDEGATE_STATE_DIR"]) / "dev.json").exists()
+    assert _last_event(tmp_path / "stack" / "log" / "node-1.log") == "node_ended"
+
+    second = start_dev("--data-dir", str(tmp_path / "stack"))
+    second.wait_for("ready")
+    assert [found["name"] for found in _items(second.command("schedule", "list"))] == ["survives"]
+    second.interrupt()
+    assert second.wait() == 0
+
+
+def test_given_taken_ports_then_others_are_used_and_nothing_outlives_a_kill(start_dev: StartDev) -> None:
+    with ExitStack() as taken:
+        for port in USUAL_PORTS:
+            with suppress(OSError):  # Somebody else has it: just as taken.
+                taken.enter_context(socket.create_server(("127.0.0.1", port)))
+        dev = start_dev("--ephemeral")
+        ready = dev.wait_for("ready")
+    addresses = [ready["kafka"], ready["dynamodb"], ready["api_url"], *ready["nodes"]]
+    assert not {int(address.rpartition(":")[2]) for address in addresses} & set(USUAL_PORTS)
+    notices = [event["text"] for event in dev.events if event["event"] == "notice"]
+    assert all(any(f"port {port} is taken" in notice for notice in notices) for port in USUAL_PORTS)
+    dev.kill()
+    dev.wait()
+    eventually(lambda: not any(listens(address) for address in addresses), "all children end with their parent")
+
+
+def test_given_endpoints_in_the_settings_then_they_are_used_instead_of_local_bricks(start_dev: StartDev) -> None:
+    with kafka_for_tests() as kafka, dynamodb_for_tests() as dynamodb:
+        settings = {
+            "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+            "TIDEGATE_DYNAMODB__ENDPOINT_URL": dynamodb.endpoint_url,
+            "TIDEGATE_DYNAMODB__REGION": dynamodb.region,
+            "TIDEGATE_KAFKA__TOPIC_PREFIX": "given",
+            "TIDEGATE_DYNAMODB__TABLE_PREFIX": "given-",
+            "AWS_ACCESS_KEY_ID": dynamodb.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": dynamodb.secret_access_key,
+        }
+        dev = start_dev("--ephemeral", "--nodes", "2", settings=settings)
+        ready = dev.wait_for("ready")
+        components = dev.components()
+        assert (ready["kafka"], ready["dynamodb"]) == (kafka.bootstrap_servers, dynamodb.endpoint_url)
+        assert components["kafka"]["note"] == components["dynamodb"]["note"] == "from your settings"
+        assert [status_of(f"{url}/readyz") for url in ready["nodes"]] == [200, 200]
+        dev.interrupt()
+        dev.wait_for("stopped")
+        assert dev.wait() == 0
+        assert listens(kafka.bootstrap_servers)
+    assert not Path(ready["data_dir"]).exists()
+
+
+def _items(answer: Any) -> list[dict[str, Any]]:
+    items = answer["items"] if isinstance(answer, dict) else answer
+    assert isinstance(items, list)
+    return items
+
+
+def _listener(url: str) -> int:
+    """Returns the process that listens at a URL of this machine, by the kernel's own tables."""
+    port = urlsplit(url).port
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inodes = {row[9] for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port}
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if str(link.readlink()).removeprefix("socket:[").removesuffix("]") in inodes:
+                return int(link.parts[2])
+    pytest.fail(f"nobody listens at {url}")
+
+
+def _last_event(log: Path) -> str:
+    found = re.findall(r'"event": "([a-z_]+)"', log.read_text(encoding="utf-8"))
+    return str(found[-1])

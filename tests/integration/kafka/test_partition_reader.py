@@ -1,0 +1,192 @@
+"""Topic partitions read by manual assign from a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tidegate_bricks import KafkaBrick
+from tidegate_kafka.partition_reader import KafkaPartitionReader
+from tidegate_ports.bus import END, ReaderListener, Record
+from tidegate_ports.clock import SystemClock
+
+if TYPE_CHECKING:
+    from tests.integration.kafka.conftest import World
+
+PATIENCE_S = 40.0
+
+
+class Listener(ReaderListener):
+    def __init__(self) -> None:
+        self.reader: KafkaPartitionReader | None = None
+        self.got: list[Record] = []
+        self.gone: list[tuple[str, int, int]] = []
+        self.takes = True
+        self._changed = asyncio.Event()
+
+    def records(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
+        self.got.extend(records)
+        if self.takes and self.reader is not None:
+            self.reader.taken(topic, topic_partition, len(records))
+        self._changed.set()
+
+    def position_gone(self, topic: str, topic_partition: int, offset: int) -> None:
+        self.gone.append((topic, topic_partition, offset))
+        self._changed.set()
+
+    def offsets(self, topic_partition: int) -> list[int]:
+        return [each.offset for each in self.got if each.topic_partition == topic_partition]
+
+    async def until_offsets(self, topic_partition: int, wanted: Sequence[int]) -> None:
+        await self.until(lambda: self.offsets(topic_partition)[-1:] == list(wanted)[-1:])
+        assert self.offsets(topic_partition) == list(wanted)
+
+    async def until(self, condition: object) -> None:
+        assert callable(condition)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not condition():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            pytest.fail(f"got {[(each.topic_partition, each.offset) for each in self.got]}, gone {self.gone}")
+
+
+@pytest.fixture
+async def listener(world: World) -> AsyncIterator[Listener]:
+    async for each in reading(world):
+        yield each
+
+
+async def reading(world: World) -> AsyncIterator[Listener]:
+    listener = Listener()
+    reader = KafkaPartitionReader(
+        world.settings,
+        listener,
+        world.facts,
+        loop=asyncio.get_running_loop(),
+        clock=SystemClock(),
+        notices=world.notice,
+    )
+    listener.reader = reader
+    reader.start()
+    yield listener
+    assert await reader.stop()
+
+
+def write(world: World, name: str, topic_partition: int, count: int) -> None:
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    for number in range(count):
+        producer.produce(world.settings.topic(name), str(number).encode(), partition=topic_partition)
+    assert producer.flush(20) == 0
+
+
+async def test_given_offset_then_records_come_from_there_and_hints_are_written(
+    world: World, listener: Listener
+) -> None:
+    assert listener.reader is not None
+    topic = await world.topic("events")
+    await asyncio.to_thread(write, world, "events", 3, 10)
+    listener.reader.assign(topic, 3, 4)
+    await listener.until_offsets(3, range(4, 10))
+    assert {each.topic_id for each in listener.got} == {topic.id}
+
+    listener.reader.commit_hint(topic.name, 3, 10)
+    group = world.settings.reader_group(topic.name)
+    client = AdminClient({"bootstrap.servers": world.settings.bootstrap_servers})
+    wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic.name, 3)])
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            asked = client.list_consumer_group_offsets([wanted])[group]
+            found = (await asyncio.to_thread(asked.result, 20)).topic_partitions
+            if [each.offset for each in found] == [10]:
+                break
+
+
+async def test_given_end_then_only_what_is_written_later_comes(world: World, listener: Listener) -> None:
+    assert listener.reader is not None
+    topic = await world.topic("receipts")
+    await asyncio.to_thread(write, world, "receipts", 0, 3)
+    listener.reader.assign(topic, 0, END)
+    async with asyncio.timeout(PATIENCE_S):
+        while not listener.got:
+            await asyncio.to_thread(write, world, "receipts", 0, 1)
+    first = listener.offsets(0)[0]
+    assert first >= 3
+    assert listener.offsets(0) == list(range(first, first + len(listener.got)))
+
+
+async def test_given_unassign_then_nothing_more_comes_and_a_new_assign_starts_where_it_says(
+    world: World, listener: Listener
+) -> None:
+    assert listener.reader is not None
+    topic = await world.topic("events")
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    await asyncio.to_thread(write, world, "events", 1, 1)
+    listener.reader.assign(topic, 0, 0)
+    await listener.until_offsets(0, range(5))
+    listener.reader.unassign(topic.name, 0)
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    listener.reader.assign(topic, 1, 0)
+    await listener.until_offsets(1, [0])
+    assert listener.offsets(0) == list(range(5))
+    listener.got.clear()
+    listener.reader.assign(topic, 0, 2)
+    await listener.until_offsets(0, range(2, 10))
+
+
+async def test_given_pause_then_records_wait_for_resume(world: World, listener: Listener) -> None:
+    assert listener.reader is not None
+    topic = await world.topic("events")
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    listener.reader.assign(topic, 0, 0)
+    listener.reader.pause(topic.name, 0)
+    await asyncio.to_thread(write, world, "events", 1, 1)
+    listener.reader.assign(topic, 1, 0)
+    await listener.until_offsets(1, [0])
+    assert listener.offsets(0) == []
+    listener.reader.resume(topic.name, 0)
+    await listener.until_offsets(0, range(5))
+
+
+async def test_given_position_beyond_the_log_then_it_is_reported(world: World, listener: Listener) -> None:
+    assert listener.reader is not None
+    topic = await world.topic("events")
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    listener.reader.assign(topic, 0, 50)
+    await listener.until(lambda: listener.gone == [(topic.name, 0, 50)])
+    listener.reader.assign(topic, 0, 4)
+    await listener.until_offsets(0, [4])
+
+
+async def test_given_stop_and_start_then_it_goes_on_where_the_listener_stands(world: World, listener: Listener) -> None:
+    assert listener.reader is not None
+    topic = await world.topic("events")
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    listener.reader.assign(topic, 0, 0)
+    await listener.until_offsets(0, range(5))
+    assert await listener.reader.stop()
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    listener.reader.start()
+    listener.reader.start()
+    await listener.until_offsets(0, range(10))
+
+
+async def test_given_broker_restarts_then_records_go_on_without_gap_or_repeat(
+    fragile_world: World, own_broker: KafkaBrick
+) -> None:
+    async for listener in reading(fragile_world):
+        assert listener.reader is not None
+        topic = await fragile_world.topic("events")
+        await asyncio.to_thread(write, fragile_world, "events", 0, 5)
+        listener.reader.assign(topic, 0, 0)
+        await listener.until_offsets(0, range(5))
+        await asyncio.to_thread(own_broker.kill)
+        await asyncio.to_thread(own_broker.start)
+        await asyncio.to_thread(write, fragile_world, "events", 0, 5)
+        await listener.until_offsets(0, range(10))

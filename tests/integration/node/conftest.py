@@ -1,0 +1,346 @@
+"""A real broker, DynamoDB Local, node processes, and a gate: enough of a cluster to see what a node does."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
+
+from tidegate_core.effects import Committed
+from tidegate_core.store import keys
+from tidegate_core.store.values import Transaction
+from tidegate_core.transactions.gate import finish_run, report_outputs, start_run
+from tidegate_dynamo.client import make_client
+from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.settled import carry_out
+from tidegate_dynamo.store import DynamoStore
+from tidegate_node.bootstrap import Settings, initialise, load
+from tidegate_node.launch_effects import run_token
+from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
+
+PATIENCE_S = 60.0
+"""Deadline of every wait; the machine may be busy, a pass never takes it."""
+LOOK_EVERY_S = 0.05
+SHARDS = 16
+SECRET = b"a secret of more than thirty-two characters"
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaForTests]:
+    with kafka_for_tests() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def dynamodb() -> Iterator[DynamoDbForTests]:
+    with dynamodb_for_tests() as running:
+        yield running
+
+
+def until(
+    condition: Callable[[], Any],
+    what: str,
+    patience_s: float = PATIENCE_S,
+    detail: Callable[[], object] = lambda: "",
+) -> Any:
+    """Polls until the condition says something true, and returns that."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        if said := condition():
+            return said
+        time.sleep(LOOK_EVERY_S)
+    pytest.fail(f"{what}: not within {patience_s:g} s {detail()}")
+
+
+@dataclass
+class NodeProcess:
+    """A node of its own process, with its log in a file."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def events(self, name: str) -> list[Mapping[str, Any]]:
+        """Logged events of that name."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return [event for event in found if event["event"] == name]
+
+    @property
+    def health(self) -> str:
+        (event,) = until(lambda: self.events("health_listening"), "health")
+        return f"http://127.0.0.1:{event['port']}"
+
+    def ask(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(self.health + path, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, refusal.read().decode()
+
+    def metric(self, name: str) -> float:
+        """Sum over the labels of one metric."""
+        lines = [line for line in self.ask("/metrics")[1].splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
+        return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+    def until_serving(self, count: int) -> None:
+        def serving() -> bool:
+            assert self.process.poll() is None, self.log.read_text(encoding="utf-8")
+            return self.ask("/readyz")[0] == 200 and self.metric("tidegate_serving_shards") == count
+
+        until(serving, f"{count} shards serving")
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+
+@dataclass
+class Cluster:
+    """Tables, topics and a map of one test's own; its nodes are ended with it."""
+
+    settings: Settings
+    environment: dict[str, str]
+    folder: Path
+    nodes: list[NodeProcess] = field(default_factory=list)
+    shards: int = SHARDS
+
+    def start_node(self, **variables: str) -> NodeProcess:
+        log = self.folder / f"node-{len(self.nodes)}.log"
+        environment = {**os.environ, **self.environment, "TIDEGATE_NODE": f"node-{len(self.nodes)}", **variables}
+        with log.open("wb") as out:
+            process = subprocess.Popen([sys.executable, "-m", "tidegate_node"], env=environment, stderr=out, stdout=out)
+        self.nodes.append(NodeProcess(process, log))
+        return self.nodes[-1]
+
+    def send(self, topic: str, document: Mapping[str, Any] | bytes, key: str | None = None) -> None:
+        """Produces one record, anywhere."""
+        producer = Producer({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        value = document if isinstance(document, bytes) else json.dumps(document).encode()
+        producer.produce(self.settings.kafka.topic(topic), value, key)
+        assert producer.flush(PATIENCE_S) == 0
+
+    def records(self, topic: str) -> list[tuple[dict[str, Any], dict[str, bytes]]]:
+        """All records of a topic so far: value as JSON (or raw text), and headers."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.settings.kafka.bootstrap_servers,
+                "group.id": "reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+            }
+        )
+        full = topic if topic.startswith(self.settings.kafka.topic_prefix) else self.settings.kafka.topic(topic)
+        try:
+            count = len(consumer.list_topics(full, 10).topics[full].partitions)
+            consumer.assign([TopicPartition(full, number, OFFSET_BEGINNING) for number in range(count)])
+            found: list[tuple[dict[str, Any], dict[str, bytes]]] = []
+            ends = 0
+            while ends < count:
+                message = consumer.poll(10)
+                assert message is not None
+                if message.error() is not None:
+                    ends += 1
+                    continue
+                headers = {name: bytes(text or b"") for name, text in _headers(message)}
+                found.append((_document(message.value() or b""), headers))
+            return found
+        finally:
+            consumer.close()
+
+    def until(
+        self,
+        condition: Callable[[], Any],
+        what: str,
+        patience_s: float = PATIENCE_S,
+        detail: Callable[[], object] = lambda: "",
+    ) -> Any:
+        """Waits until the condition says something true; fails at once when a node has died by itself."""
+
+        def looked() -> Any:
+            for node in self.nodes:
+                assert node.process.poll() in (None, 0, -signal.SIGKILL), node.log.read_text(encoding="utf-8")
+            return condition()
+
+        return until(looked, what, patience_s, detail)
+
+    def apply(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Applies a schedule by a record and waits for the receipt."""
+        request = {
+            "id": str(uuid.uuid4()),
+            "type": "schedule.apply",
+            "namespace": spec["namespace"],
+            "name": spec["name"],
+            "spec": {"kind": "schedule", **spec},
+        }
+        self.send("requests", request)
+        return self.receipt(request["id"])
+
+    def make_topic(self, name: str) -> str:
+        full = f"{self.settings.kafka.topic_prefix}.{name}"
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        for made in admin.create_topics([NewTopic(full, num_partitions=2)]).values():
+            made.result()
+        return full
+
+    def receipt(self, request_id: str) -> dict[str, Any]:
+        """Waits for the receipt of a request."""
+
+        def found() -> dict[str, Any] | None:
+            return next((value for value, _ in self.records("receipts") if value["request_id"] == request_id), None)
+
+        receipt: dict[str, Any] = until(found, f"receipt of {request_id}")
+        return receipt
+
+    def runs(self, state: str) -> list[dict[str, Any]]:
+        return [value for value, _ in self.records("runs") if value["state"] == state]
+
+    def program(self, text: str) -> Path:
+        file = self.folder / f"program-{uuid.uuid4().hex}.py"
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def store(self) -> DynamoStore:
+        section = self.settings.dynamodb
+        settings = DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix)
+        return DynamoStore(make_client(settings), settings)
+
+
+@pytest.fixture
+def gate(cluster_settings: Settings) -> Iterator[str]:
+    """A start gate on the store, as the API process has it; yields its URL."""
+    section = cluster_settings.dynamodb
+    dynamo = DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix)
+    store = DynamoStore(make_client(dynamo), dynamo)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            run_id, action = self.path.split("/")[-2:]
+            token = run_token(SECRET, run_id, body["attempt"])
+            status = 200 if self.headers["Authorization"] == f"Bearer {token}" else 401
+            if status == 200 and not _gate_passes(store, action, run_id, body):
+                status = 409
+            answer = b"{}"
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+            """Tests look at the store."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def cluster_settings(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> Settings:
+    name = f"t{uuid.uuid4().hex[:10]}"
+    secret = tmp_path / "secret"
+    secret.write_bytes(SECRET)
+    environment = {
+        "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        "TIDEGATE_KAFKA__TOPIC_PREFIX": name,
+        "TIDEGATE_KAFKA__GROUP": name,
+        "TIDEGATE_KAFKA__TOPIC_PARTITIONS": "4",
+        "TIDEGATE_DYNAMODB__ENDPOINT_URL": dynamodb.endpoint_url,
+        "TIDEGATE_DYNAMODB__TABLE_PREFIX": f"{name}-",
+        "TIDEGATE_GATE__SECRET_FILE": str(secret),
+        "TIDEGATE_DATA_DIR": str(tmp_path / "data"),
+        "TIDEGATE_HEALTH__PORT": "0",
+        "TIDEGATE_MINIMUM_PERIOD_MS": "1000",
+        "TIDEGATE_SHARDS": str(SHARDS),
+    }
+    return load(environment)
+
+
+@pytest.fixture
+def cluster(cluster_settings: Settings, gate: str, tmp_path: Path) -> Iterator[Cluster]:
+    assert initialise(cluster_settings) == []
+    settings = cluster_settings
+    environment = {
+        "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": settings.kafka.bootstrap_servers,
+        "TIDEGATE_KAFKA__TOPIC_PREFIX": settings.kafka.topic_prefix,
+        "TIDEGATE_KAFKA__GROUP": settings.kafka.group,
+        "TIDEGATE_KAFKA__TOPIC_PARTITIONS": str(settings.kafka.topic_partitions),
+        "TIDEGATE_DYNAMODB__ENDPOINT_URL": settings.dynamodb.endpoint_url or "",
+        "TIDEGATE_DYNAMODB__TABLE_PREFIX": settings.dynamodb.table_prefix,
+        "TIDEGATE_GATE__SECRET_FILE": str(settings.gate.secret_file),
+        "TIDEGATE_GATE__URL": gate,
+        "TIDEGATE_DATA_DIR": str(settings.data_dir),
+        "TIDEGATE_HEALTH__PORT": "0",
+        "TIDEGATE_MINIMUM_PERIOD_MS": "1000",
+        "TIDEGATE_LOG__FORMAT": "json",
+        "TIDEGATE_LOG__LEVEL": "debug",
+    }
+    cluster = Cluster(settings, environment, tmp_path)
+    yield cluster
+    for node in cluster.nodes:
+        if node.process.poll() is None:
+            node.process.kill()
+        node.process.wait()
+
+
+def _gate_passes(store: DynamoStore, action: str, run_id: str, body: Mapping[str, Any]) -> bool:
+    now, token = time.time_ns() // 1_000_000, str(uuid.uuid4())
+    attempt, driver = body["attempt"], body["driver"]
+    transaction: Transaction
+    match action:
+        case "start":
+            transaction = start_run(run_id, attempt, driver, now, token)
+        case "outputs":
+            transaction = report_outputs(run_id, attempt, driver, json.dumps(body["outputs"]), token)
+        case "finished":
+            outputs = json.dumps(body["outputs"]) if body.get("outputs") else None
+            transaction = finish_run(
+                run_id,
+                attempt,
+                driver,
+                body["outcome"],
+                body.get("exit_code"),
+                body.get("reason"),
+                body.get("error_class"),
+                outputs,
+                now,
+                token,
+            )
+        case _:
+            return False
+    verdict = carry_out(store, transaction, lambda milliseconds: time.sleep(milliseconds / 1000), random.random)
+    return isinstance(verdict, Committed) or store.get([keys.run(keys.shard_of_run(run_id), run_id)]) == {}
+
+
+def _headers(message: Message) -> list[tuple[str, bytes]]:
+    headers: Any = message.headers() or []
+    return list(headers.items() if isinstance(headers, dict) else headers)
+
+
+def _document(value: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(value)
+    except ValueError:
+        return {"raw": value.decode(errors="replace")}
+    return document if isinstance(document, dict) else {"raw": document}

@@ -1,0 +1,152 @@
+"""What a node does on real bricks: it applies, fires, delivers, drains, and takes over from one that was killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+import uuid
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.model.instants import parse_instant
+
+if TYPE_CHECKING:
+    from tests.integration.node.conftest import Cluster
+
+DRAIN_S_MAX = 10.0
+"""Far above the 2.5 s of a drain; a node that hangs takes longer."""
+
+
+def _every_two_seconds(cluster: Cluster, name: str, **trigger: Any) -> dict[str, Any]:
+    program = cluster.program("import tidegate_spark\ntidegate_spark.set_output('seen', 1)\n")
+    return {
+        "namespace": "tests",
+        "name": name,
+        "target": {"type": "program", "program": {"type": "python", "file": str(program), "args": ["${nominal}"]}},
+        "trigger": {"type": "every", "period": "2s", **trigger},
+    }
+
+
+def _instant(milliseconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds // 1000)) + f".{milliseconds % 1000:03d}Z"
+
+
+def test_given_a_schedule_by_a_record_then_its_runs_succeed_on_time(cluster: Cluster) -> None:
+    node = cluster.start_node()
+    node.until_serving(cluster.shards)
+
+    receipt = cluster.apply(_every_two_seconds(cluster, "often"))
+
+    assert receipt["status"] == "accepted", receipt
+    runs = cluster.until(lambda: (found := cluster.runs("succeeded"))[2:] and found, "three runs succeeded")
+    nominals = sorted({run["nominal"] for run in runs})
+    gaps = {parse_instant(later) - parse_instant(earlier) for earlier, later in pairwise(nominals)}
+    assert gaps == {2_000}
+    assert {json.dumps(run["outputs"]) for run in runs} == {'{"seen": 1}'}
+    assert node.metric("tidegate_launches_total") >= 3
+    assert node.metric("tidegate_actor_failures_total") == 0
+
+
+def test_given_a_message_then_it_is_delivered_at_its_time_and_never_before(cluster: Cluster) -> None:
+    node = cluster.start_node()
+    node.until_serving(cluster.shards)
+    sink = cluster.make_topic("sink")
+    at = time.time_ns() // 1_000_000 + 3_000
+    request = {
+        "id": str(uuid.uuid4()),
+        "type": "message.send",
+        "namespace": "tests",
+        "deliver_at": _instant(at),
+        "topic": sink,
+        "payload": {"hello": "world"},
+    }
+
+    cluster.send("requests", request)
+
+    ((value, headers),) = cluster.until(lambda: cluster.records(sink), "the message")
+    assert value == {"hello": "world"}
+    assert parse_instant(headers["tidegate-nominal"].decode()) == at
+    assert time.time_ns() // 1_000_000 >= at
+    assert node.metric("tidegate_messages_delivered_total") == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(b"{not json", id="malformed"),
+        pytest.param(b'{"type": "schedule.unheard", "id": "q-1"}', id="unknown type"),
+    ],
+)
+def test_given_a_record_that_cannot_be_used_then_it_is_a_dead_letter_and_the_next_one_goes_on(
+    cluster: Cluster, value: bytes
+) -> None:
+    node = cluster.start_node()
+    node.until_serving(cluster.shards)
+    cluster.send("requests", value)
+
+    receipt = cluster.apply(_every_two_seconds(cluster, "behind"))
+
+    assert receipt["status"] == "accepted"
+    ((_, headers),) = cluster.until(lambda: cluster.records("requests.dlq"), "the dead letter")
+    assert any(name.startswith("tidegate.error.") for name in headers)
+
+
+def test_given_a_program_that_is_not_there_then_the_receipt_says_so(cluster: Cluster) -> None:
+    cluster.start_node().until_serving(cluster.shards)
+    spec = _every_two_seconds(cluster, "missing")
+    spec["target"]["program"]["file"] = "/nowhere/program.py"
+
+    receipt = cluster.apply(spec)
+
+    assert receipt["status"] == "rejected"
+    assert [error["field"] for error in receipt["errors"]] == ["target.program.file"]
+
+
+def test_given_sigterm_then_everything_is_drained_and_the_next_node_serves_at_once(cluster: Cluster) -> None:
+    first = cluster.start_node()
+    first.until_serving(cluster.shards)
+
+    begun = time.monotonic()
+    code = first.end(signal.SIGTERM)
+
+    assert code == 0
+    assert time.monotonic() - begun < DRAIN_S_MAX
+    assert len(first.events("drained")) == 4
+    assert not first.events("kafka_drain_cut")
+    second = cluster.start_node()
+    second.until_serving(cluster.shards)
+
+
+def test_given_two_nodes_when_one_is_killed_then_the_other_serves_all_and_no_instant_is_lost(cluster: Cluster) -> None:
+    nodes = [cluster.start_node(), cluster.start_node()]
+    cluster.until(
+        lambda: all(0 < node.metric("tidegate_serving_shards") < cluster.shards for node in nodes), "both nodes serve"
+    )
+    now = time.time_ns() // 1_000_000
+    # Late enough for all four to be applied before it: instants before a schedule's activation are none of its own.
+    start = now // 2_000 * 2_000 + 16_000
+    end = start + 20_000
+    for name in ("a", "b", "c", "d"):
+        receipt = cluster.apply(_every_two_seconds(cluster, name, start=_instant(start), end=_instant(end)))
+        assert receipt["status"] == "accepted", receipt
+        assert parse_instant(receipt["at"]) < start
+    cluster.until(lambda: cluster.runs("succeeded"), "a first run")
+
+    nodes[0].end(signal.SIGKILL)
+
+    nodes[1].until_serving(cluster.shards)
+    expected = {(name, at) for name in ("a", "b", "c", "d") for at in range(start, end, 2_000)}
+
+    def open_ones() -> set[tuple[str, int]]:
+        ended = {
+            (run["schedule"], parse_instant(run["nominal"]))
+            for state in ("succeeded", "failed", "killed", "lost")
+            for run in cluster.runs(state)
+        }
+        assert ended <= expected
+        return expected - ended
+
+    cluster.until(lambda: not open_ones(), "every instant has a run", 90, open_ones)

@@ -1,0 +1,258 @@
+"""An API process without bricks: the store in memory, a bus that a test plays the owner on, a clock that stands still."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tidegate_api.app import make_app
+from tidegate_api.bus import Bus, TopicNames
+from tidegate_api.logs import FileLogs
+from tidegate_api.parts import Parts
+from tidegate_api.submission import Timing
+from tidegate_api.tokens import run_token
+from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
+from tidegate_core.model.identity import run_id
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import Definition, Run, ScheduleState
+from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.store.values import Key, Put, Transaction
+from tidegate_core.transactions.settlement import Verdict
+from tidegate_dynamo.settled import carry_out
+from tidegate_ports.bus import PartitionReader, Position, ReaderListener, Record, Topic
+from tidegate_ports.launcher import LogPaths
+from tidegate_testkit.memory_store import MemoryStore
+
+SHARDS = 8
+TOPIC_PARTITIONS = 4
+SECRET = b"0123456789abcdef0123456789abcdef"
+NOW = 1_763_676_000_000
+TOPICS = TopicNames.with_prefix("tidegate")
+QUICK = Timing(first_look_s=0.02, look_again_s=0.02, pending_after_s=0.1)
+
+Owner = Callable[[Mapping[str, Any]], Receipt | None]
+
+
+class StandingClock:
+    """Moves only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def monotonic_ms(self) -> int:
+        return self.now
+
+
+class FakeReader(PartitionReader):
+    """Remembers what was assigned."""
+
+    def __init__(self) -> None:
+        self.assigned: dict[tuple[str, int], Position] = {}
+        self.taken_count = 0
+
+    def assign(self, topic: Topic, topic_partition: int, position: Position) -> None:
+        self.assigned[topic.name, topic_partition] = position
+
+    def unassign(self, topic: str, topic_partition: int) -> None:
+        del self.assigned[topic, topic_partition]
+
+    def pause(self, topic: str, topic_partition: int) -> None:
+        raise AssertionError("receipts are never paused")
+
+    def resume(self, topic: str, topic_partition: int) -> None:
+        raise AssertionError("receipts are never paused")
+
+    def taken(self, topic: str, topic_partition: int, count: int) -> None:
+        self.taken_count += count
+
+    def commit_hint(self, topic: str, topic_partition: int, offset: int) -> None:
+        raise AssertionError("this reader has no group")
+
+
+@dataclass
+class FakeBus:
+    """A broker with one owner behind it, which answers as the test says.
+
+    Attributes:
+        owner: Returns the receipt of a request, or None for none.
+        failure: What every produce comes back as instead.
+    """
+
+    produced: list[Produce] = field(default_factory=list)
+    owner: Owner = lambda document: accepted(document)
+    failure: NotProduced | None = None
+    reader: FakeReader = field(default_factory=FakeReader)
+    listener: ReaderListener | None = None
+    is_down: bool = False
+
+    async def produce(self, order: Produce) -> Produced | NotProduced:
+        if self.failure is not None:
+            return self.failure
+        self.produced.append(order)
+        if order.topic == TOPICS.requests:
+            receipt = self.owner(json.loads(order.value))
+            if receipt is not None:
+                self.announce(receipt)
+        return Produced()
+
+    def announce(self, receipt: Receipt) -> None:
+        assert self.listener is not None
+        record = Record(TOPICS.receipts, "0" * 32, 0, 7, NOW, receipt.request_id.encode(), receipt.to_json(), ())
+        self.listener.records(TOPICS.receipts, 0, [record])
+
+    async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
+        return Unavailable("down") if self.is_down else EndOffsets({f"{'0' * 32}/{n}": 100 + n for n in range(2)})
+
+    async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
+        return Unavailable("down") if self.is_down else {name: Topic(name, "0" * 32, 2) for name in names}
+
+    @asynccontextmanager
+    async def open(self, listener: ReaderListener) -> AsyncIterator[Bus]:
+        self.listener = listener
+        yield Bus(self, self, self.reader)
+
+    def on(self, topic: str) -> list[dict[str, Any]]:
+        return [json.loads(order.value) for order in self.produced if order.topic == topic]
+
+
+def accepted(document: Mapping[str, Any], **fields: Any) -> Receipt:
+    """The receipt of an owner who has no objection."""
+    status = fields.pop("status", ReceiptStatus.ACCEPTED)
+    return Receipt.model_construct(
+        request_id=document["id"],
+        status=status,
+        namespace=document.get("namespace"),
+        name=document.get("name") or document.get("key"),
+        at=NOW,
+        **fields,
+    )
+
+
+@dataclass
+class Process:
+    """A running API process under test."""
+
+    http: TestClient
+    store: MemoryStore
+    bus: FakeBus
+    clock: StandingClock
+    notices: list[tuple[str, dict[str, object]]]
+    data: Path
+
+    def put(self, record: Any, key: Key) -> None:
+        self.store.write([Put(key, {**to_item(record, key), "rev": 1})])
+
+    def report(self, run: Run, action: str, **fields: Any) -> Any:
+        """Posts a report with the right token, as driver `d-1` of the run's attempt."""
+        body = {"attempt": run.attempt, "driver": "d-1", **fields}
+        token = run_token(SECRET, run.id, body["attempt"])
+        headers = {"Authorization": f"Bearer {token}"}
+        return self.http.post(f"/api/v1/runs/{run.id}/{action}", json=body, headers=headers)
+
+
+@pytest.fixture
+def bus() -> FakeBus:
+    return FakeBus()
+
+
+@pytest.fixture
+def process(tmp_path: Path, bus: FakeBus) -> Iterator[Process]:
+    store = MemoryStore()
+    store.write([Put(MAP_KEY, {"pk": "MAP", "sk": "MAP", "version": 1, "n": TOPIC_PARTITIONS, "shards": SHARDS})])
+    clock = StandingClock()
+    notices: list[tuple[str, dict[str, object]]] = []
+
+    def settle(transaction: Transaction) -> Verdict:
+        return carry_out(store, transaction, lambda _: None, lambda: 0.0)
+
+    def log_paths(run: str, attempt: int) -> LogPaths:
+        return LogPaths(str(tmp_path / f"{run}-{attempt}.out"), str(tmp_path / f"{run}-{attempt}.err"))
+
+    parts = Parts(
+        store=store,
+        carry_out=settle,
+        open_bus=bus.open,
+        logs=FileLogs(log_paths),
+        clock=clock,
+        notices=lambda event, **fields: notices.append((event, fields)),
+        secret=SECRET,
+        topics=TOPICS,
+        gate_threads=2,
+        read_threads=4,
+        timing=QUICK,
+    )
+    with TestClient(make_app(parts), raise_server_exceptions=False) as http:
+        yield Process(http, store, bus, clock, notices, tmp_path)
+
+
+def a_run(name: str = "join-day", nominal: int = NOW, state: str = "submitted", **fields: Any) -> Run:
+    """A run of `flights/<name>` with all that admission writes."""
+    shard = schedule_shard("flights", name, SHARDS)
+    order = {"program_type": "python", "file": "/jobs/join.py", "args": [], "conf": {}, "env": {}, "properties": {}}
+    given: dict[str, Any] = {
+        "id": run_id(shard, "0" * 26, "cron", (str(nominal),)),
+        "namespace": "flights",
+        "name": name,
+        "incarnation": "0" * 26,
+        "version": 1,
+        "generation": 1,
+        "attempt": 1,
+        "state": state,
+        "trigger": "time",
+        "nominal": nominal,
+        "order": json.dumps(order),
+        "admitted_at": nominal + 20,
+        "start_by": nominal + 900_000,
+    }
+    return Run(**{**given, **fields})
+
+
+def shard_of(run: Run) -> int:
+    return int(run.id[:4])
+
+
+SPEC: dict[str, Any] = {
+    "kind": "schedule",
+    "namespace": "flights",
+    "name": "land-day",
+    "target": {"type": "program", "program": {"type": "python", "file": "/jobs/land.py"}},
+    "trigger": {"type": "every", "period": "1h"},
+}
+
+
+def put_schedule(process: Process, document: Mapping[str, Any] = SPEC, **fields: Any) -> ScheduleState:
+    """Stores a schedule as its owner would."""
+    spec = ScheduleSpec.model_validate(document)
+    shard = schedule_shard(spec.namespace, spec.name, SHARDS)
+    given: dict[str, Any] = {
+        "namespace": spec.namespace,
+        "name": spec.name,
+        "status": "active",
+        "incarnation": "0" * 26,
+        "version": 1,
+        "generation": 1,
+        "position": "",
+        "spec_hash": spec.spec_hash(),
+        "changed_at": NOW,
+        "next_nominal": NOW + 3_600_000,
+    }
+    state = ScheduleState(**{**given, **fields})
+    definition = Definition(
+        namespace=spec.namespace, name=spec.name, version=state.version, spec=spec.canonical_json(), created_at=NOW
+    )
+    process.put(state, state.key(shard))
+    process.put(definition, definition.key(shard))
+    return state

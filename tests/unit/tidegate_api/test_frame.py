@@ -1,0 +1,160 @@
+"""Around the routes: errors, ids, probes, metrics, the description, the settings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from tests.unit.tidegate_api.conftest import FakeBus, Process
+
+from tidegate_api import openapi
+from tidegate_api.bootstrap import dynamo_settings, kafka_settings
+from tidegate_api.settings import ApiSettings, GateSettings, SettingsInvalid, read_secret
+from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.store.values import Delete
+from tidegate_ports.store import StoreUnavailable
+
+PROBLEM = "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("PATCH", "/api/v1/runs", 405),
+        ("GET", "/api/v1/runs?limit=0", 400),
+        ("GET", "/api/v1/runs/not-a-run", 400),
+        ("GET", "/api/v1/schedules?page_size=x", 400),
+        ("GET", "/api/v1/occurrences", 400),
+        ("GET", "/api/v1/occurrences?namespace=a&since=yesterday", 400),
+        ("POST", "/api/v1/requests", 400),
+        ("POST", "/api/v1/events", 400),
+        ("POST", "/api/v1/runs/0001-mfrggzdfmztwq2lkn5wg63tqoe/start", 400),
+    ],
+)
+def test_given_faulty_request_then_a_problem_document(process: Process, method: str, path: str, status: int) -> None:
+    answer = process.http.request(method, path)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM)
+    body = answer.json()
+    assert (body["status"], body["instance"]) == (status, path.partition("?")[0])
+    assert body["detail"]
+    assert answer.headers["X-Request-Id"]
+
+
+@pytest.mark.parametrize("content", [b"{", b"[" * 100_000, b"\xff", b"7", b'"text"'])
+def test_given_body_that_is_no_object_then_400(process: Process, content: bytes) -> None:
+    for path in ("/api/v1/requests", "/api/v1/events", "/api/v1/messages"):
+        answer = process.http.post(path, content=content)
+        assert (answer.status_code, answer.headers["content-type"]) == (400, PROBLEM)
+
+
+def test_given_bug_then_500_without_its_inside(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: Any) -> None:
+        raise RuntimeError("password=hunter2")
+
+    monkeypatch.setattr(process.store, "query", breaks)
+    answer = process.http.get("/api/v1/schedules", headers={"X-Request-Id": "mine"})
+    assert (answer.status_code, answer.headers["X-Request-Id"]) == (500, "mine")
+    assert "hunter2" not in answer.text
+    assert "Traceback" not in answer.text
+    assert ("api_bug", "mine") in [(event, fields.get("request_id")) for event, fields in process.notices]
+
+
+def test_given_store_is_silent_then_503(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_: Any) -> None:
+        raise StoreUnavailable("no answer")
+
+    monkeypatch.setattr(process.store, "query", silent)
+    answer = process.http.get("/api/v1/schedules")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+
+
+def test_given_unusable_request_id_then_another_is_made(process: Process) -> None:
+    answer = process.http.get("/livez", headers={"X-Request-Id": "a b\t"})
+    assert answer.headers["X-Request-Id"] != "a b\t"
+
+
+def test_given_cluster_without_map_then_not_ready_and_init_is_named(process: Process) -> None:
+    process.store.write([Delete(MAP_KEY)])
+    answer = process.http.get("/readyz")
+    assert (answer.status_code, process.http.get("/livez").status_code) == (503, 200)
+    assert "tidegate init" in answer.json()["detail"]
+
+
+@pytest.fixture
+def down_bus(bus: FakeBus) -> FakeBus:
+    bus.is_down = True
+    return bus
+
+
+def test_given_broker_down_at_start_then_alive_but_not_ready(down_bus: FakeBus, process: Process) -> None:
+    assert down_bus.reader.assigned == {}
+    assert process.http.get("/livez").status_code == 200
+    assert process.http.get("/readyz").status_code == 503
+
+
+def test_given_requests_then_metrics_count_them_by_route(process: Process) -> None:
+    process.http.get("/api/v1/schedules/flights/none")
+    text = process.http.get("/metrics").text
+    wanted = 'tidegate_api_requests_total{method="GET",route="/api/v1/schedules/{namespace}/{name}",status="404"} 1.0'
+    assert wanted in text
+
+
+def test_given_the_routes_then_the_committed_description_is_theirs() -> None:
+    """`python -m tidegate_api.openapi docs/openapi.json` writes it anew."""
+    committed = Path(__file__).parents[3] / "docs" / "openapi.json"
+    assert committed.read_text(encoding="utf-8") == openapi.text()
+
+
+def test_given_description_then_every_reference_leads_somewhere(process: Process) -> None:
+    served = process.http.get("/openapi.json").json()
+    text = json.dumps(served)
+    names = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
+    assert names <= set(served["components"]["schemas"])
+    assert served == openapi.document()
+    assert "HTTPValidationError" not in text
+
+
+def test_given_environment_then_settings_and_adapters_take_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text("api: {port: 9}\nkafka: {linger_ms: 7, client_id: c}\nhealth: {port: 1}\n")
+    monkeypatch.setenv("TIDEGATE_CONFIG", str(file))
+    monkeypatch.setenv("TIDEGATE_API__PORT", "8123")
+    monkeypatch.setenv("TIDEGATE_KAFKA__BOOTSTRAP_SERVERS", "broker:1")
+    monkeypatch.setenv("TIDEGATE_DYNAMODB__READ_TIMEOUT_S", "1.5")
+    monkeypatch.setenv("TIDEGATE_GATE__URL", "http://elsewhere")
+    settings = ApiSettings()
+    assert (settings.api.host, settings.api.port) == ("127.0.0.1", 8123)
+    kafka = kafka_settings(settings)
+    assert (kafka.bootstrap_servers, kafka.linger_ms, kafka.client_id) == ("broker:1", 7, "c")
+    assert dynamo_settings(settings).read_timeout_s == 1.5
+
+
+@pytest.mark.parametrize("name", ["TIDEGATE_KAFKA__LINGER", "TIDEGATE_DYNAMODB__TABLE"])
+def test_given_unknown_setting_of_an_adapter_then_it_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "1")
+    settings = ApiSettings()
+    with pytest.raises(SettingsInvalid, match=f"(?i){name.split('__')[1]}"):
+        (kafka_settings if "KAFKA" in name else dynamo_settings)(settings)
+
+
+def test_given_unknown_setting_of_the_api_then_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_API__PROT", "1")
+    with pytest.raises(ValidationError):
+        ApiSettings()
+
+
+def test_given_secret_file_then_it_has_to_be_there_and_long_enough(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    with pytest.raises(SettingsInvalid, match="is not set"):
+        read_secret(GateSettings())
+    with pytest.raises(SettingsInvalid, match="No such file"):
+        read_secret(GateSettings(secret_file=file))
+    file.write_text("short\n")
+    with pytest.raises(SettingsInvalid, match="holds 5 characters"):
+        read_secret(GateSettings(secret_file=file))
+    file.write_text("s" * 32 + "\n")
+    assert read_secret(GateSettings(secret_file=file)) == b"s" * 32

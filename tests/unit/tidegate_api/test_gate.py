@@ -1,0 +1,190 @@
+"""The start gate and the reports: who passes, who does not, and what the program is told."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_api.conftest import NOW, TOPIC_PARTITIONS, TOPICS, Process, a_run, shard_of
+
+from tidegate_core.effects import NotProduced
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Run
+from tidegate_core.store import keys
+
+
+@pytest.fixture
+def run(process: Process) -> Run:
+    run = a_run()
+    process.put(run, run.key(shard_of(run)))
+    return run
+
+
+def stored(process: Process, run: Run) -> Run:
+    item = process.store.peek(run.key(shard_of(run)))
+    assert item is not None
+    return from_item(Run, item)
+
+
+def test_given_first_driver_then_it_passes_and_the_owner_is_poked(process: Process, run: Run) -> None:
+    assert process.report(run, "start", host="h", pid=4).status_code == 200
+    found = stored(process, run)
+    assert (found.state, found.driver, found.started_at) == ("running", "d-1", NOW)
+    process.http.get("/livez")  # The poke's task has had its turn by the time another request is answered.
+    (poke,) = [order for order in process.bus.produced if order.topic == TOPICS.pokes]
+    assert poke.value == f'{{"shard": {shard_of(run)}, "run": "{run.id}"}}'.encode()
+    assert poke.topic_partition == shard_of(run) % TOPIC_PARTITIONS % 2
+
+
+def test_given_same_driver_again_then_it_passes_again(process: Process, run: Run) -> None:
+    assert [process.report(run, "start").status_code for _ in range(2)] == [200, 200]
+
+
+def test_given_many_drivers_at_once_then_exactly_one_passes(process: Process, run: Run) -> None:
+    def start(number: int) -> int:
+        status = process.report(run, "start", driver=f"d-{number}").status_code
+        assert isinstance(status, int)
+        return status
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(start, range(16))) == [200] + [409] * 15
+
+
+@pytest.mark.parametrize(
+    ("fields", "attempt", "reason"),
+    [
+        pytest.param({"state": "running", "driver": "other"}, 1, "duplicate", id="another driver has it"),
+        pytest.param({"attempt": 2}, 1, "older_attempt", id="a further attempt exists"),
+        pytest.param({"attempt": 1}, 2, "unknown_attempt", id="an attempt that was never made"),
+        pytest.param(
+            {"state": "closed", "ended_at": NOW, "outcome": "closed", "disposition": "cancelled/suspended"},
+            1,
+            "closed",
+            id="closed before the gate",
+        ),
+        pytest.param(
+            {"state": "running", "driver": "other", "ended_at": NOW, "outcome": "failed"}, 1, "ended", id="it has ended"
+        ),
+    ],
+)
+def test_given_it_must_not_run_then_409_says_why(
+    process: Process, run: Run, fields: dict[str, Any], attempt: int, reason: str
+) -> None:
+    changed = replace(run, **fields)
+    process.put(changed, changed.key(shard_of(run)))
+    answer = process.report(run, "start", attempt=attempt)
+    assert answer.status_code == 409
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["reason"] == reason
+    assert run.id in answer.json()["detail"]
+
+
+def test_given_run_closed_and_gone_to_the_history_then_409(process: Process) -> None:
+    run = a_run(state="closed", ended_at=NOW, outcome="closed", disposition="cancelled/schedule_deleted")
+    process.put(run, keys.ended_run(shard_of(run), run.id))
+    answer = process.report(run, "start")
+    assert (answer.status_code, answer.json()["reason"]) == (409, "closed")
+    assert "schedule_deleted" in answer.json()["detail"]
+
+
+def test_given_unknown_run_then_404(process: Process) -> None:
+    assert process.report(a_run("other"), "start").status_code == 404
+
+
+@pytest.mark.parametrize("header", [None, "Bearer ", "Bearer 0" * 8, "Basic abc"])
+@pytest.mark.parametrize("action", ["start", "outputs", "finished", "partitions"])
+def test_given_wrong_token_then_401_and_nothing_is_written(
+    process: Process, run: Run, action: str, header: str | None
+) -> None:
+    body = {
+        "attempt": 1,
+        "driver": "d-1",
+        "outputs": {},
+        "outcome": "succeeded",
+        "dataset": "flights.raw",
+        "partition": "p",
+    }
+    headers = {} if header is None else {"Authorization": header}
+    answer = process.http.post(f"/api/v1/runs/{run.id}/{action}", json=body, headers=headers)
+    assert answer.status_code == 401
+    assert stored(process, run) == run
+
+
+def test_given_token_of_another_attempt_then_401(process: Process, run: Run) -> None:
+    answer = process.report(run, "start", attempt=1)
+    token = answer.request.headers["Authorization"]
+    body = {"attempt": 2, "driver": "d-1"}
+    again = process.http.post(f"/api/v1/runs/{run.id}/start", json=body, headers={"Authorization": token})
+    assert again.status_code == 401
+
+
+def test_given_finished_then_outcome_and_outputs_are_recorded_and_a_repeat_is_fine(process: Process, run: Run) -> None:
+    process.report(run, "start")
+    end = {"outcome": "failed", "reason": "x" * 2_000, "exit_code": 3, "outputs": {"rows": 1.5}}
+    assert process.report(run, "finished", **end).status_code == 200
+    found = stored(process, run)
+    assert (found.outcome, found.exit_code, found.outputs, found.ended_at) == ("failed", 3, '{"rows":1.5}', NOW)
+    assert found.reason == "x" * 1_024
+    assert process.report(run, "finished", **end).status_code == 200
+    assert process.report(run, "finished", driver="d-2", **end).status_code == 409
+
+
+def test_given_finished_again_when_the_owner_has_moved_the_run_to_the_history_then_200(process: Process) -> None:
+    run = a_run(state="succeeded", driver="d-1", ended_at=NOW, outcome="succeeded")
+    process.put(run, keys.ended_run(shard_of(run), run.id))
+    assert process.report(run, "finished", outcome="succeeded").status_code == 200
+
+
+def test_given_finished_before_start_then_409(process: Process, run: Run) -> None:
+    answer = process.report(run, "finished", outcome="succeeded")
+    assert (answer.status_code, answer.json()["reason"]) == (409, "not_started")
+
+
+def test_given_outputs_then_they_are_replaced_and_too_large_ones_refused(process: Process, run: Run) -> None:
+    process.report(run, "start")
+    assert process.report(run, "outputs", outputs={"a": 1}).status_code == 200
+    assert process.report(run, "outputs", outputs={"b": "é"}).status_code == 200
+    assert stored(process, run).outputs == '{"b":"é"}'
+    answer = process.report(run, "outputs", outputs={"b": "x" * 65_536})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (413, "outputs")
+
+
+def test_given_data_partition_of_the_running_driver_then_it_is_an_event(process: Process, run: Run) -> None:
+    process.report(run, "start")
+    answer = process.report(run, "partitions", dataset="flights.raw", partition="2013-01-01", rows=842)
+    event_id = f"{run.id}/flights.raw/2013-01-01/1"
+    assert (answer.status_code, answer.json()["event_id"]) == (200, event_id)
+    (event,) = process.bus.on(TOPICS.events)
+    assert event["id"] == event_id
+    assert (event["namespace"], event["rows"], event["kind"]) == ("flights", 842, "created")
+
+
+@pytest.mark.parametrize("state", [{}, {"state": "running", "driver": "other"}, {"attempt": 2}])
+def test_given_data_partition_of_anybody_else_then_409_and_no_event(
+    process: Process, run: Run, state: dict[str, Any]
+) -> None:
+    changed = replace(run, **state)
+    process.put(changed, changed.key(shard_of(run)))
+    answer = process.report(run, "partitions", dataset="flights.raw", partition="p")
+    assert answer.status_code == 409
+    assert process.bus.on(TOPICS.events) == []
+
+
+def test_given_broker_is_down_then_data_partition_is_503_with_retry_after(process: Process, run: Run) -> None:
+    process.report(run, "start")
+    process.bus.failure = NotProduced("unavailable", "no broker")
+    answer = process.report(run, "partitions", dataset="flights.raw", partition="p")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+
+
+def test_given_broker_is_down_then_the_gate_still_lets_pass(process: Process, run: Run) -> None:
+    process.bus.failure = NotProduced("unavailable", "no broker")
+    assert process.report(run, "start").status_code == 200
+
+
+def test_given_impossible_dataset_then_400_names_it(process: Process, run: Run) -> None:
+    process.report(run, "start")
+    answer = process.report(run, "partitions", dataset="Flights/raw", partition="p")
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "dataset")

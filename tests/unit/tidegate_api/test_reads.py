@@ -1,0 +1,244 @@
+"""What is shown: schedules, jobs, runs, logs, the ledger; over all shards, in pages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_api.conftest import NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
+
+from tidegate_core.decisions.run_plane.runs import ledger_row
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.run_plane import Evidence, Job, LedgerRow
+from tidegate_core.store import keys
+
+EVENT_SPEC = {
+    **SPEC,
+    "name": "join-day",
+    "trigger": {
+        "type": "all_of",
+        "correlate": "data_partition",
+        "triggers": [
+            {"type": "data_partitions", "dataset": "flights.raw", "count": 1},
+            {"type": "data_partitions", "dataset": "weather.raw", "count": 1},
+        ],
+    },
+}
+
+
+def all_pages(process: Process, path: str, **query: Any) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    token = ""
+    while True:
+        answer = process.http.get(f"/api/v1{path}", params={**query, **({"page_token": token} if token else {})})
+        assert answer.status_code == 200, answer.text
+        items += answer.json()["items"]
+        token = answer.json()["next_page_token"]
+        if not token:
+            return items
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_given_schedules_in_all_shards_then_pages_show_each_once(process: Process, size: int) -> None:
+    for number in range(20):
+        put_schedule(process, {**SPEC, "name": f"s-{number}"})
+    put_schedule(process, {**SPEC, "namespace": "other"})
+    put_schedule(process, {**SPEC, "name": "gone"}, status="deleted")
+    found = all_pages(process, "/schedules", namespace="flights", page_size=size)
+    assert sorted(item["name"] for item in found) == sorted(f"s-{number}" for number in range(20))
+    assert len(all_pages(process, "/schedules", page_size=size)) == 21
+
+
+def test_given_schedule_then_it_is_shown_with_its_spec_and_next_instants(process: Process) -> None:
+    put_schedule(process, version=3)
+    answer = process.http.get("/api/v1/schedules/flights/land-day")
+    assert answer.headers["ETag"] == '"3"'
+    body = answer.json()
+    assert (body["status"], body["version"], body["spec"]["trigger"]["type"]) == ("active", 3, "every")
+    assert body["next"] == ["2025-11-20T23:00:00Z", "2025-11-21T00:00:00Z", "2025-11-21T01:00:00Z"]
+
+
+@pytest.mark.parametrize("name", ["none", "gone"])
+def test_given_no_such_schedule_then_404(process: Process, name: str) -> None:
+    put_schedule(process, {**SPEC, "name": "gone"}, status="deleted")
+    answer = process.http.get(f"/api/v1/schedules/flights/{name}")
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
+def put_evidence(process: Process, correlation: str, counts: tuple[int, ...], **fields: Any) -> Evidence:
+    shard = schedule_shard("flights", "join-day", SHARDS)
+    given: dict[str, Any] = {
+        "id": f"{shard:04d}-{keys.text_hash(correlation)}",
+        "namespace": "flights",
+        "name": "join-day",
+        "incarnation": "0" * 26,
+        "version": 1,
+        "correlation": correlation,
+        "counts": counts,
+        "chunks": 1,
+        "first_at": NOW,
+        "deadline": NOW + 1_000,
+    }
+    evidence = Evidence(**{**given, **fields})
+    process.put(evidence, evidence.key(shard))
+    return evidence
+
+
+def put_job(process: Process, **fields: Any) -> Job:
+    run = a_run()
+    given: dict[str, Any] = {
+        "id": run.id,
+        "namespace": "flights",
+        "name": "join-day",
+        "incarnation": "0" * 26,
+        "version": 1,
+        "generation": 1,
+        "state": "pending_constraint",
+        "trigger": "events",
+        "nominal": NOW,
+        "satisfied_at": NOW,
+        "deadline": NOW + 1_000,
+        "unmet": json.dumps({"code": "time_window", "reason": "the window opens at 22:00", "until": NOW + 500}),
+    }
+    job = Job(**{**given, **fields})
+    process.put(job, job.key(shard_of(run)))
+    return job
+
+
+def test_given_gathering_evidence_then_it_is_a_job_that_says_what_is_missing(process: Process) -> None:
+    put_schedule(process, EVENT_SPEC)
+    evidence = put_evidence(process, "2013-01-01", (1, 0))
+    put_evidence(process, "2013-01-02", (1, 1), job=True)
+    job = put_job(process)
+    for query in ({}, {"namespace": "flights"}, {"namespace": "flights", "schedule": "join-day"}):
+        items = all_pages(process, "/jobs", page_size=1, **query)
+        assert [item["id"] for item in items] == [evidence.id, job.id]
+        assert items[0]["state"] == "pending_trigger"
+        assert "weather.raw" in items[0]["missing"]
+        assert items[1]["unmet"] == {
+            "code": "time_window",
+            "reason": "the window opens at 22:00",
+            "until": "2025-11-20T22:00:00.500Z",
+        }
+    assert all_pages(process, "/jobs", namespace="other") == []
+    assert process.http.get(f"/api/v1/jobs/{evidence.id}").json()["evidence"]["counts"] == [1, 0]
+    assert process.http.get(f"/api/v1/jobs/{job.id}").json()["state"] == "pending_constraint"
+    assert process.http.get(f"/api/v1/jobs/{a_run(nominal=NOW + 1).id}").status_code == 404
+
+
+def test_given_open_and_ended_runs_then_the_newest_come_first(process: Process) -> None:
+    put_schedule(process, EVENT_SPEC)
+    put_schedule(process, {**SPEC, "name": "land-day"})
+    for number in range(5):
+        run = a_run(
+            ("join-day", "land-day")[number % 2],
+            NOW + number * 1_000,
+            started_at=NOW + number * 1_000 + 50,
+            ended_at=NOW + 9_000,
+            outcome=("succeeded", "failed")[number % 2],
+            outputs='{"rows": 3}',
+        )
+        run = replace(run, state=str(run.outcome))
+        process.put(run, keys.ended_run(shard_of(run), run.id))
+        row = ledger_row(run, NOW + 9_000)
+        process.put(row, row.key(shard_of(run)))
+    waiting = a_run("join-day", NOW + 60_000)
+    process.put(waiting, waiting.key(shard_of(waiting)))
+    runs = process.http.get("/api/v1/runs").json()["items"]
+    assert [run["nominal"][-8:] for run in runs] == [
+        "2:01:00Z",
+        "2:00:04Z",
+        "2:00:03Z",
+        "2:00:02Z",
+        "2:00:01Z",
+        "2:00:00Z",
+    ]
+    assert (runs[0]["state"], runs[1]["outputs"], runs[1]["lateness_ms"]) == ("submitted", {"rows": 3}, 50)
+    failed = process.http.get("/api/v1/runs", params={"state": "failed"}).json()["items"]
+    assert {run["schedule"] for run in failed} == {"land-day"}
+    of_one = process.http.get("/api/v1/runs", params={"namespace": "flights", "schedule": "join-day", "limit": 2})
+    assert [run["state"] for run in of_one.json()["items"]] == ["submitted", "succeeded"]
+    assert process.http.get(f"/api/v1/runs/{runs[2]['id']}").json()["state"] == "failed"
+
+
+def test_given_run_row_has_expired_then_the_ledger_still_shows_it(process: Process) -> None:
+    put_schedule(process, EVENT_SPEC)
+    run = a_run(state="succeeded", ended_at=NOW, outcome="succeeded")
+    row = ledger_row(run, NOW)
+    process.put(row, row.key(shard_of(run)))
+    (shown,) = process.http.get("/api/v1/runs").json()["items"]
+    assert (shown["id"], shown["state"], shown["program"]) == (run.id, "succeeded", None)
+
+
+def test_given_recorded_end_that_the_owner_has_not_seen_then_the_outcome_is_shown(process: Process) -> None:
+    run = a_run(state="running", ended_at=NOW, outcome="failed", driver="d-1")
+    process.put(run, run.key(shard_of(run)))
+    assert process.http.get(f"/api/v1/runs/{run.id}").json()["state"] == "failed"
+
+
+def ledger(process: Process, schedule: str, count: int) -> None:
+    shard = schedule_shard("flights", schedule, SHARDS)
+    for number in range(count):
+        row = LedgerRow(
+            namespace="flights",
+            name=schedule,
+            incarnation="0" * 26,
+            version=1,
+            job_id=f"{shard:04d}-{keys.text_hash(str(number))}",
+            trigger="time",
+            nominal=NOW + number * 1_000,
+            disposition="cancelled",
+            reason="suspended",
+            at=NOW,
+        )
+        process.put(row, row.key(shard))
+
+
+def test_given_ledger_then_pages_show_every_row_in_order_and_between_instants(process: Process) -> None:
+    ledger(process, "land-day", 130)
+    ledger(process, "land-day-2", 3)
+    query: dict[str, Any] = {"namespace": "flights", "schedule": "land-day", "page_size": 50}
+    rows = all_pages(process, "/occurrences", **query)
+    assert len(rows) == 130
+    assert [row["nominal"] for row in rows] == sorted(row["nominal"] for row in rows)
+    assert (rows[0]["disposition"], rows[0]["reason"]) == ("cancelled", "suspended")
+    between = all_pages(process, "/occurrences", **query, since="2025-11-20T22:00:10Z", until="2025-11-20T22:00:12Z")
+    assert [row["nominal"] for row in between] == ["2025-11-20T22:00:10Z", "2025-11-20T22:00:11Z"]
+    assert len(all_pages(process, "/occurrences", namespace="flights", page_size=7)) == 133
+
+
+@pytest.mark.parametrize("token", ["x", "bm90IGpzb24", "WzAsMCwiWiNvdGhlciJd", "WzksMCxudWxsXQ"])
+def test_given_page_token_of_another_list_then_400(process: Process, token: str) -> None:
+    answer = process.http.get("/api/v1/schedules", params={"page_token": token})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "page_token")
+
+
+def test_given_logs_then_they_are_read_piece_by_piece(process: Process) -> None:
+    run = a_run(state="running")
+    process.put(run, run.key(shard_of(run)))
+    url = f"/api/v1/runs/{run.id}/logs"
+    assert process.http.get(url).status_code == 404
+    log = process.data / f"{run.id}-1.out"
+    log.write_bytes("héllo".encode()[:2])
+    first = process.http.get(url).json()
+    assert (first["text"], first["next_offset"], first["size"], first["ended"]) == ("h", 1, 2, False)
+    log.write_bytes("héllo".encode())
+    second = process.http.get(url, params={"offset": 1}).json()
+    assert (second["text"], second["next_offset"]) == ("éllo", 6)
+    assert process.http.get(url, params={"offset": 99}).json()["next_offset"] == 6
+    assert process.http.get(url, params={"stream": "stderr"}).status_code == 404
+
+
+def test_given_ended_run_then_a_half_character_at_the_end_of_its_log_is_given_out(process: Process) -> None:
+    run = a_run(state="running", ended_at=NOW, outcome="killed")
+    process.put(run, run.key(shard_of(run)))
+    (process.data / f"{run.id}-1.out").write_bytes(b"x\xc3")
+    piece = process.http.get(f"/api/v1/runs/{run.id}/logs").json()
+    assert (piece["text"], piece["next_offset"], piece["ended"]) == ("x\ufffd", 2, True)
+
+
+def test_given_id_of_a_shard_that_is_not_there_then_400(process: Process) -> None:
+    answer = process.http.get("/api/v1/runs/0099-mfrggzdfmztwq2lkn5wg63tqoe")
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "run_id")

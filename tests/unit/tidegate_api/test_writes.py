@@ -1,0 +1,283 @@
+"""Writes: checked, sent to the owner's topic partition, answered with the receipt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_api.conftest import (
+    NOW,
+    SHARDS,
+    SPEC,
+    TOPIC_PARTITIONS,
+    TOPICS,
+    Process,
+    accepted,
+    put_schedule,
+)
+
+from tidegate_core.effects import NotProduced
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
+from tidegate_core.records.receipts import StoredReceipt
+
+MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
+PUT_SCHEDULE = "/api/v1/schedules/flights/land-day"
+
+
+def silent(_: Any) -> None:
+    """An owner who says nothing on the topic."""
+
+
+def test_given_schedule_then_its_request_lies_in_the_owners_topic_partition(process: Process) -> None:
+    answer = process.http.put(PUT_SCHEDULE, json=SPEC, params={"reason": "first"})
+    assert (answer.status_code, answer.json()["status"]) == (200, "accepted")
+    (order,) = process.bus.produced
+    document = json.loads(order.value)
+    assert order.topic_partition == schedule_shard("flights", "land-day", SHARDS) % TOPIC_PARTITIONS
+    assert (document["type"], document["reason"], document["spec"]["name"]) == ("schedule.apply", "first", "land-day")
+    assert document["id"] == answer.json()["request_id"]
+
+
+def test_given_idempotency_key_then_it_is_the_request_id(process: Process) -> None:
+    headers = {"Idempotency-Key": "mine-1"}
+    assert process.http.put(PUT_SCHEDULE, json=SPEC, headers=headers).json()["request_id"] == "mine-1"
+    assert process.http.put(PUT_SCHEDULE, json=SPEC, headers=headers).status_code == 200
+
+
+def test_given_idempotency_key_with_another_body_then_422(process: Process) -> None:
+    headers = {"Idempotency-Key": "mine-1"}
+    process.http.put(PUT_SCHEDULE, json=SPEC, headers=headers)
+    answer = process.http.delete(PUT_SCHEDULE, headers=headers)
+    assert answer.status_code == 422
+    assert len(process.bus.produced) == 1
+
+
+def test_given_several_mistakes_then_400_names_all_and_nothing_is_sent(process: Process) -> None:
+    spec = {**SPEC, "trigger": {"type": "every", "period": "90q"}, "overlapp": "queue"}
+    answer = process.http.put(PUT_SCHEDULE, json=spec)
+    assert answer.status_code == 400
+    assert answer.headers["content-type"] == "application/problem+json"
+    by_field = {error["field"]: error for error in answer.json()["errors"]}
+    assert by_field["overlapp"]["hint"] == "did you mean overlap?"
+    assert "trigger.period" in by_field
+    assert process.bus.produced == []
+
+
+def test_given_spec_of_another_name_then_400(process: Process) -> None:
+    answer = process.http.put("/api/v1/schedules/flights/other", json=SPEC)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "name")
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (ReceiptStatus.ACCEPTED, 200),
+        (ReceiptStatus.UNCHANGED, 200),
+        (ReceiptStatus.CANCELLED, 200),
+        (ReceiptStatus.REJECTED, 400),
+        (ReceiptStatus.NOT_FOUND, 404),
+        (ReceiptStatus.CONFLICT, 409),
+        (ReceiptStatus.SUPERSEDED, 409),
+        (ReceiptStatus.TOO_LATE, 409),
+    ],
+)
+def test_given_receipt_then_its_status_decides(process: Process, status: ReceiptStatus, code: int) -> None:
+    problem = Problem("target.program.file", "cannot be read")
+    process.bus.owner = lambda document: accepted(document, status=status, errors=(problem,), version=3)
+    answer = process.http.post("/api/v1/schedules/flights/land-day/suspend", json={"reason": "repair"})
+    assert answer.status_code == code
+    body = answer.json() if code < 400 else answer.json()["receipt"]
+    assert (body["status"], body["version"]) == (status.value, 3)
+    if code >= 400:
+        assert answer.json()["errors"] == [{"field": problem.field, "problem": problem.problem, "hint": ""}]
+
+
+def test_given_if_match_then_a_conflict_is_412(process: Process) -> None:
+    process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.CONFLICT)
+    answer = process.http.put(PUT_SCHEDULE, json=SPEC, headers={"If-Match": '"4"'})
+    assert answer.status_code == 412
+    assert process.bus.on(TOPICS.requests)[0]["expected_version"] == 4
+
+
+def test_given_no_receipt_then_202_with_a_location_that_answers_later(process: Process) -> None:
+    process.bus.owner = silent
+    answer = process.http.delete(PUT_SCHEDULE)
+    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
+    location = answer.headers["Location"]
+    request_id = answer.json()["request_id"]
+    assert location.startswith(f"/api/v1/requests/flights/{request_id}?")
+    assert process.http.get(location).status_code == 202
+    put_receipt(process, accepted({"id": request_id, "namespace": "flights", "name": "land-day"}))
+    assert process.http.get(location).json()["status"] == "accepted"
+    assert process.http.get(f"/api/v1/requests/flights/{request_id}").json()["status"] == "accepted"
+    assert process.http.get(f"/api/v1/requests/other/{request_id}").status_code == 404
+
+
+def put_receipt(process: Process, receipt: Receipt) -> None:
+    shard = schedule_shard("flights", "land-day", SHARDS)
+    row = StoredReceipt(request_id=receipt.request_id, body=receipt.to_json().decode(), expires_at=NOW)
+    process.put(row, row.key(shard))
+
+
+def test_given_receipt_only_in_the_store_then_it_is_found_there(process: Process) -> None:
+    def store_only(document: Any) -> None:
+        put_receipt(process, accepted(document, version=9))
+
+    process.bus.owner = store_only
+    answer = process.http.delete(PUT_SCHEDULE)
+    assert (answer.status_code, answer.json()["version"]) == (200, 9)
+
+
+def test_given_unknown_request_then_404(process: Process) -> None:
+    assert process.http.get("/api/v1/requests/flights/unknown").status_code == 404
+
+
+def test_given_pending_request_after_an_hour_then_404(process: Process) -> None:
+    process.bus.owner = silent
+    location = process.http.delete(PUT_SCHEDULE).headers["Location"]
+    process.clock.now += 3_600_001
+    assert process.http.get(location).status_code == 404
+
+
+def test_given_broker_is_down_then_503_with_the_id_to_repeat_under(process: Process) -> None:
+    process.bus.failure = NotProduced("unavailable", "no broker")
+    answer = process.http.delete(PUT_SCHEDULE, headers={"Idempotency-Key": "mine-2"})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+    assert answer.json()["request_id"] == "mine-2"
+
+
+def test_given_any_request_then_it_goes_through(process: Process) -> None:
+    body = {"type": "run.cancel", "run_id": "0003-mfrggzdfmztwq2lkn5wg63tqoe"}
+    assert process.http.post("/api/v1/requests", json=body).status_code == 200
+    assert process.bus.produced[0].topic_partition == 3
+    foreign = {"type": "job.cancel", "job_id": "0099-mfrggzdfmztwq2lkn5wg63tqoe"}
+    answer = process.http.post("/api/v1/requests", json=foreign)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "job_id")
+
+
+def test_given_clockworks_own_record_then_it_is_a_message(process: Process) -> None:
+    body = {
+        "clientId": "orders",
+        "scheduleKey": "reminder-17",
+        "taskData": "eA==",
+        "delivery": {"topic": "orders.reminders"},
+        "scheduleTime": NOW + 60_000,
+    }
+    assert process.http.post("/api/v1/requests", json=body).status_code == 200
+    (sent,) = process.bus.on(TOPICS.requests)
+    assert (sent["type"], sent["key"], sent["receipt"]) == ("message.send", "reminder-17", True)
+
+
+def test_given_message_then_a_receipt_is_asked_for(process: Process) -> None:
+    answer = process.http.post("/api/v1/messages", json=MESSAGE)
+    assert answer.status_code == 200
+    (sent,) = process.bus.on(TOPICS.requests)
+    assert sent["receipt"] is True
+    shard = message_shard("orders", None, sent["id"], SHARDS)
+    assert process.bus.produced[0].topic_partition == shard % TOPIC_PARTITIONS
+
+
+def test_given_message_without_a_receipt_then_its_row_answers(process: Process) -> None:
+    def store_row(document: Any) -> None:
+        put_message(process, document["id"])
+
+    process.bus.owner = store_row
+    answer = process.http.post("/api/v1/messages", json={**MESSAGE, "id": "m-1"})
+    shard = message_shard("orders", None, "m-1", SHARDS)
+    assert answer.status_code == 200
+    name = MessageName.of_request("orders", "m-1")
+    assert answer.json()["id"] == public_id(shard, name, FIRST_VERSION)
+
+
+def put_message(process: Process, request_id: str) -> Message:
+    message = Message(
+        id=MessageName.of_request("orders", request_id).id,
+        version=FIRST_VERSION,
+        origin="o",
+        namespace="orders",
+        nominal=NOW,
+        slot=NOW,
+        topic="orders.reminders",
+        payload=b"{}",
+        keyed=False,
+        headers="[]",
+        expires_at=NOW,
+        request_id=request_id,
+    )
+    process.put(message, message.key(message_shard("orders", None, request_id, SHARDS)))
+    return message
+
+
+def test_given_batch_then_each_message_has_its_receipt_in_order(process: Process) -> None:
+    batch = [{**MESSAGE, "id": f"m-{number}"} for number in range(1_000)]
+    answer = process.http.post("/api/v1/messages", json=batch)
+    assert answer.status_code == 200
+    assert [item["request_id"] for item in answer.json()["items"]] == [each["id"] for each in batch]
+    assert process.http.post("/api/v1/messages", json=[*batch, batch[0]]).status_code == 400
+
+
+def test_given_batch_with_mistakes_then_each_is_named_and_nothing_is_sent(process: Process) -> None:
+    batch = [MESSAGE, {**MESSAGE, "topic": "no topic"}, 7, {**MESSAGE, "id": "x"}, {**MESSAGE, "id": "x"}]
+    answer = process.http.post("/api/v1/messages", json=batch)
+    assert answer.status_code == 400
+    assert [error["field"] for error in answer.json()["errors"]] == ["[1].topic", "[2]", "[4].id"]
+    assert process.bus.produced == []
+
+
+def test_given_message_ten_years_ahead_then_400(process: Process) -> None:
+    answer = process.http.post("/api/v1/messages", json={**MESSAGE, "after": "3660d"})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "after")
+
+
+def test_given_payload_too_large_then_413(process: Process) -> None:
+    assert process.http.post("/api/v1/messages", json={**MESSAGE, "payload": "x" * 262_145}).status_code == 413
+    assert process.http.put(PUT_SCHEDULE, content=b"x" * 1_048_577).status_code == 413
+
+
+def test_given_message_cancel_by_key_or_id_then_it_is_sent(process: Process) -> None:
+    url = "/api/v1/messages"
+    assert process.http.delete(url, params={"namespace": "orders", "key": "a/b"}).status_code == 200
+    assert process.http.delete(url, params={"namespace": "orders", "message_id": "m-1"}).status_code == 200
+    assert process.http.delete(url, params={"namespace": "orders"}).status_code == 400
+    assert [each.get("key") or each["message_id"] for each in process.bus.on(TOPICS.requests)] == ["a/b", "m-1"]
+
+
+def test_given_message_then_it_can_be_looked_at(process: Process) -> None:
+    put_message(process, "m-7")
+    query = {"namespace": "orders", "message_id": "m-7"}
+    assert process.http.get("/api/v1/messages", params=query).json()["state"] == "waiting"
+    missing = {"namespace": "orders", "key": "none"}
+    assert process.http.get("/api/v1/messages", params=missing).status_code == 404
+
+
+def test_given_events_then_they_have_ids_and_lie_on_their_topic(process: Process) -> None:
+    event = {"type": "data.partition", "namespace": "flights", "dataset": "flights.raw", "partition": "d"}
+    answer = process.http.post("/api/v1/events", json=[event, {"type": "custom.x", "namespace": "a", "id": "e-2"}])
+    ids = [item["id"] for item in answer.json()["items"]]
+    assert answer.status_code == 200
+    assert [each["id"] for each in process.bus.on(TOPICS.events)] == ids
+    assert ids[1] == "e-2"
+    wrong = process.http.post("/api/v1/events", json=[event, {"type": "custom.x"}])
+    assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (400, "[1].namespace")
+
+
+def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process: Process) -> None:
+    query = {"dry_run": "true"}
+    assert process.http.put(PUT_SCHEDULE, json=SPEC, params=query).json()["would"] == "create"
+    put_schedule(process)
+    assert process.http.put(PUT_SCHEDULE, json=SPEC, params=query).json()["would"] == "unchanged"
+    changed = {**SPEC, "overlap": "allow"}
+    answer = process.http.put(PUT_SCHEDULE, json=changed, params=query).json()
+    assert (answer["would"], answer["changed"], answer["version"]) == ("replace", ["overlap"], 1)
+    too_often = {**SPEC, "trigger": {"type": "every", "period": "2s"}}
+    assert process.http.put(PUT_SCHEDULE, json=too_often, params=query).status_code == 400
+    assert process.bus.produced == []
+
+
+def test_given_start_then_receipts_are_read_from_the_end_that_was_found(process: Process) -> None:
+    assert process.http.get("/readyz").status_code == 200
+    assert process.bus.reader.assigned == {(TOPICS.receipts, 0): 100, (TOPICS.receipts, 1): 101}

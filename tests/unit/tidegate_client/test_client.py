@@ -1,0 +1,133 @@
+"""The client: what it asks, what it returns, and what each refusal becomes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import pytest
+
+from tidegate_client import (
+    AnswerPending,
+    ApiFailed,
+    ApiUnavailable,
+    ApiUnreachable,
+    Client,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    TidegateError,
+)
+from tidegate_client.views import FieldProblem
+
+Handler = Callable[[httpx2.Request], httpx2.Response]
+RECEIPT = {"request_id": "r-1", "status": "accepted", "at": "2026-11-20T22:00:00Z", "a_later_field": 1}
+PENDING = {**RECEIPT, "status": "pending"}
+
+
+def client_of(handler: Handler) -> Client:
+    return Client("http://api:1", transport=httpx2.MockTransport(handler))
+
+
+def answering(status: int, body: Any, **headers: str) -> Client:
+    return client_of(lambda _: httpx2.Response(status, json=body, headers=headers))
+
+
+def test_given_pages_then_a_list_goes_through_all_of_them() -> None:
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        token = request.url.params.get("page_token", "")
+        number = int(token or 0)
+        item = {"namespace": "a", "name": f"s-{number}", "status": "active", "version": 1}
+        return httpx2.Response(200, json={"items": [item], "next_page_token": str(number + 1) if number < 3 else ""})
+
+    with client_of(handler) as client:
+        assert [view.name for view in client.schedules("a")] == ["s-0", "s-1", "s-2", "s-3"]
+
+
+def test_given_write_then_it_carries_an_id_and_names_are_quoted() -> None:
+    seen: list[httpx2.Request] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200, json=RECEIPT)
+
+    with client_of(handler) as client:
+        client.apply_schedule({"namespace": "a", "name": "b", "kind": "schedule"}, expected_version=0)
+        client.cancel_message("orders", key="a/b c", request_id="mine")
+        receipt = client.suspend_schedule("a", "b", reason="repair", actor=None)
+    apply, cancel, suspend = seen
+    assert (apply.method, apply.url.path, apply.url.params["expected_version"]) == ("PUT", "/api/v1/schedules/a/b", "0")
+    assert apply.headers["Idempotency-Key"]
+    assert (cancel.headers["Idempotency-Key"], cancel.url.params["key"]) == ("mine", "a/b c")
+    assert json.loads(suspend.content) == {"reason": "repair"}
+    assert receipt.at == datetime(2026, 11, 20, 22, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, InvalidRequest),
+        (413, InvalidRequest),
+        (422, InvalidRequest),
+        (404, NotFound),
+        (409, Conflict),
+        (412, Conflict),
+        (503, ApiUnavailable),
+        (500, ApiFailed),
+    ],
+)
+def test_given_refusal_then_its_class_states_the_next_step(status: int, kind: type[TidegateError]) -> None:
+    problem = {
+        "title": "t",
+        "status": status,
+        "detail": "what happened",
+        "errors": [{"field": "f", "problem": "is wrong"}],
+    }
+    with (
+        answering(status, problem, **{"Retry-After": "2"}) as client,
+        pytest.raises(kind, match="what happened") as found,
+    ):
+        client.run("0001-x")
+    if isinstance(found.value, InvalidRequest):
+        assert found.value.problems == (FieldProblem(field="f", problem="is wrong"),)
+    if isinstance(found.value, ApiUnavailable):
+        assert found.value.retry_after_s == 2
+
+
+def test_given_proxys_page_instead_of_a_problem_then_the_status_decides() -> None:
+    with client_of(lambda _: httpx2.Response(502, text="<html>")) as client, pytest.raises(ApiUnavailable, match="502"):
+        client.run("0001-x")
+    with client_of(lambda _: httpx2.Response(200, text="<html>")) as client, pytest.raises(ApiFailed, match="not JSON"):
+        client.run("0001-x")
+
+
+def test_given_pending_then_it_is_told_with_where_to_ask() -> None:
+    with answering(202, PENDING, Location="/api/v1/requests/a/r-1") as client, pytest.raises(AnswerPending) as found:
+        client.delete_schedule("a", "b")
+    assert (found.value.location, found.value.receipt.status) == ("/api/v1/requests/a/r-1", "pending")
+    page = {"items": [RECEIPT, PENDING]}
+    with answering(202, page) as client, pytest.raises(AnswerPending) as found:
+        client.send_messages([{}, {}])
+    assert found.value.receipt.status == "pending"
+
+
+def test_given_nobody_answers_then_the_remedy_is_named() -> None:
+    def refuse(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("refused")
+
+    def wait(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ReadTimeout("late")
+
+    with client_of(refuse) as client, pytest.raises(ApiUnreachable, match="tidegate dev"):
+        client.run("0001-x")
+    with client_of(wait) as client, pytest.raises(ApiUnavailable):
+        client.run("0001-x")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://x", "http://"])
+def test_given_address_that_is_none_then_it_is_refused(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="address"):
+        Client(url)

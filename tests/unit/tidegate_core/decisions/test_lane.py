@@ -1,0 +1,351 @@
+"""A shard's transactions: one at a time, several decisions in each, and what a refusal, a silence or a new owner does."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from tidegate_core.decisions.host import Fenced, Host
+from tidegate_core.decisions.lane import GROUP_MAX, Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import (
+    Answer,
+    Ask,
+    Commit,
+    Effect,
+    Items,
+    Poke,
+    Read,
+    ReadRange,
+    Refused,
+    Result,
+    Unavailable,
+)
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import Job
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key, Put, Transaction
+from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_testkit.builders import NOW, a_holding, a_job
+from tidegate_testkit.memory_store import MemoryStore
+
+
+@dataclass(eq=False)
+class Touch:
+    """Raises the attempt number of a job, once."""
+
+    number: int
+    done: list[int]
+    stale: tuple[Key, ...] = ()
+    name: str = "touch"
+    to: int = 2
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        job = unit.record(Job, a_job(self.number).key(0))
+        if job is not None and job.attempt < self.to:
+            unit.put(a_job(self.number, attempt=self.to), job.key(0))
+            unit.after(lambda: self.done.append(self.number))
+            unit.after(Poke(self.number))
+
+
+@dataclass(eq=False)
+class Wide:
+    """Makes many jobs in one transaction."""
+
+    first: int
+    many: int
+    done: list[int]
+    stale: tuple[Key, ...] = ()
+    name: str = "wide"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        for number in range(self.first, self.first + self.many):
+            unit.put_new(a_job(number), a_job(number).key(0))
+        unit.after(lambda: self.done.append(self.first))
+
+
+@dataclass(eq=False)
+class Alone:
+    """A procedure: two transactions, with nothing of anybody in between."""
+
+    done: list[int]
+    name: str = "alone"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        for number in (1, 2):
+            yield from lane.decide_alone(Touch(number, self.done))
+        self.done.append(100)
+
+
+@dataclass
+class Rig:
+    """A lane on a store; `script` may answer an effect instead of the store."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    observed: list[tuple[Key, Item | None]] = field(default_factory=list)
+    done: list[int] = field(default_factory=list)
+    commits: list[Transaction] = field(default_factory=list)
+    asked: list[Effect] = field(default_factory=list)
+    script: Callable[[Effect], Result | None] = lambda effect: None
+    held: deque[Ask] = field(default_factory=deque)
+    holds: Callable[[Effect], bool] = lambda effect: False
+
+    def __post_init__(self) -> None:
+        lease = keys.lease(0)
+        self.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 4, "controls": 0})])
+        self.host = Host(a_holding())
+        self.host.now = NOW
+        self.lane = Lane(self.host, 0, 4, 0, lambda key, item: self.observed.append((key, item)), lambda: None)
+        self.host.operations.start(self.lane.serve())
+
+    def lay(self, *numbers: int) -> None:
+        for number in numbers:
+            job = a_job(number)
+            self.store.write([Put(job.key(0), {**to_item(job, job.key(0)), "rev": 1})])
+
+    def attempt(self, number: int) -> object:
+        return (self.store.peek(a_job(number).key(0)) or {}).get("attempt")
+
+    def go(self) -> None:
+        """Carries everything out, pauses included."""
+        while True:
+            asked, self.host.operations.asked = self.host.operations.asked, []
+            for ask in asked:
+                self.asked.append(ask.effect)
+                if self.holds(ask.effect):
+                    self.held.append(ask)
+                elif ask.token:
+                    self.host.operations.answer(Answer(ask.token, self.result(ask.effect)))
+            if not self.host.operations.asked:
+                wake = self.host.next_wake()
+                if wake is None or self.held:
+                    return
+                self.host.now = wake
+                self.host.ring()
+
+    def release(self) -> None:
+        self.holds = lambda effect: False
+        while self.held:
+            ask = self.held.popleft()
+            self.host.operations.answer(Answer(ask.token, self.result(ask.effect)))
+        self.go()
+
+    def result(self, effect: Effect) -> Result:
+        scripted = self.script(effect)
+        if isinstance(effect, Commit):
+            self.commits.append(effect.transaction)
+        if scripted is not None:
+            return scripted
+        match effect:
+            case Read(wanted):
+                return Items(self.store.get(wanted))
+            case ReadRange(wanted):
+                return self.store.query(wanted)
+            case Commit(transaction):
+                return self.settled(transaction)
+            case _:
+                raise AssertionError(effect)
+
+    def settled(self, transaction: Transaction) -> Result:
+        _, step = Settlement(transaction).answered(self.store.transact(transaction))
+        assert not isinstance(step, SendAgain | ReadWitness)
+        return step
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def once(answer: Callable[[Effect], Result | None]) -> Callable[[Effect], Result | None]:
+    """Scripts the first commit only."""
+    used: list[bool] = []
+
+    def script(effect: Effect) -> Result | None:
+        if used or not isinstance(effect, Commit):
+            return None
+        used.append(True)
+        return answer(effect)
+
+    return script
+
+
+def test_given_many_decisions_then_at_most_sixteen_share_a_transaction_in_their_order(rig: Rig) -> None:
+    numbers = list(range(40))
+    rig.lay(*numbers)
+    rig.holds = lambda effect: isinstance(effect, Read)
+    for number in numbers:
+        rig.lane.add(Touch(number, rig.done))
+    rig.go()
+    rig.release()
+    assert rig.done == numbers
+    sizes = [len(transaction.actions) - 1 for transaction in rig.commits]
+    assert sum(sizes) == 40
+    assert max(sizes) == GROUP_MAX
+
+
+def test_given_a_group_then_what_all_need_is_read_at_once(rig: Rig) -> None:
+    rig.lay(*range(10))
+    for number in range(10):
+        rig.lane._queue.append(Touch(number, rig.done))
+    rig.lane.add(Touch(3, rig.done))
+    rig.go()
+    assert len([effect for effect in rig.asked if isinstance(effect, Read)]) == 1
+    assert len(rig.commits) == 1
+
+
+def test_given_a_transaction_under_way_then_the_next_waits_for_its_answer(rig: Rig) -> None:
+    rig.lay(1, 2)
+    rig.holds = lambda effect: isinstance(effect, Commit)
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    rig.lane.add(Touch(2, rig.done))
+    rig.go()
+    assert len(rig.held) == 1
+    rig.release()
+    assert rig.done == [1, 2]
+
+
+def test_given_a_commit_then_each_written_row_is_observed_before_what_follows_is_carried_out(rig: Rig) -> None:
+    rig.lay(1)
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    ((key, item),) = rig.observed
+    assert key == a_job(1).key(0)
+    assert item is not None
+    assert item["attempt"] == 2
+    assert rig.asked[-1] == Poke(1)
+
+
+def test_given_a_decision_that_has_nothing_to_write_then_no_transaction_is_sent(rig: Rig) -> None:
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.commits == []
+    assert rig.lane.is_idle
+
+
+def test_given_a_refusal_then_each_decides_anew_and_the_refused_one_holds_nobody_up(rig: Rig) -> None:
+    rig.lay(1, 2, 3)
+    rig.lane.view.learn([a_job(2).key(0)], {a_job(2).key(0): {**to_item(a_job(2), a_job(2).key(0)), "rev": 7}})
+    for number in (1, 2, 3):
+        rig.lane._queue.append(Touch(number, rig.done))
+    rig.lane.add(Touch(4, rig.done))
+    rig.go()
+    assert rig.done == [1, 2, 3]
+    assert [rig.attempt(number) for number in (1, 2, 3)] == [2, 2, 2]
+    assert [len(transaction.actions) for transaction in rig.commits] == [4, 2, 2, 2]
+
+
+def test_given_an_answer_that_was_lost_then_what_was_applied_is_observed_once_and_not_done_again(rig: Rig) -> None:
+    rig.lay(1)
+    rig.script = once(lambda effect: rig.settled(effect.transaction) and Unavailable("x"))  # type: ignore[union-attr]
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.attempt(1) == 2
+    assert rig.done == [1]
+    assert [key for key, _ in rig.observed] == [a_job(1).key(0)]
+
+
+def test_given_new_rows_whose_answer_was_lost_then_they_are_observed_and_the_lane_goes_on(rig: Rig) -> None:
+    rig.lay(50)
+    rig.script = once(lambda effect: rig.settled(effect.transaction) and Unavailable("x"))  # type: ignore[union-attr]
+    rig.lane.add(Wide(1, 2, rig.done))
+    rig.lane.add(Touch(50, rig.done))
+    rig.go()
+    assert rig.done == [1, 50]
+    assert {key for key, _ in rig.observed} == {a_job(number).key(0) for number in (1, 2, 50)}
+
+
+def test_given_a_write_that_never_arrived_then_it_is_done(rig: Rig) -> None:
+    rig.lay(1)
+    rig.script = once(lambda effect: Unavailable("x"))
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.done == [1]
+    assert rig.attempt(1) == 2
+
+
+def test_given_a_conflict_that_outlives_the_port_then_it_is_done_after_all(rig: Rig) -> None:
+    rig.lay(1)
+    rig.script = once(lambda effect: Refused(()))
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.done == [1]
+
+
+def test_given_decisions_that_do_not_fit_together_then_the_later_one_goes_into_the_next_transaction(rig: Rig) -> None:
+    rig.lay(1)
+    for first in (100, 200, 300):
+        rig.lane._queue.append(Wide(first, 40, rig.done))
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.done == [100, 200, 300, 1]
+    assert [len(transaction.actions) for transaction in rig.commits] == [81, 42]
+
+
+def test_given_a_procedure_then_it_has_the_lane_for_itself(rig: Rig) -> None:
+    rig.lay(1, 2, 3, 4)
+    rig.holds = lambda effect: isinstance(effect, Read)
+    rig.lane.add(Touch(3, rig.done))
+    rig.lane.add(Alone(rig.done))
+    rig.lane.add(Touch(4, rig.done))
+    rig.go()
+    rig.release()
+    assert rig.done == [3, 1, 2, 100, 4]
+    assert len(rig.commits) == 4
+
+
+def test_given_a_newer_epoch_then_the_holding_ends(rig: Rig) -> None:
+    rig.lay(1)
+    lease = keys.lease(0)
+    rig.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 5, "controls": 0})])
+    rig.lane.add(Touch(1, rig.done))
+    with pytest.raises(Fenced) as fenced:
+        rig.go()
+    assert fenced.value.key == lease
+    assert rig.attempt(1) == 1
+    assert rig.done == []
+
+
+def test_given_work_that_arrives_during_a_read_then_its_stale_items_are_read_anew(rig: Rig) -> None:
+    """A poke says that a run changed; a look at what was read before the poke would miss the change."""
+    rig.lay(1, 2)
+    rig.lane.view.learn(
+        [a_job(2).key(0)], {a_job(2).key(0): {**to_item(a_job(2, attempt=9), a_job(2).key(0)), "rev": 1}}
+    )
+    rig.holds = lambda effect: isinstance(effect, Read)
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    rig.lane.add(Touch(2, rig.done, stale=(a_job(2).key(0),)))
+    rig.release()
+    assert rig.done == [1, 2]
+
+
+@pytest.mark.parametrize("moment", [Read, Commit], ids=["read", "commit"])
+def test_given_a_drain_while_something_is_under_way_then_the_lane_comes_to_rest(
+    rig: Rig, moment: type[Read | Commit]
+) -> None:
+    rig.lay(1, 2)
+    rig.holds = lambda effect: isinstance(effect, moment)
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.held
+    rig.lane.close()
+    rig.release()
+    assert rig.lane.is_idle
+
+
+def test_given_a_long_range_then_it_is_read_page_by_page(rig: Rig) -> None:
+    rig.lay(*range(1_500))
+    found: list[int] = []
+
+    def look() -> Operation[None]:
+        found.append(len((yield from rig.lane.read_range("J#", "J#~"))))
+
+    rig.host.operations.start(look())
+    rig.go()
+    assert found == [1_500]

@@ -1,0 +1,88 @@
+"""Records to items and back, and what a newer version's attributes do to an older reader."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.records import messages, run_plane
+from tidegate_core.records.codec import STORE_ATTRIBUTES, from_item, to_item
+from tidegate_core.records.messages import MessageName, public_id
+from tidegate_core.records.run_plane import Evidence, Job, Run
+from tidegate_core.store.values import Key
+from tidegate_testkit.builders import a_job, a_run, some_evidence
+
+KEY = Key("SH#0000", "X")
+
+
+def record_types() -> list[type]:
+    found = [
+        each for module in (run_plane, messages) for each in vars(module).values() if dataclasses.is_dataclass(each)
+    ]
+    return sorted(
+        {each for each in found if dataclasses.is_dataclass(each) and hasattr(each, "key")}, key=lambda each: str(each)
+    )
+
+
+def test_given_the_records_then_all_of_them_are_looked_at() -> None:
+    assert len(record_types()) >= 16
+
+
+@pytest.mark.parametrize("record_type", record_types(), ids=lambda each: each.__name__)
+def test_given_a_record_then_no_field_is_the_stores_own(record_type: type) -> None:
+    names = {field.name for field in dataclasses.fields(record_type)}
+    assert names & (STORE_ATTRIBUTES - {"expires_at"}) == set()
+
+
+@pytest.mark.parametrize("record", [a_job(), a_run(), some_evidence((0, 3))], ids=["job", "run", "evidence"])
+def test_given_a_record_then_it_comes_back_as_it_was(record: Any) -> None:
+    item = to_item(record, KEY)
+    assert from_item(type(record), {**item, "rev": 7, "w": "tok"}) == record
+    assert (item["pk"], item["sk"]) == KEY[:2]
+
+
+def test_given_absent_values_then_they_are_not_stored() -> None:
+    item = to_item(a_run(), KEY)
+    assert "driver" not in item
+    assert "limits" not in item
+    assert item["cancel_requested"] is False
+
+
+def test_given_attributes_of_a_newer_version_then_they_are_ignored() -> None:
+    assert from_item(Job, {**to_item(a_job(), KEY), "colour": "blue"}) == a_job()
+
+
+@given(
+    counts=st.lists(st.integers(0, 10**6), max_size=50),
+    correlation=st.text(max_size=50),
+    deadline=st.none() | st.integers(0, 10**13 - 1),
+    job=st.booleans(),
+)
+def test_given_any_evidence_then_it_comes_back_as_it_was(
+    counts: list[int], correlation: str, deadline: int | None, job: bool
+) -> None:
+    evidence = some_evidence(counts, correlation=correlation, deadline=deadline, job=job)
+    if counts:
+        assert from_item(Evidence, to_item(evidence, KEY)) == evidence
+
+
+@given(limits=st.lists(st.text(max_size=20), max_size=5), outputs=st.none() | st.text())
+def test_given_any_run_then_it_comes_back_as_it_was(limits: list[str], outputs: str | None) -> None:
+    run = a_run(limits=tuple(limits), outputs=outputs)
+    assert from_item(Run, to_item(run, KEY)) == run
+
+
+def test_given_message_names_then_keys_and_request_ids_never_meet() -> None:
+    named = {MessageName.of_key("n", "x").id, MessageName.of_request("n", "x").id, MessageName.of_key("nx", "").id}
+    assert len(named) == 3
+
+
+def test_given_a_public_id_then_a_replacement_has_another_and_a_repeat_the_same() -> None:
+    keyed, named = MessageName.of_key("n", "k"), MessageName.of_request("n", "r")
+    assert public_id(3, keyed, "v1") != public_id(3, keyed, "v2")
+    assert public_id(3, keyed, "v1") == public_id(3, MessageName.of_key("n", "k"), "v1")
+    assert public_id(3, named, "v1") == f"0003-{named.id}"

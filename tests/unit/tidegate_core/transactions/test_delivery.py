@@ -1,0 +1,107 @@
+"""Conditional writes of the delivery plane: the checkpoint and the guard."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.records.messages import FOR_EVER, Guard
+from tidegate_core.store import keys
+from tidegate_core.store.values import Applied, Cancelled, Put
+from tidegate_core.transactions.delivery import (
+    DIGEST_MODULUS,
+    Progress,
+    Tally,
+    checkpoint,
+    progress_of,
+    raise_guard,
+)
+from tidegate_core.transactions.ownership import acquire_shard
+from tidegate_testkit.memory_store import MemoryStore
+
+PROGRESS = keys.progress(0)
+
+
+def stored(store: MemoryStore) -> Progress:
+    item = store.peek(PROGRESS)
+    assert item is not None
+    return progress_of(item)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    made = MemoryStore()
+    made.transact(acquire_shard(0, None, None, 1, 1, "node-1", "acquire"))
+    return made
+
+
+def test_given_a_checkpoint_then_place_and_tally_are_absolute(store: MemoryStore) -> None:
+    tally = Tally(delivered=2, expired=1, cancelled=3, dead=4, digest=5)
+    assert store.transact(checkpoint(0, stored(store), 100, "id#v", tally, None, "one")) == Applied()
+    assert stored(store) == Progress(1, 100, "id#v", tally)
+
+
+def test_given_a_checkpoint_from_another_place_then_it_is_refused(store: MemoryStore) -> None:
+    before = stored(store)
+    store.transact(checkpoint(0, before, 100, "a", Tally(), None, "one"))
+    assert isinstance(store.transact(checkpoint(0, before, 200, "b", Tally(), None, "two")), Cancelled)
+    assert stored(store).slot == 100
+
+
+def test_given_a_new_owner_then_the_former_ones_checkpoint_is_refused(store: MemoryStore) -> None:
+    before = stored(store)
+    store.transact(acquire_shard(0, store.peek(keys.lease(0)), store.peek(PROGRESS), 1, 2, "node-2", "again"))
+    assert isinstance(store.transact(checkpoint(0, before, 100, "a", Tally(), None, "zombie")), Cancelled)
+    assert store.transact(checkpoint(0, stored(store), 50, "a", Tally(), None, "mine")) == Applied()
+
+
+def test_given_a_closed_tally_then_its_row_is_written_with_the_checkpoint_or_not_at_all(store: MemoryStore) -> None:
+    key = keys.closed_tally(0, 60_000, 1)
+    row = Put(key, {"pk": key.pk, "sk": key.sk, "delivered": 9})
+    wrong = Progress(1, 5, "?", Tally())
+    assert isinstance(store.transact(checkpoint(0, wrong, 9, "a", Tally(), row, "one")), Cancelled)
+    assert store.peek(key) is None
+    assert store.transact(checkpoint(0, stored(store), 9, "a", Tally(), row, "two")) == Applied()
+    assert store.peek(key) == row.item
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "rises"),
+    [
+        pytest.param(None, "v5", True, id="first"),
+        pytest.param("v4", "v5", True, id="newer"),
+        pytest.param("v5", "v5", False, id="equal: a replay"),
+        pytest.param("v6", "v5", False, id="older"),
+        pytest.param(FOR_EVER, "v5", False, id="cancelled for ever"),
+        pytest.param("v5", FOR_EVER, True, id="to for ever"),
+    ],
+)
+def test_given_a_guard_then_it_only_rises(before: str | None, wanted: str, rises: bool) -> None:
+    store = MemoryStore()
+    if before is not None:
+        store.transact(raise_guard(0, Guard(id="m", live_from=before), "before"))
+    outcome = store.transact(raise_guard(0, Guard(id="m", live_from=wanted), "now"))
+    assert isinstance(outcome, Applied) == rises
+    item = store.peek(keys.message_guard(0, "m"))
+    assert item is not None
+    assert item["live_from"] == (wanted if rises else before)
+
+
+@given(
+    tallies=st.lists(
+        st.builds(
+            Tally, delivered=st.integers(0, 9), dead=st.integers(0, 9), digest=st.integers(0, DIGEST_MODULUS - 1)
+        ),
+        max_size=6,
+    )
+)
+def test_given_any_order_then_the_sum_of_tallies_is_the_same_and_fits_the_store(tallies: list[Tally]) -> None:
+    def total(parts: list[Tally]) -> Tally:
+        result = Tally()
+        for part in parts:
+            result = result.plus(part)
+        return result
+
+    assert total(tallies) == total(tallies[::-1])
+    assert 0 <= total(tallies).digest < DIGEST_MODULUS

@@ -1,0 +1,120 @@
+"""The asyncio side: what a later order makes void is not told, and a failed client is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tidegate_kafka.membership import KafkaMembership, OnCommit
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_kafka.conftest import FakeClient, MakeRecord, ManualClock, Notes
+
+PATIENCE_S = 20.0
+
+
+class Listener(MembershipListener):
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
+
+    def assigned(self, topic_partitions: Sequence[int]) -> None:
+        self.events.put_nowait(("assigned", tuple(topic_partitions)))
+
+    def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
+        self.events.put_nowait(("revoked", tuple(topic_partitions)))
+        drain.done()
+
+    def lost(self, topic_partitions: Sequence[int]) -> None:
+        self.events.put_nowait(("lost", tuple(topic_partitions)))
+
+    def records(self, topic_partition: int, records: Sequence[Record]) -> None:
+        self.events.put_nowait(("records", [each.offset for each in records]))
+
+    def position_gone(self, topic_partition: int, offset: int) -> None:
+        self.events.put_nowait(("position_gone", offset))
+
+    async def next(self) -> tuple[str, object]:
+        return await asyncio.wait_for(self.events.get(), PATIENCE_S)
+
+
+class Clients:
+    """Hands out the clients that it was given, one life each."""
+
+    def __init__(self, *clients: FakeClient) -> None:
+        self.clients = list(clients)
+        self.made: list[FakeClient] = []
+
+    def __call__(self, settings: KafkaSettings, on_commit: OnCommit) -> FakeClient:
+        self.made.append(self.clients.pop(0))
+        return self.made[-1]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits without letting the loop run."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+
+
+async def test_given_client_fails_then_its_topic_partitions_are_lost_and_a_new_one_joins(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic
+) -> None:
+    def broken() -> None:
+        raise OSError("broken")
+
+    listener, clients = Listener(), Clients(client, type(client)())
+    member = KafkaMembership(
+        KafkaSettings(restart_wait_ms=10),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=clients,
+    )
+    member.start()
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    client.during_poll.append(broken)
+    assert await listener.next() == ("lost", (0,))
+    assert await listener.next() == ("assigned", (0,))
+    assert "kafka_client_failed" in notes.names()
+
+    clock.now += 60_000
+    assert await member.stop()
+    assert await listener.next() == ("revoked", (0,))
+    assert await member.stop()
+    assert member.rebalances == 2
+
+
+async def test_given_seek_after_records_were_read_then_they_are_not_delivered(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
+) -> None:
+    listener = Listener()
+    member = KafkaMembership(
+        KafkaSettings(),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=Clients(client),
+    )
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    # The loop is kept busy throughout, so that what the thread reports cannot be delivered before the next order.
+    member.seek_and_resume(0, 5)
+    until(lambda: client.assigned == {(topic.name, 0): 5})
+    client.batches = [[a_record(0, 5)]]
+    until(lambda: not client.batches)
+    member.seek_and_resume(0, 9)
+    until(lambda: client.assigned == {(topic.name, 0): 9})
+    client.batches = [[a_record(0, 9)]]
+    assert await listener.next() == ("records", [9])
+    assert not await member.prove(7)
+    clock.now += 60_000
+    assert await member.stop()

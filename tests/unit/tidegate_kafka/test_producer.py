@@ -1,0 +1,203 @@
+"""The publisher with a client that is not there: outcomes, one hop per batch of reports, the guard."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from tidegate_core.effects import NotProduced, Produce, Produced
+from tidegate_kafka.producer import KafkaPublisher
+from tidegate_kafka.settings import KafkaSettings
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_kafka.conftest import ManualClock, Notes
+
+ORDER = Produce("t", b"k", b"v", (("h", b"1"),), topic_partition=3, guarded=True)
+PATIENCE_S = 20.0
+Report = Callable[[KafkaError | None, object], None]
+
+
+class FakeProducer:
+    """Reports when it is told to; `raises` is raised by the next produce."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[object, ...]] = []
+        self.waiting: list[Report] = []
+        self.raises: Exception | None = None
+        self.purged = threading.Event()
+        self._answers: queue.SimpleQueue[list[KafkaError | None]] = queue.SimpleQueue()
+
+    def answer(self, *errors: KafkaError | None) -> None:
+        self._answers.put(list(errors))
+
+    def produce(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int, *, on_delivery: Any, headers: Any
+    ) -> None:
+        if self.raises is not None:
+            failure, self.raises = self.raises, None
+            raise failure
+        self.sent.append((topic, value, key, partition, headers))
+        self.waiting.append(on_delivery)
+
+    def poll(self, timeout: float) -> int:
+        try:
+            errors = self._answers.get(timeout=timeout)
+        except queue.Empty:
+            return 0
+        for error in errors:
+            self.waiting.pop(0)(error, None)
+        return len(errors)
+
+    def flush(self, timeout: float) -> int:
+        if self.purged.is_set():
+            while self.waiting:
+                self.waiting.pop(0)(KafkaError(KafkaError._PURGE_QUEUE), None)
+        return len(self.waiting)
+
+    def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        assert in_queue
+        assert in_flight
+        self.purged.set()
+
+
+class Stage:
+    def __init__(self, clock: ManualClock, notes: Notes, guard_holds: Callable[[], bool] | None) -> None:
+        self.made: list[FakeProducer] = []
+        self.is_made = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.publisher = KafkaPublisher(
+            KafkaSettings(delivery_ms_max=100),
+            loop=self._loop,
+            clock=clock,
+            notices=notes,
+            guard_holds=guard_holds,
+            make=self._make,
+        )
+        self.publisher.start()
+
+    async def client(self, count: int = 1) -> FakeProducer:
+        while len(self.made) < count:
+            self.is_made.clear()
+            await asyncio.wait_for(self.is_made.wait(), PATIENCE_S)
+        return self.made[-1]
+
+    def _make(self, settings: KafkaSettings, guarded: bool) -> FakeProducer:
+        self.made.append(FakeProducer())
+        self._loop.call_soon_threadsafe(self.is_made.set)
+        return self.made[-1]
+
+
+async def test_given_reports_then_each_waiter_gets_its_own_in_one_hop(clock: ManualClock, notes: Notes) -> None:
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    waiting = [stage.publisher.send(ORDER) for _ in range(3)]
+    client.answer(None, KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), KafkaError(KafkaError._MSG_TIMED_OUT))
+    done, _ = await asyncio.wait(waiting, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+    assert len(done) == 3, "what one poll brought arrives together"
+    kinds = [outcome.kind if isinstance(outcome, NotProduced) else "" for outcome in await asyncio.gather(*waiting)]
+    assert kinds == ["", "refused", "unavailable"]
+    assert client.sent[0] == ("t", b"v", b"k", 3, [("h", b"1")])
+    assert await stage.publisher.stop()
+
+
+async def test_given_no_topic_partition_then_the_partitioner_chooses(clock: ManualClock, notes: Notes) -> None:
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    waiter = stage.publisher.send(Produce("t", b"k", b"v"))
+    client.answer(None)
+    assert await waiter == Produced()
+    assert client.sent[0][3] == -1
+    assert await stage.publisher.stop()
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        pytest.param(BufferError(), "unavailable", id="queue full"),
+        pytest.param(KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION)), "refused", id="will not work"),
+        pytest.param(KafkaException(KafkaError(KafkaError._TIMED_OUT)), "unavailable", id="may work"),
+    ],
+)
+async def test_given_client_refuses_at_once_then_the_outcome_says_so(
+    clock: ManualClock, notes: Notes, failure: Exception, kind: str
+) -> None:
+    stage = Stage(clock, notes, None)
+    (await stage.client()).raises = failure
+    outcome = await stage.publisher.produce(ORDER)
+    assert isinstance(outcome, NotProduced)
+    assert outcome.kind == kind
+    assert await stage.publisher.stop()
+
+
+async def test_given_fatal_error_then_the_client_is_replaced(clock: ManualClock, notes: Notes) -> None:
+    stage = Stage(clock, notes, None)
+    first = await stage.client()
+    waiting = [stage.publisher.send(ORDER), stage.publisher.send(ORDER)]
+    first.answer(KafkaError(KafkaError._FATAL, "over", fatal=True))
+    outcomes = await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE_S)
+    assert [outcome.kind for outcome in outcomes if isinstance(outcome, NotProduced)] == ["unavailable"] * 2
+    second = await stage.client(2)
+    waiter = stage.publisher.send(ORDER)
+    second.answer(None)
+    assert await waiter == Produced()
+    assert await stage.publisher.stop()
+
+
+async def test_given_guard_lapses_then_all_is_purged_and_only_a_new_proof_brings_a_new_client(
+    clock: ManualClock, notes: Notes
+) -> None:
+    held = threading.Event()
+    stage = Stage(clock, notes, held.is_set)
+    outcome = await stage.publisher.produce(ORDER)
+    assert isinstance(outcome, NotProduced)
+    assert outcome.kind == "guard"
+    assert stage.made == []
+
+    held.set()
+    first = await stage.client()
+    waiting = [stage.publisher.send(ORDER) for _ in range(5)]
+    held.clear()
+    outcomes = await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE_S)
+    assert {outcome.kind for outcome in outcomes if isinstance(outcome, NotProduced)} == {"unavailable"}
+    assert first.purged.is_set()
+    assert len(stage.made) == 1
+
+    held.set()
+    second = await stage.client(2)
+    waiter = stage.publisher.send(ORDER)
+    second.answer(None)
+    assert await waiter == Produced()
+    assert first.sent == [("t", b"v", b"k", 3, [("h", b"1")])] * 5
+    assert await stage.publisher.stop()
+
+
+async def test_given_guard_lapsed_between_polls_then_the_very_send_sees_it(clock: ManualClock, notes: Notes) -> None:
+    held = threading.Event()
+    held.set()
+    stage = Stage(clock, notes, held.is_set)
+    client = await stage.client()
+    held.clear()
+    outcome = stage.publisher.send(ORDER)
+    assert outcome.done(), "refused on the spot"
+    assert client.sent == []
+    assert await stage.publisher.stop()
+
+
+async def test_given_stop_then_silent_records_are_unavailable_and_stop_ends(clock: ManualClock, notes: Notes) -> None:
+    stage = Stage(clock, notes, None)
+    await stage.client()
+    waiter = stage.publisher.send(ORDER)
+    stopping = asyncio.create_task(stage.publisher.stop())
+    while not stopping.done():
+        clock.now += 10
+        await asyncio.sleep(0.001)
+    assert stopping.result()
+    outcome = await waiter
+    assert isinstance(outcome, NotProduced)
+    assert outcome.kind == "unavailable"

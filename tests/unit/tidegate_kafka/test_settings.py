@@ -1,0 +1,76 @@
+"""Settings fit together, and what they make of the clients keeps the invariants."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from pydantic import ValidationError
+
+from tidegate_kafka.client_config import membership_config, producer_config, reader_config
+from tidegate_kafka.settings import OURS, KafkaSettings
+
+
+def test_given_defaults_then_every_field_has_its_reason() -> None:
+    settings = KafkaSettings()
+    assert settings.topic("requests.dlq") == "tidegate.requests.dlq"
+    assert settings.reader_group("tidegate.events") == "tidegate.tidegate.events"
+    assert (settings.half_session_ms, settings.probe_every_ms) == (3_000, 1_000)
+    assert [name for name, field in KafkaSettings.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        pytest.param({"heartbeat_ms": 2_500}, "third", id="heartbeat"),
+        pytest.param({"poll_gap_ms_max": 5_000}, "below session_ms", id="poll gap"),
+        pytest.param({"drain_ms_max": 3_000}, "the guard", id="drain"),
+        pytest.param({"extra": {"auto.offset.reset": "earliest"}}, "invariant", id="one of ours"),
+        pytest.param({"topic_prefix": "a_b"}, "pattern", id="prefix"),
+        pytest.param({"bootstrap": "x"}, "Extra inputs", id="unknown"),
+    ],
+)
+def test_given_settings_that_do_not_fit_then_they_are_refused_with_the_reason(
+    changes: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        KafkaSettings.model_validate(changes)
+
+
+def test_given_consumers_then_positions_are_never_theirs() -> None:
+    settings = KafkaSettings(extra={"client.rack": "a"})
+    for config in (membership_config(settings), reader_config(settings)):
+        assert config["auto.offset.reset"] == "error"
+        assert config["enable.auto.commit"] is False
+        assert config["enable.auto.offset.store"] is False
+        assert config["isolation.level"] == "read_committed"
+        assert config["client.rack"] == "a"
+        assert "group.instance.id" not in config
+
+
+def test_given_producers_then_a_guarded_record_lives_at_most_half_a_session() -> None:
+    settings = KafkaSettings()
+    assert producer_config(settings, guarded=True)["message.timeout.ms"] == settings.half_session_ms
+    assert producer_config(settings, guarded=False)["message.timeout.ms"] == settings.delivery_ms_max
+    for guarded in (True, False):
+        config = producer_config(settings, guarded=guarded)
+        assert (config["acks"], config["enable.idempotence"]) == ("all", True)
+
+
+def test_given_kip_848_then_the_brokers_settings_are_left_out() -> None:
+    config = membership_config(KafkaSettings(group_protocol="consumer"))
+    assert not {"session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"} & config.keys()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_given_every_config_then_the_client_accepts_it(protocol: str) -> None:
+    settings = KafkaSettings.model_validate({"group_protocol": protocol, "bootstrap_servers": "127.0.0.1:1"})
+    for config in (membership_config(settings), reader_config(settings)):
+        Consumer({**config, "log_level": 0}).close()
+    for guarded in (True, False):
+        Producer({**producer_config(settings, guarded=guarded), "log_level": 0})
+
+
+def test_given_what_we_set_then_extra_may_not_override_it() -> None:
+    settings = KafkaSettings()
+    config = membership_config(settings) | producer_config(settings, guarded=True)
+    assert OURS - config.keys() == {"group.instance.id"}

@@ -1,0 +1,60 @@
+"""The plan of topics and what counts as a difference."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Uuid
+
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.topic_facts import hex_id
+from tidegate_kafka.topics import Difference, TopicPlan, differences, plan
+
+MIB = 1024 * 1024
+
+
+def test_given_defaults_then_the_plan_is_the_documented_one() -> None:
+    topics = {topic.name: topic for topic in plan(KafkaSettings())}
+    assert set(topics) == {
+        f"tidegate.{name}" for name in ("requests", "events", "receipts", "runs", "pokes", "requests.dlq", "events.dlq")
+    }
+    assert {topic.topic_partitions for topic in topics.values()} == {8}
+    assert {topic.config["message.timestamp.type"] for topic in topics.values()} == {"LogAppendTime"}
+    assert {topic.config["retention.ms"] for topic in topics.values()} == {"604800000"}
+    sizes = {name: topic.config.get("max.message.bytes") for name, topic in topics.items()}
+    assert sizes["tidegate.requests"] == sizes["tidegate.events"] == str(4 * MIB)
+    assert sizes["tidegate.requests.dlq"] == sizes["tidegate.events.dlq"] == str(5 * MIB)
+    assert sizes["tidegate.runs"] is None
+
+
+@pytest.mark.parametrize(
+    ("found", "what", "unsafe"),
+    [
+        pytest.param({}, None, False, id="as planned"),
+        pytest.param({"retention.ms": "9999999999"}, None, False, id="kept longer"),
+        pytest.param({"retention.ms": "-1"}, None, False, id="kept for ever"),
+        pytest.param({"max.message.bytes": "8388608"}, None, False, id="takes larger records"),
+        pytest.param({"segment.bytes": "1"}, None, False, id="not our affair"),
+        pytest.param({"retention.ms": "1000"}, "retention.ms", False, id="kept too short"),
+        pytest.param({"max.message.bytes": "1000"}, "max.message.bytes", False, id="takes too small records"),
+        pytest.param({"cleanup.policy": "compact"}, "cleanup.policy", False, id="compacted"),
+        pytest.param({"message.timestamp.type": "CreateTime"}, "message.timestamp.type", True, id="clients' clocks"),
+    ],
+)
+def test_given_config_of_a_topic_then_its_differences_are(
+    found: dict[str, str], what: str | None, unsafe: bool
+) -> None:
+    wanted = plan(KafkaSettings())[0]
+    differing = differences(wanted, 8, dict(wanted.config) | found)
+    assert [(each.what, each.unsafe) for each in differing] == ([(what, unsafe)] if what is not None else [])
+
+
+def test_given_other_count_of_topic_partitions_then_it_says_both() -> None:
+    wanted = TopicPlan("t", 8, -1, {})
+    (found,) = differences(wanted, 4, {})
+    assert found == Difference("t", "topic partitions", "8", "4")
+    assert str(found) == "topic t: topic partitions is 4, wanted 8"
+
+
+def test_given_topic_id_then_its_hex_has_32_digits_and_no_separator() -> None:
+    assert hex_id(Uuid(1, 2)) == "00000000000000010000000000000002"
+    assert hex_id(Uuid(-1, -2)) == "fffffffffffffffffffffffffffffffe"

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tidegate_testkit.cluster.judging.messages import Crash, Delivery, Sent, judge_messages, repeats_of
+
+CRASH = Crash(at=100_000, shards=frozenset({3, 11}))
+
+
+def a_delivery(number: int, at: int, nominal: int | None = None, shard: int = 3, name: str = "") -> Delivery:
+    return Delivery(number, f"{shard:04d}-{name or number}", at - 20 if nominal is None else nominal, at)
+
+
+def kinds(sent: Sequence[Sent], deliveries: Sequence[Delivery], crashes: Sequence[Crash] = ()) -> list[str]:
+    return [fault.kind for fault in judge_messages(sent, deliveries, crashes)]
+
+
+def test_given_each_message_once_and_on_time_then_there_is_no_fault() -> None:
+    assert kinds([Sent(1, 980), Sent(2, 2_000)], [a_delivery(1, 1_000), a_delivery(2, 2_000, 2_000)]) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "deliveries", "expected"),
+    [
+        pytest.param(Sent(1, 980), [], ["lost"], id="never came"),
+        pytest.param(Sent(1, 1_001), [a_delivery(1, 1_000, 1_001)], ["early"], id="a millisecond early"),
+        pytest.param(Sent(1, 980), [a_delivery(1, 1_000), a_delivery(2, 1_000)], ["extra"], id="from nowhere"),
+        pytest.param(Sent(1, 980, "never"), [a_delivery(1, 1_000)], ["stale"], id="cancelled and sent"),
+        pytest.param(Sent(1, 980, "never"), [], [], id="cancelled"),
+        pytest.param(Sent(1, 980, "may"), [], [], id="cancelled too late, and not sent"),
+        pytest.param(Sent(1, 980, "may"), [a_delivery(1, 1_000)], [], id="cancelled too late, and sent"),
+        pytest.param(Sent(1, 980, "may", 999), [a_delivery(1, 1_000)], ["stale"], id="sent after its replacement"),
+        pytest.param(Sent(1, 980, "may", 1_001), [a_delivery(1, 1_000)], [], id="sent before its replacement"),
+        pytest.param(Sent(1, 900), [a_delivery(1, 1_000)], ["wrong_id"], id="another nominal instant in its header"),
+    ],
+)
+def test_given_one_message_then_its_fault_is_named(sent: Sent, deliveries: list[Delivery], expected: list[str]) -> None:
+    assert kinds([sent], deliveries) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shard", "expected"),
+    [
+        pytest.param(99_000, 107_000, 3, [], id="sent a second before the crash"),
+        pytest.param(94_500, 107_000, 3, [], id="sent just before the checkpoint that was lost"),
+        pytest.param(93_000, 107_000, 3, ["repeated"], id="sent long before it"),
+        pytest.param(99_000, 107_000, 4, ["repeated"], id="of a shard that did not crash"),
+        pytest.param(101_500, 107_000, 3, ["repeated"], id="first sent well after the crash"),
+        pytest.param(99_000, 99_500, 3, ["repeated"], id="both before the crash"),
+        pytest.param(100_100, 107_000, 3, [], id="on the wire when its sender was killed"),
+    ],
+)
+def test_given_a_repeat_then_only_a_crash_of_its_owner_explains_it(
+    first: int, second: int, shard: int, expected: list[str]
+) -> None:
+    copies = [a_delivery(1, first, 90_000, shard), a_delivery(1, second, 90_000, shard)]
+
+    assert kinds([Sent(1, 90_000)], copies, [CRASH]) == expected
+    assert repeats_of(copies) == 1
+
+
+def test_given_a_third_copy_then_each_repeat_needs_a_crash_of_its_own() -> None:
+    copies = [a_delivery(1, at, 90_000) for at in (99_000, 107_000, 108_000)]
+
+    assert kinds([Sent(1, 90_000)], copies, [CRASH]) == ["repeated"]
+    assert kinds([Sent(1, 90_000)], copies, [CRASH, Crash(107_500, CRASH.shards)]) == []
+
+
+def test_given_more_than_a_thousand_repeats_of_a_shard_then_the_bound_is_broken() -> None:
+    sent = [Sent(number, 90_000) for number in range(1_001)]
+    copies = [a_delivery(message.number, at, 90_000) for message in sent for at in (99_000, 107_000)]
+
+    assert kinds(sent, copies, [CRASH]) == ["repeated"]
+    assert kinds(sent[1:], copies[2:], [CRASH]) == []
+
+
+def test_given_a_repeat_under_another_id_then_the_id_is_not_stable() -> None:
+    copies = [a_delivery(1, 99_000, 90_000, name="a"), a_delivery(1, 107_000, 90_000, name="b")]
+
+    assert kinds([Sent(1, 90_000)], copies, [CRASH]) == ["wrong_id"]
+
+
+def test_given_two_messages_under_one_id_then_it_is_not_theirs() -> None:
+    copies = [a_delivery(1, 1_000, 980, name="a"), a_delivery(2, 1_000, 980, name="a")]
+
+    assert kinds([Sent(1, 980), Sent(2, 980)], copies) == ["wrong_id"]
