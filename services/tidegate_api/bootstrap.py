@@ -63,6 +63,7 @@ def build(settings: ApiSettings, notices: Notices) -> FastAPI:
         topics=TopicNames.with_prefix(kafka.topic_prefix),
         gate_threads=settings.api.gate_threads,
         read_threads=settings.api.read_threads,
+        minimum_period_ms=settings.minimum_period_ms,
     )
     return make_app(parts)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 
 import uvicorn
 from pydantic import ValidationError
 
 from tidegate_api.bootstrap import build
+from tidegate_api.log_events import ApiNotices
 from tidegate_api.settings import ApiSettings, SettingsInvalid
 from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
@@ -21,7 +24,7 @@ def run() -> int:
     set_up_logs()
     try:
         settings = ApiSettings()
-        app = build(settings, Notifier(Metrics()))
+        app = build(settings, ApiNotices(Notifier(Metrics())))
     except (SettingsInvalid, ValidationError) as error:
         sys.stderr.write(f"tidegate api: {error}\n")
         return EXIT_CONFIG
@@ -37,8 +40,15 @@ def run() -> int:
             server_header=False,
         )
     )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # The server raises the signal again once it has drained; a planned stop is no failure.
+        signal.signal(number, _stopped)
     server.run()
     return 0 if server.started else 1
+
+
+def _stopped(_number: int, _frame: FrameType | None) -> None:
+    """Does nothing: while it serves, the server's own handlers are in force."""
 
 
 if __name__ == "__main__":

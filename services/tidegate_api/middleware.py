@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate_api.metrics import Metrics
-from tidegate_api.problems import bug_document
+from tidegate_api.problems import ApiProblem, bug_document, respond
 from tidegate_ports.bus import Notices
 
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
@@ -32,6 +32,7 @@ class RequestFrame:
             await self._app(scope, receive, send)
             return
         request_id = _request_id(scope)
+        inner = self._app if _is_from_here(scope) else _refuse_foreign_page
         started = time.monotonic()
         status = 0
 
@@ -43,7 +44,7 @@ class RequestFrame:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_id)
+            await inner(scope, receive, send_with_id)
         except Exception as error:
             self._notices("api_bug", request_id=request_id, path=scope["path"], problem=repr(error))
             if status == 0:
@@ -66,6 +67,20 @@ class RequestFrame:
                 duration_ms=round(seconds * 1000, 1),
                 request_id=request_id,
             )
+
+
+def _is_from_here(scope: Scope) -> bool:
+    """Whether a browser sent it from another site's page: on a laptop any page could else write to the local API."""
+    if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        return True
+    headers = dict(scope["headers"])
+    origin = headers.get(b"origin")
+    return origin is None or origin.partition(b"://")[2] == headers.get(b"host")
+
+
+async def _refuse_foreign_page(scope: Scope, receive: Receive, send: Send) -> None:
+    detail = "writes from pages of other sites are refused; use the client, the command line, or a page of this host"
+    await respond(Request(scope), ApiProblem(403, detail))(scope, receive, send)
 
 
 def _request_id(scope: Scope) -> str:

@@ -37,6 +37,7 @@ class Parts:
         carry_out: Settles one transaction; blocking.
         open_bus: Starts the Kafka clients on the running loop.
         secret: Of the run tokens.
+        minimum_period_ms: Shortest period of a time trigger, for dry runs; the owner's own setting decides.
     """
 
     store: Store
@@ -49,6 +50,7 @@ class Parts:
     topics: TopicNames
     gate_threads: int = 16
     read_threads: int = 16
+    minimum_period_ms: int = 10_000
     timing: Timing = field(default_factory=Timing)
 
 
@@ -57,6 +59,7 @@ class Services:
     """What the routes use, for as long as the process serves."""
 
     secret: bytes
+    minimum_period_ms: int
     clock: Clock
     notices: Notices
     bus: Bus
@@ -104,6 +107,7 @@ def assemble(parts: Parts, metrics: Metrics, pools: Pools, desk: ReceiptDesk, bu
     schedules = ScheduleReads(parts.store, pools, cluster, ranges)
     return Services(
         secret=parts.secret,
+        minimum_period_ms=parts.minimum_period_ms,
         clock=parts.clock,
         notices=parts.notices,
         bus=bus,

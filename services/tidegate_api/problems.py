@@ -23,6 +23,7 @@ RETRY_AFTER_S = 2
 NAMES = {
     400: "invalid-input",
     401: "not-authorised",
+    403: "foreign-page",
     404: "not-found",
     405: "method-not-allowed",
     409: "conflict",

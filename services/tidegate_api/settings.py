@@ -83,6 +83,7 @@ class ApiSettings(BaseSettings):
 
     Attributes:
         data_dir: The local launcher's folder, the same as the nodes': run logs are read there.
+        minimum_period_ms: The nodes' setting of this name; a dry run of `apply` judges by it.
     """
 
     model_config = SettingsConfigDict(
@@ -98,6 +99,7 @@ class ApiSettings(BaseSettings):
     dynamodb: DynamoConnection = DynamoConnection()
     gate: GateSettings = GateSettings()
     data_dir: Path = Path("/var/lib/tidegate")
+    minimum_period_ms: int = Field(default=10_000, ge=1_000)
 
     @classmethod
     def settings_customise_sources(

@@ -200,7 +200,7 @@ def _build(
 
 
 class _DriverMaker:
-    """Makes drivers; each actor they build has a life of its own, so that its tokens never repeat."""
+    """Makes drivers; each actor that they build has a tenure of its own, so that no token ever repeats."""
 
     def __init__(self, facts: NodeFacts, shell: Shell, node: Node, loop: asyncio.AbstractEventLoop) -> None:
         self._facts = facts
@@ -208,15 +208,15 @@ class _DriverMaker:
         self._events = DriverEvents(node.actor_failed, node.actor_ended)
         self._loop = loop
         self._index = EventIndex()
-        self._lives = 0
+        self._tenures = 0
 
     def __call__(self, topic_partition: int) -> PartitionDriver:
         make = partition_actor(partial(self._holding, topic_partition), self._index)
         return PartitionDriver(topic_partition, make, self._shell, self._events, self._loop)
 
     def _holding(self, topic_partition: int) -> Holding:
-        self._lives += 1
-        return self._facts.holding(topic_partition, self._lives)
+        self._tenures += 1
+        return self._facts.holding(topic_partition, self._tenures)
 
 
 class _Bricks:

@@ -33,16 +33,15 @@ class NodeFacts:
     events_dlq: str
     minimum_period_ms: int
 
-    def holding(self, topic_partition: int, life: int) -> Holding:
+    def holding(self, topic_partition: int, tenure: int) -> Holding:
         """The holding of an ownership topic partition.
 
         Args:
             topic_partition: p.
-            life: Distinct for each actor of this process: tokens are made of the owner's name and a count that begins
-                anew with each actor, and must never repeat.
+            tenure: Another one for each actor of this process, so that no token ever repeats.
         """
         return Holding(
-            owner=f"{self.owner}.{life}",
+            owner=self.owner,
             node=self.name,
             topic_partition=topic_partition,
             topic_partitions=self.cluster.topic_partitions,
@@ -56,6 +55,7 @@ class NodeFacts:
             requests_dlq_topic=self.requests_dlq,
             events_dlq_topic=self.events_dlq,
             minimum_period_ms=self.minimum_period_ms,
+            tenure=tenure,
         )
 
     def pokes_of(self, topic_partition: int) -> range:

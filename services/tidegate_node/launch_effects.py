@@ -93,8 +93,8 @@ class LaunchEffects:
         except LaunchUnavailable:
             return LookedUp("unknown")
         match found:
-            case Found(external_id):
-                return LookedUp("found", external_id)
+            case Found(external_id, host, boot_id):
+                return LookedUp("found", external_id, host, boot_id)
             case Absent():
                 return LookedUp("absent")
             case Elsewhere():
@@ -148,6 +148,7 @@ class LaunchEffects:
             file=order.file,
             args=order.args,
             conf=order.conf,
+            env=order.env,
             context=order.context,
             gate_url=self._gate_url,
             token=run_token(self._secret, order.run_id, order.attempt),

@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource
 
 PREFIX = "TIDEGATE_"
 CONFIG_VARIABLE = "TIDEGATE_CONFIG"
-OTHERS = ("API", "CLI", "CLIENT", "DEMO", "DEV", "TEST", "TRACE")
+OTHERS = ("API", "CLI", "CLIENT", "DEMO", "DEV", "STATE", "TEST")
 """First words of names that belong to other processes: one ConfigMap or shell serves them all."""
 CLOSE_ENOUGH = 0.6
 Settings = TypeVar("Settings", bound=BaseSettings)

@@ -251,5 +251,5 @@ class PartitionDriver:
 
 
 def partition_actor(holding: Callable[[], Holding], index: EventIndex) -> Callable[[], Actor]:
-    """Builds the core's actors; each has a holding of its own, because its tokens must never repeat."""
+    """Builds the core's actors; each has a holding of its own tenure, because no token may repeat."""
     return lambda: PartitionActor(holding(), index)

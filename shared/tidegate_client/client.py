@@ -21,6 +21,7 @@ from urllib.parse import quote
 import httpx2
 from pydantic import BaseModel
 
+from tidegate_client.errors import InvalidRequest
 from tidegate_client.transport import TIMEOUT_S, Transport
 from tidegate_client.views import (
     DryRun,
@@ -237,6 +238,8 @@ class Client:
     def _write(
         self, method: str, path: str, body: Any, query: Mapping[str, Any], request_id: str | None
     ) -> ReceiptView:
+        if request_id is not None and not request_id.isascii():
+            raise InvalidRequest(f"request id {request_id!r}: it travels in a header, so use ASCII characters")
         headers = {"Idempotency-Key": request_id or str(uuid.uuid4())}
         return ReceiptView.model_validate(
             self._transport.send(method, BASE + path, query=query, body=body, headers=headers)

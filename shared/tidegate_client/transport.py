@@ -75,7 +75,7 @@ class Transport:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         extra: dict[str, Any] = {} if body is None else {"json": body}
         try:
-            response = self._http.request(method, path, params=given, headers=dict(headers or {}), **extra)
+            response = self._http.request(method, path, params=given or None, headers=dict(headers or {}), **extra)
         except httpx2.ConnectError as error:
             raise ApiUnreachable(
                 f"no tidegate API answers at {self.url}",

@@ -216,6 +216,8 @@ class LookedUp:
 
     where: str
     external_id: str | None = None
+    host: str | None = None
+    boot_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

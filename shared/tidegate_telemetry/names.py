@@ -123,6 +123,9 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
     "kafka_hint_failed": LogEvent(
         "A committed offset for lag tools was not written; positions lie in the store.", "warning"
     ),
+    "kafka_left_without_goodbye": LogEvent(
+        "The group could not be told that this member leaves; its share moves once the session has run out.", "warning"
+    ),
     "kafka_probe_refused": LogEvent("The group coordinator refused a membership probe.", "warning"),
     "kafka_producer_dropped": LogEvent("A producer was purged: the guard lapsed, or its client failed.", "warning"),
     "kafka_thread_stuck": LogEvent("A Kafka client did not close in time; the process ends without it.", "warning"),
@@ -161,7 +164,6 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     ),
     "store_back": LogEvent("The store answers again; the node joins the group."),
     "health_listening": LogEvent("Where /livez, /readyz and /metrics are."),
-    "initialised": LogEvent("Tables, topics and map are as they should be."),
     "settings_refused": LogEvent("The settings do not fit; the message says which.", "error"),
     "client_said": LogEvent("A line of a library's own log.", "info"),
 }

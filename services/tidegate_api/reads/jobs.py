@@ -40,14 +40,14 @@ class JobReads:
         """Gathering ones first."""
         cluster = await self._cluster.current()
         shards: Sequence[int] = range(cluster.shards)
-        prefix = prefix_of(namespace, schedule)
+        prefix = prefix_of(namespace, None if namespace is None else schedule)
         if namespace is not None and schedule is not None:
             shards = [schedule_shard(namespace, schedule, cluster.shards)]
             prefix += "#"
 
         def keep(item: Item) -> bool:
-            if str(item["sk"]).startswith("E#"):
-                return not item.get("job", False)  # Its job has a row of its own.
+            if _is_evidence(item) and item.get("job", False):
+                return False  # Its job has a row of its own.
             return namespace in (None, item["namespace"]) and schedule in (None, item["name"])
 
         spans = [Span.of_prefix(f"E#{prefix}"), Span.of_prefix("J#")]

@@ -11,14 +11,11 @@ from fastapi.responses import JSONResponse
 
 from tidegate_api.page_tokens import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 from tidegate_api.parts import Services
-from tidegate_api.problems import not_found
 from tidegate_api.receipt_answers import answer_with
 from tidegate_core.model.names import NAME_PATTERN, RUN_ID_PATTERN
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.requests import Request as WriteRequest
-
-Query_ = Query
 
 
 def services_of(request: Request) -> Services:
@@ -96,9 +93,3 @@ def version_of_etag(if_match: str | None) -> int | None:
     if not text.isdecimal():
         raise InvalidInput([Problem("If-Match", "is not the ETag of a schedule", 'copy it as it came, such as "3"')])
     return int(text)
-
-
-def require_schedule_namespace(namespace: str | None, schedule: str | None) -> None:
-    """A schedule's name alone is looked for in all namespaces, which lists can do but single look-ups cannot."""
-    if schedule is not None and namespace is None:
-        raise not_found(f"schedule {schedule}: name its namespace, too")

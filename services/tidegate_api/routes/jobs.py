@@ -18,7 +18,6 @@ from tidegate_api.routes.common import (
     ScheduleFilter,
     ServicesOf,
     merged,
-    require_schedule_namespace,
     write,
 )
 from tidegate_client.views import JobView, Page, ReceiptView
@@ -35,7 +34,6 @@ async def list_jobs(
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[JobView]:
     """Those that gather evidence (`pending_trigger`) first, with what is missing; then those that wait or launch."""
-    require_schedule_namespace(namespace, schedule)
     return await services.jobs.page(namespace, schedule, place_of(page_token), page_size)
 
 

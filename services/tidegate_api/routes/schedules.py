@@ -181,7 +181,7 @@ async def _control(
 
 async def _dry_run(services: Services, wanted: ScheduleApply) -> DryRun:
     now = services.clock.now_ms()
-    problems = check_schedule(wanted.spec, now=now)
+    problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
     if problems:
         raise InvalidInput(problems)
     return await services.schedules.try_apply(wanted.spec, now)

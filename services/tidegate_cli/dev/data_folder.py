@@ -23,12 +23,15 @@ class StackFolder:
     Attributes:
         path: Absolute.
         ephemeral: Whether the folder goes when it is released.
+        earlier_api_port: Where the API of the stack before this one was, if there was one: programs that outlive a
+            stack report there.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.ephemeral = path is None
         self.path = Path(tempfile.mkdtemp(prefix="tidegate-dev-")) if path is None else path.expanduser().absolute()
         self._lock = FileLock(self.path / "dev.lock")
+        self.earlier_api_port: int | None = None
 
     @property
     def kafka(self) -> Path:
@@ -65,10 +68,11 @@ class StackFolder:
             ) from error
         if not taken:
             raise StackFailed(
-                f"another `tidegate dev`{self._holder()} uses the data folder {self.path}",
+                f"another `tidegate dev` (process {self._holder('pid')}) uses the data folder {self.path}",
                 "stop that one with Ctrl-C, or choose another folder with --data-dir, or use --ephemeral",
             )
-        self._holder_file.write_text(json.dumps({"pid": os.getpid()}), encoding="utf-8")
+        self.earlier_api_port = self._holder("api_port")
+        self.remember(api_port=None)
         self.log("any").parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
         self._make_secret()
 
@@ -78,15 +82,22 @@ class StackFolder:
         if self.ephemeral:
             shutil.rmtree(self.path, ignore_errors=True)
 
+    def remember(self, api_port: int | None) -> None:
+        """Notes who uses the folder, for the next one that comes."""
+        note = {"pid": os.getpid(), "api_port": api_port or self.earlier_api_port}
+        self._holder_file.write_text(json.dumps(note), encoding="utf-8")
+
     @property
     def _holder_file(self) -> Path:
-        return self.path / "dev.pid"
+        return self.path / "dev.holder"
 
-    def _holder(self) -> str:
+    def _holder(self, field: str) -> int | None:
+        """Returns what the last user of the folder noted."""
         try:
-            return f" (process {json.loads(self._holder_file.read_text(encoding='utf-8'))['pid']})"
+            found = json.loads(self._holder_file.read_text(encoding="utf-8"))[field]
         except (OSError, ValueError, KeyError, TypeError):
-            return ""
+            return None
+        return found if isinstance(found, int) else None
 
     def _make_secret(self) -> None:
         """Kept over restarts: a program that outlives one still holds a token that was made with it."""

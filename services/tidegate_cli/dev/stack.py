@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tidegate_bricks import stop_together
@@ -18,7 +18,7 @@ from tidegate_cli.dev.events import ComponentReady, Notice, Ready, Stopped, Stop
 from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.options import API_PORT, NODE_PORT, StackOptions
 from tidegate_cli.dev.pointer import remove_pointer, write_pointer
-from tidegate_cli.dev.programs import end_programs, open_programs
+from tidegate_cli.dev.programs import OpenProgram, end_programs, open_programs
 from tidegate_cli.dev.supervisor import Supervisor
 
 INIT_TIMEOUT_S = 60.0
@@ -126,8 +126,8 @@ class Stack:
             self._console.show(Stopped(seconds=time.monotonic() - begun, kept=kept))
 
     def _wire(self, kafka: str, dynamodb: str, local_dynamodb: bool) -> Wiring:
-        wanted = self._environment.get("TIDEGATE_API__PORT", "")
-        api_port = self._port("api", int(wanted) if wanted.isdecimal() else API_PORT, frozenset())
+        api_port = self._port("api", self._usual_api_port(), frozenset())
+        self._folder.remember(api_port)
         node_ports: list[int] = []
         for number in range(1, self._options.nodes + 1):
             taken = frozenset({api_port, *node_ports})
@@ -135,6 +135,11 @@ class Stack:
         return Wiring(
             kafka, dynamodb, local_dynamodb, api_port, tuple(node_ports), self._folder, self._options.settings
         )
+
+    def _usual_api_port(self) -> int:
+        wanted = self._environment.get("TIDEGATE_API__PORT", "")
+        # Programs that outlived the last stack report to the port that it had.
+        return int(wanted) if wanted.isdecimal() else self._folder.earlier_api_port or API_PORT
 
     def _port(self, component: str, usual: int, spoken_for: frozenset[int]) -> int:
         port = choose_port(usual, spoken_for)
@@ -223,11 +228,15 @@ class Stack:
         programs = open_programs(self._folder.runs)
         if self._folder.ephemeral:
             end_programs(programs)
-            ended = (f"{len(programs)} programs that still ran were ended.",) if programs else ()
+            ended = (f"{_counted(programs)} that still ran: ended.",) if programs else ()
             return (*ended, f"Nothing is kept: {self.data_dir} is removed.")
         going_on = (
-            (f"{len(programs)} programs go on and are found again when `tidegate dev` starts within 5 minutes.",)
+            (f"{_counted(programs)} under way: left alone, and found again if `tidegate dev` starts within 5 minutes.",)
             if programs
             else ()
         )
         return (*going_on, f"Kept: schedules, runs and logs in {self.data_dir}. `tidegate dev` goes on with them.")
+
+
+def _counted(programs: Sequence[OpenProgram]) -> str:
+    return f"{len(programs)} program{'' if len(programs) == 1 else 's'}"

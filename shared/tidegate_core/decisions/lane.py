@@ -169,9 +169,8 @@ class Lane:
         yield from self._read_ahead(group)
         unit = UnitOfWork(self.view, self.shard, self._epoch, self._controls)
         taken: list[Decision] = []
-        while self._queue and len(taken) < most:
-            decision = self._queue[0]
-            if isinstance(decision, Procedure):
+        for decision in group:  # No further ones: what they call stale was not forgotten before the read.
+            if isinstance(decision, Procedure) or not self._queue:
                 break
             try:
                 yield from self._decide_with_reads(unit, decision)
@@ -181,8 +180,12 @@ class Lane:
                 if not taken:
                     raise
                 break
-            self._queue.popleft()
             taken.append(decision)
+            if not self._queue:
+                break  # Closed while it was reading: what was decided goes out, the rest is the successor's.
+            self._queue.popleft()
+        if not taken:
+            return
         name = taken[0].name if len({decision.name for decision in taken}) == 1 else "mixed"
         if not (yield from self._commit(unit, name)) and not self._closed:
             self._queue.extendleft(reversed(taken))

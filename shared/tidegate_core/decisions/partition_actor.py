@@ -218,6 +218,12 @@ class PartitionActor:
         """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
         self._draining = True
         self._stop_reading()
+        if not self.is_serving:
+            # Still taking over: nothing was begun that could be finished.
+            self._host.operations.end_all()
+            self._host.tell(Drained(self.holding.topic_partition))
+            self._host.ended = True
+            return
         drains = [shard.drain() for shard in self.shards.values()]
         drains += [plane.drain() for plane in self.planes.values()]
         left = [len(drains)]

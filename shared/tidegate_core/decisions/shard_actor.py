@@ -87,6 +87,7 @@ class ShardActor:
         self._index = index
         self._lane = Lane(host, shard, epoch, controls, self._written, self._arm)
         self._inbox = Signal(f"inbox {shard}")
+        self._reads_of_inbox = 0
         self._draining = False
         self._wake_at: int | None = None
         self._launching: set[tuple[str, int]] = set()
@@ -141,6 +142,7 @@ class ShardActor:
         if key.table != "main" or key.pk != keys.shard_pk(self.shard):
             return
         kind = key.sk.split("#", 1)[0]
+        job_before = self.memory.jobs.get(key.sk[2:]) if kind == "J" else None
         run_before = self.memory.runs.get(key.sk[2:]) if kind == "R" else None
         known = key in self.memory.outbox
         self.memory.learn(key, item)
@@ -148,6 +150,8 @@ class ShardActor:
             job = from_item(Job, item)
             if job.state == "pending_constraint" and job.unmet is None:
                 self._look_at_waiting(job.ref)
+        elif kind == "J" and job_before is not None:
+            self._look_at_waiting(job_before.ref)  # One that expired or was cancelled has others behind it.
         elif kind == "R":
             self._follow_run(run_before, None if item is None else from_item(Run, item))
         elif kind == "Z" and item is not None:
@@ -241,11 +245,15 @@ class ShardActor:
             yield self._inbox
 
     def _look_into_inbox(self) -> Operation[None]:
+        if not self._reads_of_inbox:
+            self.memory.inbox_gone.clear()
+        self._reads_of_inbox += 1
         items = yield from self._lane.read_range("I#", "I#~")
+        self._reads_of_inbox -= 1
         fresh: list[tuple[Key, InboxRow]] = []
         for item in items:
             key = Key(str(item["pk"]), str(item["sk"]))
-            if key not in self.memory.inbox:
+            if key not in self.memory.inbox and key not in self.memory.inbox_gone:
                 self.memory.inbox[key] = from_item(InboxRow, item)
                 self._lane.view.offer(key, item)
                 fresh.append((key, self.memory.inbox[key]))
@@ -282,7 +290,7 @@ class ShardActor:
     def _remove_inboxed(self, key: Key) -> Operation[None]:
         while isinstance((yield Write(Batch("inbox_done", (Delete(key),)))), Unavailable):
             yield from self._host.sleep(PRODUCE_RETRY_MS)
-        self.memory.inbox.pop(key, None)
+        self.memory.inbox_row_gone(key)
         self._lane.view.forget([key])
 
     def _produce(self, topic: str, key: str, value: str) -> Operation[None]:
@@ -335,7 +343,7 @@ class ShardActor:
                 if run.cancel_requested:
                     self._host.tell(Cancel(run.id, run.attempt))
                 if run.external_id is None:
-                    submitted = Submitted(found.external_id or "", run.host or "", run.boot_id or "")
+                    submitted = Submitted(found.external_id or "", found.host or "", found.boot_id or "")
                     self._lane.add(MarkSubmitted(self.shard, run.id, run.attempt, submitted, self._host.holding.node))
                 yield from self._watch(run)
                 return

@@ -51,10 +51,16 @@ class TopicCursor:
             token = self.host.token()
             raised = raise_topic_partition(self.key, stored, map_version, self.host.holding.owner, token)
             verdict = yield from self.host.commit_for_good(raised)
-            if not isinstance(verdict, Refused):
-                epoch = 1 if stored is None else _int(stored["epoch"]) + 1
-                self.position = cursor_of(self.key, stored, epoch, map_version)
-                return True
+            if isinstance(verdict, Refused):
+                continue
+            # Read after the raise: until then the former holder could move it.
+            found = yield from self.host.read_for_good(Read((self.key,)))
+            assert isinstance(found, Items)
+            cursor = cursor_of(self.key, found.found[self.key])
+            if cursor.epoch != (1 if stored is None else _int(stored["epoch"]) + 1):
+                raise Fenced(self.key)
+            self.position = cursor
+            return True
 
     def start_reading(self) -> None:
         """Asks for the records from the position on."""

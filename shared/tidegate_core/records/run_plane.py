@@ -22,6 +22,7 @@ class ScheduleState:
         position: Text of the position of the last applied request; older requests are superseded.
         activated_at: Instant from which time triggers count and before which runs do not.
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
+        fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
     """
 
@@ -34,6 +35,7 @@ class ScheduleState:
     position: str
     activated_at: int = 0
     next_nominal: int | None = None
+    fired_through: int = 0
     seals: int = 0
     spec_hash: str = ""
     changed_at: int = 0
@@ -277,7 +279,7 @@ class OutboxRow:
     Attributes:
         record: JSON of the record for `tidegate.runs`.
         fact: JSON of the fact that triggers see.
-        page: Sort key of the last listener that has its inbox row; listeners may come and go between two pages.
+        page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
         matched: All have.
     """
 

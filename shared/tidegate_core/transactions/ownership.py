@@ -51,12 +51,15 @@ def raise_topic_partition(key: Key, stored: Item | None, map_version: int, owner
     return Transaction("raise", (update,), token, key)
 
 
-def cursor_of(key: Key, stored: Item | None, raised_epoch: int, map_version: int) -> Cursor:
-    """Returns the position after the raise; what was stored before it is the position (nobody else can move it any more)."""
-    if stored is None:
-        return Cursor(key, raised_epoch, map_version, 0, "-", 0)
+def cursor_of(key: Key, stored: Item) -> Cursor:
+    """Returns the position that an item holds."""
     return Cursor(
-        key, raised_epoch, map_version, _int(stored, "next"), str(stored["page"]), _int(stored, "last_append_time")
+        key,
+        _int(stored, "epoch"),
+        _int(stored, "map"),
+        _int(stored, "next"),
+        str(stored["page"]),
+        _int(stored, "last_append_time"),
     )
 
 

@@ -24,6 +24,8 @@ PREFIX = "tidegate"
 SEND_TIMEOUT_MS = 120_000
 """Longer than an outage of the broker in these tests: what was sent into one is acknowledged after it."""
 POLL_S = 0.1
+LIBRARY_CHOOSES = -1
+"""What the library takes for "use your partitioner"."""
 RECORD_BYTES_MAX = 6 * 1024 * 1024
 """The client's own limit, above the topics' (4 MiB), so that the cluster is what refuses."""
 
@@ -64,6 +66,8 @@ class Client:
             }
         )
         self._log = log.open("a", encoding="utf-8")
+        # Acknowledgements come from the serving thread and from whoever flushes.
+        self._writing = threading.Lock()
         self._receipts = TopicWatcher(bootstrap_servers, f"{PREFIX}.receipts")
         self._seen = 0
         self._by_request: dict[str, dict[str, Any]] = {}
@@ -103,8 +107,10 @@ class Client:
                 self._write_down(acknowledged, value)
                 on_acknowledged(acknowledged)
 
-        where = {} if topic_partition is None else {"partition": topic_partition}
-        self._producer.produce(f"{PREFIX}.{topic}", body, key, headers=list(headers), on_delivery=delivered, **where)
+        partition = LIBRARY_CHOOSES if topic_partition is None else topic_partition
+        self._producer.produce(
+            f"{PREFIX}.{topic}", body, key, partition=partition, headers=list(headers), on_delivery=delivered
+        )
 
     def flush(self, patience_s: float = PATIENCE_S) -> None:
         """Waits until the broker has everything."""
@@ -147,8 +153,9 @@ class Client:
 
     def _write_down(self, acknowledged: Acknowledged, value: bytes | Mapping[str, Any]) -> None:
         sent = f"{len(value)} bytes" if isinstance(value, bytes) else value
-        self._log.write(json.dumps({**asdict(acknowledged), "sent": sent}) + "\n")
-        self._log.flush()
+        with self._writing:
+            self._log.write(json.dumps({**asdict(acknowledged), "sent": sent}) + "\n")
+            self._log.flush()
 
 
 def _acknowledged(message: Message) -> Acknowledged:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
+from tidegate_kafka.records import to_record
 from tidegate_testkit.cluster.waiting import now_ms
 
 ASK_TIMEOUT_S = 10.0
@@ -139,20 +140,14 @@ def _assign(consumer: Consumer, topics: Sequence[str]) -> int:
 
 
 def _arrived(message: Message, received_at: int) -> Arrived:
-    headers = {name: value if isinstance(value, bytes) else b"" for name, value in message.headers() or []}
-    topic, topic_partition, offset = message.topic(), message.partition(), message.offset()
-    assert topic is not None
-    assert topic_partition is not None
-    assert offset is not None
-    key = message.key()
-    value = message.value()
+    record = to_record(message, "")
     return Arrived(
-        topic,
-        topic_partition,
-        offset,
-        key if isinstance(key, bytes) else None,
-        value if isinstance(value, bytes) else b"",
-        headers,
-        message.timestamp()[1],
+        message.topic() or "",
+        record.topic_partition,
+        record.offset,
+        record.key,
+        record.value or b"",
+        dict(record.headers),
+        record.append_time_ms,
         received_at,
     )

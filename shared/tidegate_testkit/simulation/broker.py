@@ -129,7 +129,8 @@ class Broker:
         log = topic.logs[number]
         appended = LogRecord(len(log), self._timeline.now, record.key, record.value, record.headers)
         log.append(appended)
-        self._trace.note("broker", "append", record.topic, number, appended.offset)
+        said = record.value.decode() if record.topic.startswith("sink") else ""
+        self._trace.note("broker", "append", record.topic, number, appended.offset, said)
         if topic.on_append is not None:
             topic.on_append(number, appended)
         for reader in topic.readers:

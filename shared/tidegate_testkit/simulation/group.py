@@ -107,6 +107,8 @@ class Coordinator:
         if not self.rebalancing or any(member.joined is None for member in self._members.values()):
             return
         self.rebalancing = False
+        if not self._members:
+            return
         self.generation += 1
         assignment = _assigned({each: member.owned for each, member in self._members.items()}, self.topic_partitions)
         self.trace.note("group", "generation", self.generation, *(f"{k}:{sorted(v)}" for k, v in assignment.items()))

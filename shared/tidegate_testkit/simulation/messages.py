@@ -42,6 +42,13 @@ class Letter:
     expire_ms: int | None = None
     after_ms: int | None = None
 
+    @property
+    def expires(self) -> int | None:
+        """By the last of its records: whichever is met first decides."""
+        if self.expire_ms is None:
+            return None
+        return self.expire_ms + (self.due if self.after_ms is None else self.records[-1] + self.after_ms)
+
 
 class Senders:
     """All senders of messages.

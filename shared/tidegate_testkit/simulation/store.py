@@ -96,7 +96,8 @@ class SimStore:
             for action in transaction.actions:
                 self._busy[action.key] = until
         outcome = self.memory.transact(transaction)
-        self._trace.note("store", transaction.name, type(outcome).__name__, transaction.token)
+        where = transaction.actions[-1].key
+        self._trace.note("store", transaction.name, type(outcome).__name__, transaction.token, where.pk, where.sk)
         return outcome
 
     # -- batches ------------------------------------------------------------------------------------------------------
@@ -117,16 +118,16 @@ class SimStore:
         if left:
             self._trace.bit("unprocessed", "batch")
         lost = self._meets(faults.lost_answer)
-        for action in taken:
-            self._place(action)
+        # Acknowledged once all of it is there, not before.
+        placed = max((self._place(action) for action in taken), default=0.0)
         if lost or self._meets(faults.lost_request):
             self._trace.bit("lost_answer_applied", "batch")
             after(faults.timeout_ms, lambda: answer(None))
         else:
-            after(self._latency() + self._scatter_longest(), lambda: answer(left))
+            after(int(placed) + 1 + self._latency(), lambda: answer(left))
 
-    def _place(self, action: Put | Delete) -> None:
-        """One item of a batch: visible at a moment of its own, maybe a second time much later."""
+    def _place(self, action: Put | Delete) -> float:
+        """Plans one item of a batch: visible at a moment of its own, maybe again much later. Returns the delay."""
         delay = self._latency() + self._timeline.between(0, self._scatter_longest())
         if self._meets(self._faults.late):
             self._trace.bit("late_applied", "batch")
@@ -135,6 +136,7 @@ class SimStore:
             self._trace.bit("duplicate_applied", "batch")
             self._timeline.after(self._timeline.between(*DUPLICATE_MS), lambda: self._put(action))
         self._timeline.after(delay, lambda: self._put(action))
+        return delay
 
     def _put(self, action: Put | Delete) -> None:
         self.memory.write((action,))

@@ -128,19 +128,19 @@ namespace: demo
 name: {name}
 target:
   type: program
-  program: {{type: python, file: hello.py, args: ["${{nominal}}"]}}
+  program: {{type: {kind}, file: {name}.py, args: ["${{nominal}}"]}}
 trigger: {{type: every, period: 1h}}
 """
 
 
 @pytest.fixture
-def hello(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a schedule of that name with a plain-Python program beside it, and returns the schedule's file."""
+def schedule(tmp_path: Path) -> Callable[..., str]:
+    """Writes a schedule of that name with its program beside it, and returns the path of the schedule's file."""
 
-    def write(name: str) -> Path:
-        (tmp_path / "hello.py").write_text("import sys\nprint('hello', sys.argv[1])\n")
+    def write(name: str, source: str, kind: str = "python") -> str:
+        (tmp_path / f"{name}.py").write_text(source)
         file = tmp_path / f"{name}.yaml"
-        file.write_text(SCHEDULE.format(name=name))
-        return file
+        file.write_text(SCHEDULE.format(name=name, kind=kind))
+        return str(file)
 
     return write

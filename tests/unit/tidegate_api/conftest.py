@@ -43,6 +43,19 @@ QUICK = Timing(first_look_s=0.02, look_again_s=0.02, pending_after_s=0.1)
 Owner = Callable[[Mapping[str, Any]], Receipt | None]
 
 
+def accepted(document: Mapping[str, Any], **fields: Any) -> Receipt:
+    """The receipt of an owner who has no objection."""
+    status = fields.pop("status", ReceiptStatus.ACCEPTED)
+    return Receipt.model_construct(
+        request_id=document["id"],
+        status=status,
+        namespace=document.get("namespace"),
+        name=document.get("name") or document.get("key"),
+        at=NOW,
+        **fields,
+    )
+
+
 class StandingClock:
     """Moves only when a test says so."""
 
@@ -92,7 +105,7 @@ class FakeBus:
     """
 
     produced: list[Produce] = field(default_factory=list)
-    owner: Owner = lambda document: accepted(document)
+    owner: Owner = accepted
     failure: NotProduced | None = None
     reader: FakeReader = field(default_factory=FakeReader)
     listener: ReaderListener | None = None
@@ -126,19 +139,6 @@ class FakeBus:
 
     def on(self, topic: str) -> list[dict[str, Any]]:
         return [json.loads(order.value) for order in self.produced if order.topic == topic]
-
-
-def accepted(document: Mapping[str, Any], **fields: Any) -> Receipt:
-    """The receipt of an owner who has no objection."""
-    status = fields.pop("status", ReceiptStatus.ACCEPTED)
-    return Receipt.model_construct(
-        request_id=document["id"],
-        status=status,
-        namespace=document.get("namespace"),
-        name=document.get("name") or document.get("key"),
-        at=NOW,
-        **fields,
-    )
 
 
 @dataclass

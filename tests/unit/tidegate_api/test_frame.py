@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.unit.tidegate_api.conftest import FakeBus, Process
 
 from tidegate_api import openapi
 from tidegate_api.bootstrap import dynamo_settings, kafka_settings
+from tidegate_api.log_events import API_EVENTS
 from tidegate_api.settings import ApiSettings, GateSettings, SettingsInvalid, read_secret
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Delete
@@ -158,3 +160,22 @@ def test_given_secret_file_then_it_has_to_be_there_and_long_enough(tmp_path: Pat
         read_secret(GateSettings(secret_file=file))
     file.write_text("s" * 32 + "\n")
     assert read_secret(GateSettings(secret_file=file)) == b"s" * 32
+
+
+def test_given_a_page_of_another_site_then_its_writes_are_refused(process: Process) -> None:
+    event = {"type": "custom.x", "namespace": "a"}
+    answer = process.http.post("/api/v1/events", json=event, headers={"Origin": "http://evil.example"})
+    assert (answer.status_code, answer.headers["content-type"]) == (403, PROBLEM)
+    assert process.bus.produced == []
+    same = process.http.post("/api/v1/events", json=event, headers={"Origin": "http://testserver"})
+    assert same.status_code == 200
+
+
+def test_given_a_notice_of_the_api_then_it_is_in_the_table() -> None:
+    folder = Path(openapi.__file__).parent
+    said = {
+        name
+        for file in folder.rglob("*.py")
+        for name in re.findall(r'notices\(\s*"([a-z_]+)"', file.read_text(encoding="utf-8"))
+    }
+    assert said == set(API_EVENTS)

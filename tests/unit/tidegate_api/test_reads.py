@@ -112,7 +112,12 @@ def test_given_gathering_evidence_then_it_is_a_job_that_says_what_is_missing(pro
     evidence = put_evidence(process, "2013-01-01", (1, 0))
     put_evidence(process, "2013-01-02", (1, 1), job=True)
     job = put_job(process)
-    for query in ({}, {"namespace": "flights"}, {"namespace": "flights", "schedule": "join-day"}):
+    for query in (
+        {},
+        {"namespace": "flights"},
+        {"schedule": "join-day"},
+        {"namespace": "flights", "schedule": "join-day"},
+    ):
         items = all_pages(process, "/jobs", page_size=1, **query)
         assert [item["id"] for item in items] == [evidence.id, job.id]
         assert items[0]["state"] == "pending_trigger"
@@ -123,6 +128,7 @@ def test_given_gathering_evidence_then_it_is_a_job_that_says_what_is_missing(pro
             "until": "2025-11-20T22:00:00.500Z",
         }
     assert all_pages(process, "/jobs", namespace="other") == []
+    assert all_pages(process, "/jobs", schedule="other") == []
     assert process.http.get(f"/api/v1/jobs/{evidence.id}").json()["evidence"]["counts"] == [1, 0]
     assert process.http.get(f"/api/v1/jobs/{job.id}").json()["state"] == "pending_constraint"
     assert process.http.get(f"/api/v1/jobs/{a_run(nominal=NOW + 1).id}").status_code == 404

@@ -108,6 +108,8 @@ def test_given_pending_then_it_is_told_with_where_to_ask() -> None:
     with answering(202, PENDING, Location="/api/v1/requests/a/r-1") as client, pytest.raises(AnswerPending) as found:
         client.delete_schedule("a", "b")
     assert (found.value.location, found.value.receipt.status) == ("/api/v1/requests/a/r-1", "pending")
+    with client_of(lambda request: httpx2.Response(200, json={**RECEIPT, "request_id": str(request.url)})) as client:
+        assert client.receipt("/api/v1/requests/a/r-1?shard=2").request_id.endswith("/a/r-1?shard=2")
     page = {"items": [RECEIPT, PENDING]}
     with answering(202, page) as client, pytest.raises(AnswerPending) as found:
         client.send_messages([{}, {}])

@@ -59,7 +59,15 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
             if not paused:
                 yield from plane.pause_firing(PAUSE_MS)
                 paused = True
-            plane.slots.put_back(row)
+            _put_back(plane, row)
+
+
+def _put_back(plane: DeliveryPlane, row: Slotted) -> None:
+    """Due again, unless it was replaced or cancelled while it was with the broker's client (I7)."""
+    if row.version < plane.guards.get(row.id, ""):
+        _end(plane, row, Stage.GONE, Tally(cancelled=1))
+    else:
+        plane.slots.put_back(row)
 
 
 def _record(plane: DeliveryPlane, row: Slotted) -> Produce:
@@ -123,7 +131,11 @@ def _bury(plane: DeliveryPlane, row: Slotted, problem: str) -> Operation[None]:
         ("tidegate.error.at", format_instant(plane.host.now).encode()),
     )
     letter = Produce(plane.host.holding.requests_dlq_topic, original.key, original.value, headers)
-    while not isinstance((yield letter), Produced):
+    while not isinstance((answer := (yield letter)), Produced):
+        if isinstance(answer, NotProduced) and answer.kind == "refused":
+            # No topic takes it: said in the log, because a checkpoint that waits for it would hold up all others.
+            plane.host.note("dead_letter_refused", topic=letter.topic, message=answer.message)
+            break
         yield from plane.host.sleep(PAUSE_MS)
     _end(plane, row, Stage.GONE, Tally(dead=1))
 

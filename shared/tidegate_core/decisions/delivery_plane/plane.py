@@ -164,6 +164,9 @@ class DeliveryPlane:
 
     def settle(self, row: Slotted) -> None:
         """The row's writes are acknowledged."""
+        if row.slot <= self.loaded_through and self.slots.get(row.id, row.version, row.slot) is None:
+            # The window was extended while the row was being written, and the page was read before it was there.
+            self.slots.add(row)
         row.waits_for = self.wait_reason(row.origin)
         row.stage = Stage.READY if row.waits_for is None else Stage.WRITTEN
         if row.stage is Stage.WRITTEN:

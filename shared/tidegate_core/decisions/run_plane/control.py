@@ -141,7 +141,7 @@ def applied_spec(
         version=state.version + 1,
         generation=state.generation + 1,
         activated_at=now,
-        next_nominal=_first_nominal(spec, ref, now) if status == "active" else None,
+        next_nominal=_first_nominal(spec, ref, state, now) if status == "active" else None,
         spec_hash=spec_hash,
         actor=actor,
         reason=reason,
@@ -219,7 +219,7 @@ def resumed(
         status="active",
         generation=before.generation + 1,
         activated_at=now,
-        next_nominal=_first_nominal(parsed(definition.spec), ref, now),
+        next_nominal=_first_nominal(parsed(definition.spec), ref, before, now),
         actor=request.actor,
         reason=request.reason,
     )
@@ -231,10 +231,18 @@ def _untouched(status: ReceiptStatus, before: ScheduleState, position: Position)
     return Applied(status, replace(before, position=position.text()))
 
 
-def _first_nominal(spec: ScheduleSpec, ref: str, now: int) -> int | None:
+def _first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int) -> int | None:
+    """Returns the first instant that counts from now on, and was not made before.
+
+    It could be made again otherwise: an `at` that has passed counts at each activation, and the clock of a new owner may
+    stand before an instant that its predecessor has made.
+    """
     if not isinstance(spec.trigger, TimeTrigger):
         return None
-    return spec.trigger.first_after_activation(now, ref)
+    first = spec.trigger.first_after_activation(now, ref)
+    if first is None or first > state.fired_through:
+        return first
+    return spec.trigger.next_after(state.fired_through, ref)
 
 
 def next_instants(spec: ScheduleSpec, state: ScheduleState) -> tuple[int, ...]:

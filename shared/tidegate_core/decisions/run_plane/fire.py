@@ -35,14 +35,15 @@ class FireSchedule:
         assert spec is not None
         assert isinstance(spec.trigger, TimeTrigger)
         nominal: int | None = state.next_nominal
-        made = 0
+        made, last = 0, state.fired_through
         while nominal is not None and nominal <= now and made < INSTANTS_PER_TRANSACTION:
             job = time_job(unit.shard, state, spec, nominal, now)
             unit.put_new(job, job.key(unit.shard))
+            last = max(last, nominal)
             # From the last scheduled instant and never from now: a late poll must not lose one.
             nominal = spec.trigger.next_after(nominal, self.row.ref)
             made += 1
-        unit.put(replace(state, next_nominal=nominal), key)
+        unit.put(replace(state, next_nominal=nominal, fired_through=last), key)
         if nominal is not None:
             row = TimerRow(at=nominal, kind="S", ref=self.row.ref)
             unit.set_row(row, row.key(unit.shard))

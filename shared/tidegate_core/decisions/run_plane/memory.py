@@ -21,6 +21,7 @@ class Memory:
     """Jobs, runs, timers, inbox and outbox of one shard.
 
     Attributes:
+        inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
     """
 
@@ -29,6 +30,7 @@ class Memory:
         self.jobs: dict[str, Job] = {}
         self.runs: dict[str, Run] = {}
         self.inbox: dict[Key, InboxRow] = {}
+        self.inbox_gone: set[Key] = set()
         self.outbox: dict[Key, OutboxRow] = {}
         self.horizon = 0
         self._holds: list[tuple[int, str]] = []
@@ -52,7 +54,7 @@ class Memory:
         elif kind == "T":
             self._learn_timer(key, None if item is None else from_item(TimerRow, item))
         elif kind == "I" and item is None:
-            self.inbox.pop(key, None)
+            self.inbox_row_gone(key)
         elif kind == "Z":
             if item is None:
                 self.outbox.pop(key, None)
@@ -84,6 +86,11 @@ class Memory:
         elif key not in self._timers and row.at <= self.horizon:
             self._timers[key] = row
             heapq.heappush(self._due, (row.at, key.sk))
+
+    def inbox_row_gone(self, key: Key) -> None:
+        """The row is deleted; a read that is under way may still bring it, and it must not be dealt with again."""
+        self.inbox.pop(key, None)
+        self.inbox_gone.add(key)
 
     def hold(self, ref: str, until: int, limit: str | None) -> None:
         """Remembers when, or at the return of which limit's permit, the schedule's first waiting job is to be looked at."""

@@ -13,6 +13,7 @@ from tidegate_core.decisions.event_index import Listener
 from tidegate_core.effects import Poke
 from tidegate_core.model.facts import RunFact, fact_from_json
 from tidegate_core.records.run_plane import InboxRow, OutboxRow
+from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
@@ -38,35 +39,50 @@ class Distribute:
             return
         fact = fact_from_json(row.fact)
         assert isinstance(fact, RunFact)
-        wanted = [
-            each
-            for each in sorted(self.listeners, key=lambda each: each.row.key().sk)
-            if fact.admitted_at >= each.row.activated_at - ACTIVATION_SLACK_MS and each.row.key().sk > row.page
-        ]
-        page = wanted[:LISTENERS_PER_PAGE]
-        for listener in page:
-            inbox = _inbox_row(row, listener, fact.ended_at or now)
-            unit.put_new(inbox, inbox.key(listener.row.shard))
-            unit.after(Poke(listener.row.shard))
-        last = page[-1].row.key().sk if page else row.page
-        unit.put(replace(row, page=last, matched=len(page) == len(wanted)), self.key)
+        wanted = self._by_schedule(fact, row.page)
+        page = dict(list(wanted.items())[:LISTENERS_PER_PAGE])
+        for listeners in page.values():
+            inbox = _inbox_row(row, listeners, fact.ended_at or now)
+            shard = listeners[0].row.shard
+            unit.put_new(inbox, inbox.key(shard))
+            unit.after(Poke(shard))
+        unit.put(replace(row, page=max(page, default=row.page), matched=len(page) == len(wanted)), self.key)
+
+    def _by_schedule(self, fact: RunFact, after: str) -> dict[str, list[Listener]]:
+        """Returns the listeners that hear it, by schedule, in the order of the pages; `after` is the last one served.
+
+        All leaves and generations of a schedule share one inbox row: while an update is under way rows of both generations
+        are in the index, and the owner counts for the one that is present when it takes the row, so once (I3).
+        """
+        wanted: dict[str, list[Listener]] = {}
+        for listener in sorted(self.listeners, key=lambda each: (_ref(each), each.row.key().sk)):
+            heard = fact.admitted_at >= listener.row.activated_at - ACTIVATION_SLACK_MS
+            if heard and _ref(listener) > after:
+                wanted.setdefault(_ref(listener), []).append(listener)
+        return wanted
 
 
-def _inbox_row(row: OutboxRow, listener: Listener, at: int) -> InboxRow:
+def _ref(listener: Listener) -> str:
+    return keys.schedule_ref(listener.row.namespace, listener.row.name)
+
+
+def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], at: int) -> InboxRow:
     origin = f"{row.run_id}.{row.attempt:04d}.{row.state}"
-    matched = {
-        "leaf": listener.row.leaf,
-        "incarnation": listener.row.incarnation,
-        "generation": listener.row.generation,
-        "fact": row.fact,
-        "at": at,
-        "origin": origin,
-    }
+    matched = [
+        {
+            "leaf": listener.row.leaf,
+            "incarnation": listener.row.incarnation,
+            "generation": listener.row.generation,
+            "fact": row.fact,
+            "at": at,
+            "origin": origin,
+        }
+        for listener in listeners
+    ]
     return InboxRow(
-        namespace=listener.row.namespace,
-        name=listener.row.name,
+        namespace=listeners[0].row.namespace,
+        name=listeners[0].row.name,
         kind="X",
-        # Two leaves of one schedule may listen to the same run: each has its own row.
-        origin=f"{origin}.{listener.row.leaf:02d}",
-        body=json.dumps([matched], separators=(",", ":")),
+        origin=origin,
+        body=json.dumps(matched, separators=(",", ":")),
     )

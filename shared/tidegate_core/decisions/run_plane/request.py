@@ -15,6 +15,7 @@ from tidegate_core.decisions.run_plane.by_id import CancelJob, CancelRun, Trigge
 from tidegate_core.decisions.run_plane.control import Applied, MoveState
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.ending import EndPending
+from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.effects import Commit, Committed, EndOffsets, Inspect, Inspected, ReadEndOffsets, Unavailable, Write
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
@@ -35,7 +36,7 @@ from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.receipts import StoredReceipt
-from tidegate_core.records.run_plane import Definition, InboxRow, IndexRow, ScheduleState
+from tidegate_core.records.run_plane import Definition, InboxRow, IndexRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Item, Key, Put, Transaction, Update
 from tidegate_core.transactions.unit_of_work import NotAtHand
@@ -125,6 +126,7 @@ class ApplyRequest:
         definition = yield from self._definition(lane, before)
         applied = Applied(ReceiptStatus.ACCEPTED)
         if outcome.receipt is None:
+            before = yield from self._make_due(lane, request, before)
             applied = yield from self._decide(lane, request, position, before, definition)
             yield from lane.decide_alone(MoveState(request, request_id, position, applied, before, outcome))
         while not outcome.settled:
@@ -134,6 +136,17 @@ class ApplyRequest:
         moved = before is not None and applied.state is not None and applied.state.generation != before.generation
         if moved and before is not None and definition is not None:
             yield from self._unlisten(lane, before, parsed(definition.spec))
+
+    def _make_due(
+        self, lane: Lane, request: ScheduleRequest, before: ScheduleState | None
+    ) -> Operation[ScheduleState | None]:
+        """Makes what was due before the request came: what ends then ends with a ledger row, never silently (I1)."""
+        ref = keys.schedule_ref(request.namespace, request.name)
+        while before is not None and before.next_nominal is not None and before.next_nominal <= lane.host.now:
+            row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
+            yield from lane.decide_alone(FireSchedule(row))
+            before = yield from self._state(lane, request)
+        return before
 
     def _decide(
         self,

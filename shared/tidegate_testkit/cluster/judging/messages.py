@@ -83,7 +83,8 @@ def judge_messages(sent: Sequence[Sent], deliveries: Sequence[Delivery], crashes
     for message in sent:
         faults += _judge_one(message, by_number[message.number])
     faults += _wrong_ids(by_number)
-    return faults + _judge_repeats(by_number.values(), crashes)
+    faults += _judge_repeats(by_number.values(), crashes)
+    return faults
 
 
 def _judge_one(message: Sent, copies: Sequence[Delivery]) -> Iterable[Fault]:

@@ -56,3 +56,15 @@ def test_given_an_ephemeral_folder_then_it_goes_when_it_is_released() -> None:
     assert folder.dynamodb is None
     folder.release()
     assert not folder.path.exists()
+
+
+def test_given_an_earlier_stack_then_its_api_port_is_known_until_there_is_another(tmp_path: Path) -> None:
+    ports: list[int | None] = []
+    for chosen in (8080, None, 20_001, None):
+        folder = StackFolder(tmp_path)
+        folder.take()
+        ports.append(folder.earlier_api_port)
+        if chosen is not None:
+            folder.remember(api_port=chosen)
+        folder.release()
+    assert ports == [None, 8080, 8080, 20_001]

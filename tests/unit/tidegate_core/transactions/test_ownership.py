@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidegate_core.store import keys
 from tidegate_core.store.values import Applied, Cancelled, Item, Put
-from tidegate_core.transactions.ownership import acquire_shard, cursor_of, outranked, raise_topic_partition
+from tidegate_core.transactions.ownership import Cursor, acquire_shard, cursor_of, outranked, raise_topic_partition
 from tidegate_testkit.memory_store import MemoryStore
 
 TP = keys.topic_position("brokers", "a" * 32, 0)
@@ -39,7 +39,7 @@ def test_given_no_position_then_the_first_raise_makes_it_at_the_beginning(store:
     assert raised(store, "one")
     item = store.peek(TP)
     assert item is not None
-    assert cursor_of(TP, item, 1, 1) == cursor_of(TP, None, 1, 1)
+    assert cursor_of(TP, item) == Cursor(TP, 1, 1, 0, "-", 0)
     assert (item["epoch"], item["next"], item["page"], item["last_append_time"], item["map"]) == (1, 0, "-", 0, 1)
 
 
@@ -50,8 +50,7 @@ def test_given_a_position_then_a_raise_leaves_it_where_it_is(store: MemoryStore)
     assert raised(store, "two", map_version=2)
     item = store.peek(TP)
     assert item is not None
-    position = cursor_of(TP, item, 2, 2)
-    assert (position.next, position.page, position.last_append_time) == (17, "p", 99)
+    assert cursor_of(TP, item) == Cursor(TP, 2, 2, 17, "p", 99)
     assert (item["epoch"], item["map"], item["owner"]) == (2, 2, "node two")
 
 

@@ -1,0 +1,231 @@
+"""A stream of messages of every kind, and the client's own book of what must become of each.
+
+Kinds: without any id, with a request id (some sent twice), under a key (some replaced), and with an id and then cancelled.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+from tidegate_testkit.cluster.client import Acknowledged, Client
+from tidegate_testkit.cluster.judging.messages import Delivery, Sent
+from tidegate_testkit.cluster.topics import Arrived
+from tidegate_testkit.cluster.waiting import now_ms
+
+NAMESPACE = "orders"
+EVERY_S = 0.1
+AHEAD_MS = (2_000, 6_000)
+"""How far ahead a message's time lies."""
+SECOND_THOUGHTS_MS = 700
+"""After this a message is replaced or cancelled, long before its time."""
+Kind: TypeAlias = Literal["plain", "id", "id twice", "key", "key replaced", "id cancelled"]
+MIX: Mapping[Kind, int] = {"plain": 6, "id": 6, "key": 4, "id twice": 2, "key replaced": 1, "id cancelled": 1}
+"""How many of each kind in a round."""
+
+
+@dataclass(slots=True)
+class Booked:
+    """A message in the client's book.
+
+    Attributes:
+        key: Of the message, or None.
+        request_id: Of its request, or None.
+        acknowledged: Where the broker put its request; None while it did not say.
+        replaced_by, cancelled_by: Request id of the second thought.
+    """
+
+    number: int
+    nominal: int
+    key: str | None = None
+    request_id: str | None = None
+    acknowledged: Acknowledged | None = None
+    replaced_by: str | None = None
+    cancelled_by: str | None = None
+
+
+class MessageBook:
+    """Sends messages to one topic and keeps the book.
+
+    Attributes:
+        booked: All so far.
+    """
+
+    def __init__(self, client: Client, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+        self._lock = threading.Lock()
+        self.booked: list[Booked] = []
+
+    def send(
+        self,
+        nominal: int,
+        key: str | None = None,
+        request_id: str | None = None,
+        copies: int = 1,
+        receipt: bool = False,
+        topic_partition: int | None = None,
+        on_acknowledged: Callable[[Acknowledged], None] = lambda _: None,
+    ) -> Booked:
+        """Sends a message that is due at `nominal`, ms since the epoch."""
+        with self._lock:
+            message = Booked(len(self.booked) + 1, nominal, key, request_id)
+            self.booked.append(message)
+
+        def acknowledged(where: Acknowledged) -> None:
+            message.acknowledged = message.acknowledged or where
+            on_acknowledged(where)
+
+        request: dict[str, Any] = {
+            "type": "message.send",
+            "namespace": NAMESPACE,
+            "topic": self._topic,
+            "deliver_at": instant(nominal),
+            "payload": {"number": message.number},
+            "receipt": receipt,
+        }
+        given = {"id": request_id, "key": key}
+        request |= {name: text for name, text in given.items() if text is not None}
+        for _ in range(copies):
+            # Whatever key the record has, or none: requests find their shard by themselves.
+            self._client.send("requests", request, key, topic_partition=topic_partition, on_acknowledged=acknowledged)
+        return message
+
+    def replace(self, message: Booked, nominal: int) -> None:
+        """Sends another message under the same key."""
+        message.replaced_by = f"replace-{message.number}"
+        self.send(nominal, key=message.key, request_id=message.replaced_by, receipt=True)
+
+    def cancel(self, message: Booked) -> None:
+        """Takes a message with a request id back."""
+        message.cancelled_by = f"cancel-{message.number}"
+        request = {"type": "message.cancel", "namespace": NAMESPACE, "message_id": message.request_id}
+        self._client.send("requests", {"id": message.cancelled_by, **request}, key="a cancel")
+
+    def sent(self, receipts: Iterable[Arrived]) -> list[Sent]:
+        """Returns what must become of each acknowledged message, given all receipts as they lie on their topic."""
+        answers: dict[str, Arrived] = {}
+        for receipt in receipts:
+            answers.setdefault(receipt.document["request_id"], receipt)
+        return [_sent(message, answers) for message in list(self.booked) if message.acknowledged is not None]
+
+    def owed(self, deliveries: Iterable[Delivery], receipts: Iterable[Arrived]) -> list[int]:
+        """Returns the numbers of messages that still have to come."""
+        arrived = {delivery.number for delivery in deliveries}
+        wanted = {message.number for message in self.sent(receipts) if message.must == "deliver"}
+        return sorted(wanted - arrived)
+
+    def unanswered(self, receipts: Iterable[Arrived]) -> list[str]:
+        """Returns the second thoughts without a receipt."""
+        answered = {receipt.document["request_id"] for receipt in receipts}
+        thoughts = [name for each in list(self.booked) for name in (each.replaced_by, each.cancelled_by) if name]
+        return [name for name in thoughts if name not in answered]
+
+
+def _sent(message: Booked, answers: Mapping[str, Arrived]) -> Sent:
+    cancel = answers.get(message.cancelled_by or "")
+    if cancel is not None:
+        # `too_late` may have been sent by a predecessor, or not; `not_found` came before its create was read.
+        must: Literal["never", "may"] = "never" if cancel.document["status"] == "cancelled" else "may"
+        return Sent(message.number, message.nominal, must)
+    if message.replaced_by is not None:
+        replacement = answers.get(message.replaced_by)
+        accepted = replacement is not None and replacement.document["status"] == "accepted"
+        return Sent(
+            message.number, message.nominal, "may", replacement.appended_at if replacement and accepted else None
+        )
+    return Sent(message.number, message.nominal)
+
+
+def deliveries_of(records: Sequence[Arrived]) -> list[Delivery]:
+    """Returns the sink's records as the judge wants them."""
+    return [
+        Delivery(
+            number=record.document["number"],
+            id=record.header("tidegate-id"),
+            nominal=_milliseconds(record.header("tidegate-nominal")),
+            appended_at=record.appended_at,
+        )
+        for record in records
+    ]
+
+
+@dataclass(order=True)
+class _Thought:
+    at: float
+    number: int
+    act: Callable[[], None] = field(compare=False)
+
+
+class MessageLoad:
+    """Sends one message every 100 ms, of all kinds in turn, until it is left."""
+
+    def __init__(self, book: MessageBook, chance: random.Random) -> None:
+        self._book = book
+        self._chance = chance
+        self._thoughts: list[_Thought] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="message load")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        kinds = itertools.cycle([kind for kind, count in MIX.items() for _ in range(count)])
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            while self._thoughts and self._thoughts[0].at <= time.monotonic():
+                heapq.heappop(self._thoughts).act()
+            self._send(next(kinds))
+            due += EVERY_S
+        for thought in self._thoughts:
+            thought.act()
+
+    def _send(self, kind: Kind) -> None:
+        book, number = self._book, len(self._book.booked) + 1
+        nominal = now_ms() + self._chance.randint(*AHEAD_MS)
+        key, name = f"key-{number}", f"send-{number}"
+        match kind:
+            case "plain":
+                book.send(nominal)
+            case "id":
+                book.send(nominal, request_id=name)
+            case "id twice":
+                book.send(nominal, request_id=name, copies=2)
+            case "key":
+                book.send(nominal, key=key)
+            case "key replaced":
+                # Far enough that the first version is not due when it is replaced.
+                message = book.send(now_ms() + AHEAD_MS[1], key=key)
+                self._later(number, lambda: book.replace(message, message.nominal + 1_000))
+            case "id cancelled":
+                message = book.send(now_ms() + AHEAD_MS[1], request_id=name)
+                self._later(number, lambda: book.cancel(message))
+
+    def _later(self, number: int, act: Callable[[], None]) -> None:
+        heapq.heappush(self._thoughts, _Thought(time.monotonic() + SECOND_THOUGHTS_MS / 1_000, number, act))
+
+
+def instant(milliseconds: int) -> str:
+    """Returns RFC 3339 of ms since the epoch."""
+    moment = datetime.fromtimestamp(milliseconds // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{moment}.{milliseconds % 1_000:03d}Z"
+
+
+def _milliseconds(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1_000)

@@ -1,0 +1,165 @@
+"""Kills nodes with SIGKILL at moments that hurt: a run is open, a fire is due, a row is written and its position is not."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate_testkit.cluster.cluster import Cluster
+from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.message_load import NAMESPACE, MessageBook
+from tidegate_testkit.cluster.process import ClusterProcess
+from tidegate_testkit.cluster.store_view import StoreView
+from tidegate_testkit.cluster.waiting import now_ms, until
+
+DUE_WITHIN_MS = 1_000
+WAIT_AT_RANDOM_S = 2.0
+"""Before each kill, up to this: moments are random, and not those at which a node has just come back."""
+MOMENT_S_MAX = 60.0
+"""Patience with the moment; schedules fire every few seconds, messages all the time."""
+BURST = 300
+"""Messages that are sent at once into one topic partition: their 600 rows take the store a third of a second."""
+BURST_SEEN = 40
+"""Of these ids the rows are looked for: every so many of the burst, within one batch read."""
+BURST_AHEAD_MS = (1_000, 5_000)
+CLOSE_LOOK_S = 0.002
+TAKE_OVER_S_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One kill, and what was true in its moment.
+
+    Attributes:
+        at: ms since the epoch.
+        topic_partitions: That the node held.
+        shards: That follow from them.
+        open_runs: Programs past their first line and before their last.
+        due_in_ms: Until the next fire of a shard of the node.
+        between: Creates whose rows were written and whose position was not; read again after the death.
+        took_over_ms: Until the other one served all shards.
+    """
+
+    node: str
+    at: int
+    topic_partitions: frozenset[int]
+    shards: frozenset[int]
+    open_runs: int
+    due_in_ms: int
+    between: int
+    took_over_ms: int = 0
+
+
+class Nemesis:
+    """Kills one node of two at a time; the next only when the survivor served everything and the killed one is back.
+
+    Args:
+        next_fires: Returns further instants at which the shards of given topic partitions fire, ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        book: MessageBook,
+        evidence: Evidence,
+        chance: random.Random,
+        next_fires: Callable[[frozenset[int]], Sequence[int]] = lambda _: (),
+    ) -> None:
+        self._cluster = cluster
+        self._book = book
+        self._evidence = evidence
+        self._chance = chance
+        self._next_fires = next_fires
+        self._view = StoreView(cluster.store)
+        self._bursts = 0
+
+    def kill(self, node: ClusterProcess, *, between: bool) -> Kill:
+        """Kills a node, waits until the other one serves all, brings it back and waits until it has its share.
+
+        Args:
+            node: Runs and has a share.
+            between: Aim at the moment between a row's write and its position.
+        """
+        held = self._view.held_by(self._owner(node))
+        assert held, f"{node.name} holds nothing"
+        # No synchronisation: kills shall not always come at the same distance from a node's return.
+        time.sleep(self._chance.random() * WAIT_AT_RANDOM_S)
+        kill = self._strike(node, held, between)
+        survivor = self._cluster.other(node)
+        until(
+            lambda: survivor.serving_shards == self._view.map.shards,
+            f"{survivor.name} serves all shards after {node.name} was killed",
+            TAKE_OVER_S_MAX,
+        )
+        took_over_ms = now_ms() - kill.at
+        node.start()
+        node.until_ready()
+        self._cluster.until_all_serve()
+        return replace(kill, took_over_ms=took_over_ms)
+
+    def _strike(self, node: ClusterProcess, held: frozenset[int], between: bool) -> Kill:
+        self._until_the_moment(held)
+        target, ids = (-1, [])
+        if between:
+            target = self._chance.choice(sorted(held))
+            ids = self._burst(target)
+            self._until_rows_are_ahead(target, ids)
+        open_runs, due_in = self._open_runs(), self._due_in(held)
+        at = now_ms()
+        node.kill()
+        # The process is gone and nobody has taken over yet: what is ahead now was so when it died.
+        ahead = len(self._view.ahead(target, NAMESPACE, ids)) if between else 0
+        shards = frozenset().union(*(self._view.shards_of(number) for number in held))
+        return Kill(node.name, at, held, shards, open_runs, due_in, ahead)
+
+    # -- the moment ---------------------------------------------------------------------------------------------------
+
+    def _until_the_moment(self, held: frozenset[int]) -> None:
+        until(
+            lambda: self._open_runs() > 0 and self._due_in(held) <= DUE_WITHIN_MS,
+            "a run is open and a fire is due within a second",
+            MOMENT_S_MAX,
+            look_every_s=0.01,
+        )
+
+    def _open_runs(self) -> int:
+        return len(self._evidence.open_runs())
+
+    def _due_in(self, held: frozenset[int]) -> int:
+        """Returns how many ms until the next fire of these topic partitions that the client knows of."""
+        now = now_ms()
+        fires = [
+            message.nominal
+            for message in list(self._book.booked)[-200:]
+            if message.acknowledged is not None
+            and (message.key or message.request_id)
+            and not (message.replaced_by or message.cancelled_by)
+            and self._view.topic_partition_of(NAMESPACE, message.key, message.request_id or "") in held
+        ]
+        return min((fire - now for fire in (*fires, *self._next_fires(held)) if fire > now), default=1 << 31)
+
+    def _burst(self, topic_partition: int) -> list[str]:
+        """Sends many messages at once to one topic partition, all owned by its holder; returns the ids to look for."""
+        self._bursts += 1
+        ids = self._view.ids_for(topic_partition, NAMESPACE, f"burst-{self._bursts}", BURST)
+        for request_id in ids:
+            nominal = now_ms() + self._chance.randint(*BURST_AHEAD_MS)
+            self._book.send(nominal, request_id=request_id, topic_partition=topic_partition)
+        return ids[:: BURST // BURST_SEEN]
+
+    def _until_rows_are_ahead(self, topic_partition: int, ids: Sequence[str]) -> None:
+        """Waits for the moment, or for its passing: then this kill is one of the others."""
+        last = self._book.booked[-1]
+
+        def seen() -> bool:
+            if self._view.ahead(topic_partition, NAMESPACE, ids):
+                return True
+            end = last.acknowledged.offset if last.acknowledged else None
+            return end is not None and self._view.place(topic_partition).next_offset > end
+
+        until(seen, "rows of the burst are written", MOMENT_S_MAX, CLOSE_LOOK_S)
+
+    def _owner(self, node: ClusterProcess) -> str:
+        return str(node.events("node_started")[-1]["owner"])

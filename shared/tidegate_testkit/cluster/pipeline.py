@@ -1,0 +1,192 @@
+"""The demo's kinds of schedules with the program that leaves evidence, and what must come of them.
+
+Two cron schedules land datasets, a third joins a data partition once both have it, a fourth follows each join one at a time,
+and a fifth counts a feed of events. The client sends the feed, some of it twice.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tidegate_testkit.cluster import evidence_program
+from tidegate_testkit.cluster.client import Acknowledged, Client
+from tidegate_testkit.cluster.evidence import Evidence, ProgramRun
+from tidegate_testkit.cluster.judging.events import judge_counts
+from tidegate_testkit.cluster.judging.expected import every_nth_second
+from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.judging.runs import judge_follow_ups, judge_instants, judge_joins, judge_limit
+from tidegate_testkit.cluster.message_load import instant
+from tidegate_testkit.cluster.waiting import now_ms
+
+NAMESPACE = "flights"
+LANDING = {"flights.raw": "land-flights", "weather.raw": "land-weather"}
+"""Schedule by the dataset that it lands."""
+JOIN, REPORT, TALLY = "join-day", "delays", "tally"
+FEED = "feed"
+FEED_COUNT = 5
+"""Events of the feed for one run."""
+EXPRESSION = "*/8 * * * * *"
+PROGRAM = Path(evidence_program.__file__)
+SENT_TWICE = 0.3
+"""Share of the feed's events that are repeated: producers may."""
+
+
+class Pipeline:
+    """The schedules of one scenario.
+
+    Args:
+        client: Sends the requests and the feed.
+        evidence: Where the programs write.
+        expression: Of both landing schedules; only its seconds may say something.
+        work_s: How long programs work, by schedule; those that are not named take no time.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        evidence: Evidence,
+        expression: str = EXPRESSION,
+        work_s: Mapping[str, float] | None = None,
+    ) -> None:
+        self._client = client
+        self.evidence = evidence
+        self._expression = expression
+        self._work_s = work_s or {}
+        self._start = 0
+        self._end: int | None = None
+        self._feed: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    def apply(self, start: int) -> None:
+        """Applies all schedules; landings begin at `start`, ms since the epoch."""
+        self._start = start
+        landing = {
+            "type": "cron",
+            "dialect": "unix6",
+            "expression": self._expression,
+            "zone": "UTC",
+            "start": instant(start),
+        }
+        specs = [
+            self._spec(TALLY, {"type": "data_partitions", "dataset": FEED, "count": FEED_COUNT}),
+            self._spec(REPORT, {"type": "run_status", "schedule": JOIN, "states": ["succeeded"]}, limit=1),
+            self._spec(
+                JOIN,
+                {
+                    "type": "all_of",
+                    "correlate": "data_partition",
+                    "triggers": [{"type": "data_partitions", "dataset": dataset, "count": 1} for dataset in LANDING],
+                    "timeout": "1h",
+                    "on_timeout": "abort",
+                },
+            ),
+            *(self._spec(name, landing, dataset) for dataset, name in LANDING.items()),
+        ]
+        for spec in specs:
+            receipt = self._client.apply(spec)
+            assert receipt["status"] == "accepted", receipt
+
+    def suspend_landings(self) -> None:
+        """Ends the landings: what was due before is expected, nothing due after is. Call it when no instant is near."""
+        for name in LANDING.values():
+            receipt = self._client.request({"type": "schedule.suspend", "namespace": NAMESPACE, "name": name})
+            assert receipt["status"] == "accepted", receipt
+            assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
+        self._end = now_ms()
+
+    def _spec(
+        self, name: str, trigger: Mapping[str, Any], dataset: str | None = None, limit: int | None = None
+    ) -> dict[str, Any]:
+        arguments = ["--evidence", str(self.evidence.folder), "--work-s", str(self._work_s.get(name, 0.0))]
+        if dataset is not None:
+            arguments += ["--dataset", dataset]
+        program = {"type": "python", "file": str(PROGRAM), "args": arguments}
+        return {
+            "namespace": NAMESPACE,
+            "name": name,
+            "target": {"type": "program", "program": program},
+            "trigger": dict(trigger),
+            "constraints": [] if limit is None else [{"type": "concurrency", "max": limit}],
+        }
+
+    # -- the feed -----------------------------------------------------------------------------------------------------
+
+    def feed(self, chance: random.Random) -> None:
+        """Announces one more data partition of the feed, now and then twice under the same id."""
+        with self._lock:
+            number = len(self._feed) + 1
+            event_id = f"feed-{number}"
+            self._feed[event_id] = 0
+        for _ in range(2 if chance.random() < SENT_TWICE else 1):
+            self._announce(event_id, number)
+
+    def _announce(self, event_id: str, number: int) -> None:
+        def acknowledged(_: Acknowledged) -> None:
+            with self._lock:
+                self._feed[event_id] += 1
+
+        event = {
+            "id": event_id,
+            "type": "data.partition",
+            "namespace": NAMESPACE,
+            "dataset": FEED,
+            "partition": f"{number:06d}",
+            "kind": "created",
+        }
+        self._client.send("events", event, key=f"any-{number % 3}", on_acknowledged=acknowledged)
+
+    @property
+    def uncounted(self) -> list[str]:
+        """Acknowledged events of the feed that no program was told of yet."""
+        counted = {entry.event_id for run in self.evidence.of(TALLY) for entry in run.manifest}
+        with self._lock:
+            return [event for event, count in self._feed.items() if count and event not in counted]
+
+    # -- expectation --------------------------------------------------------------------------------------------------
+
+    def expected(self, before: int | None = None) -> list[int]:
+        """Returns the landings' nominal instants until the end, or `before`."""
+        until = before if before is not None else self._end
+        assert until is not None
+        return every_nth_second(self._expression, self._start, until)
+
+    def next_landing(self, after: int) -> int:
+        """Returns the next nominal instant after `after`."""
+        return every_nth_second(self._expression, max(after + 1, self._start), max(after, self._start) + 120_000)[0]
+
+    def is_done(self, before: int | None = None) -> bool:
+        """Whether every landing due by then has its join and its report, all of them ended."""
+        days = len(self.expected(before))
+        ended = [run for run in self.evidence.runs() if run.ended_ns is not None]
+        return all(
+            len({run.run_id for run in ended if run.schedule == name}) >= days
+            for name in (*LANDING.values(), JOIN, REPORT)
+        )
+
+    def missing(self, before: int | None = None) -> list[int]:
+        """Returns the landing instants of which one of the two programs did not start yet, twice where both did not."""
+        started = [{run.nominal for run in self.evidence.of(name)} for name in LANDING.values()]
+        return [nominal for nominal in self.expected(before) for seen in started if nominal not in seen]
+
+    def judge(self) -> list[Fault]:
+        """Judges everything that the programs wrote; call it once nothing is under way."""
+        runs = self.evidence.runs()
+        faults = [fault for name in LANDING.values() for fault in judge_instants(name, self.expected(), runs)]
+        faults += judge_joins(JOIN, LANDING, runs)
+        faults += judge_follow_ups(REPORT, JOIN, runs)
+        faults += judge_counts(TALLY, FEED_COUNT, [event for event, count in self._feed.items() if count], runs)
+        # Overlap `queue` bounds every one of them by 1, the report also by its own constraint.
+        for name in (*LANDING.values(), JOIN, REPORT, TALLY):
+            faults += judge_limit(name, 1, [run for run in runs if run.schedule == name])
+        return faults
+
+    def lateness(self, runs: Sequence[ProgramRun]) -> list[int]:
+        """Returns start minus nominal of the landings, ms."""
+        names = frozenset(LANDING.values())
+        return [run.started_at - run.nominal for run in runs if run.schedule in names and run.nominal is not None]

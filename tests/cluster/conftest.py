@@ -1,0 +1,56 @@
+"""Clusters for these tests: one for each file, their logs beside a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tidegate_testkit.cluster.client import Client
+from tidegate_testkit.cluster.cluster import Cluster
+from tidegate_testkit.cluster.evidence import Evidence
+
+FIXTURE = "cluster"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything that a file's cluster, its programs and its client write."""
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def nodes() -> int:
+    """How many nodes a file's cluster has; a file may say otherwise."""
+    return 2
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
+    with Cluster(folder, nodes) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Cluster, folder: Path) -> Iterator[Client]:
+    with Client(cluster.bootstrap_servers, folder / "acknowledged.jsonl") as client:
+        yield client
+
+
+@pytest.fixture
+def evidence(folder: Path, request: pytest.FixtureRequest) -> Evidence:
+    return Evidence(folder / f"evidence-{request.node.name}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Puts the end of each process's log below a failure, and says where the rest lies."""
+    report = yield
+    cluster = getattr(item, "funcargs", {}).get(FIXTURE)
+    if report.failed and isinstance(cluster, Cluster):
+        report.sections.append(("cluster", f"everything that was written lies in {cluster.folder}"))
+        report.sections.extend((f"log of {name}", text) for name, text in cluster.logs().items())
+    return report

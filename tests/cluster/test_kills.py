@@ -1,0 +1,168 @@
+"""The main scenario: both nodes in turn are killed 20 times while schedules and messages of every kind are due.
+
+Whether anything was lost, doubled, miscounted or early is judged only by what programs and sink wrote (I1-I4, I8).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tidegate_testkit.cluster.client import Client
+from tidegate_testkit.cluster.cluster import SESSION_S, Cluster
+from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.judging.faults import report
+from tidegate_testkit.cluster.judging.lateness import all_on_time, first_on_time, histogram, percentile
+from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_of
+from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
+from tidegate_testkit.cluster.nemesis import Kill, Nemesis
+from tidegate_testkit.cluster.pipeline import FEED_COUNT, JOIN, LANDING, REPORT, Pipeline
+from tidegate_testkit.cluster.topics import read_topic
+from tidegate_testkit.cluster.waiting import now_ms, until
+
+KILLS = 20
+BETWEEN_MIN = 5
+"""Kills that have to hit the moment between a row's write and its position."""
+BETWEEN_EVERY = 2
+"""Every second kill aims at it: some miss, and the others come at any moment."""
+SCENARIO_S_MIN = 240
+ON_TIME_S = SESSION_S + 4
+ASSERTED_TIMES = 3
+SETTLE_S_MAX = 60.0
+FEED_EVERY_S = 0.7
+WORK_S = {**dict.fromkeys(LANDING.values(), 1.0), JOIN: 1.5, REPORT: 1.5}
+SEED_VARIABLE = "TIDEGATE_TEST_SEED"
+QUIET_MS = 3_000
+"""No landing is due so soon when they are suspended: the receipt comes long before."""
+
+
+@contextmanager
+def _repeatedly(act: Callable[[], None], every_s: float) -> Iterator[None]:
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.wait(every_s):
+            act()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscounted_or_early(
+    cluster: Cluster, client: Client, evidence: Evidence
+) -> None:
+    seed = int(os.environ.get(SEED_VARIABLE, "") or random.SystemRandom().randrange(1 << 32))
+    print(f"\nseed {seed} (again with {SEED_VARIABLE}={seed})")
+    chance = random.Random(seed)
+    sink = cluster.make_topic("orders.out")
+    book = MessageBook(client, sink)
+    pipeline = Pipeline(client, evidence, work_s=WORK_S)
+    pipeline.apply(start=now_ms() + 3_000)
+    nemesis = Nemesis(cluster, book, evidence, chance)
+    begun = time.monotonic()
+    kills: list[Kill] = []
+    with MessageLoad(book, chance), _repeatedly(lambda: pipeline.feed(chance), FEED_EVERY_S):
+        while len(kills) < KILLS or time.monotonic() - begun < SCENARIO_S_MIN:
+            node = cluster.nodes[len(kills) % len(cluster.nodes)]
+            kills.append(nemesis.kill(node, between=len(kills) % BETWEEN_EVERY == 0))
+            _show(len(kills), kills[-1])
+    lasted = time.monotonic() - begun
+
+    _settle(cluster, client, pipeline, book, sink, chance)
+
+    deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
+    receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
+    crashes = [Crash(kill.at, kill.shards) for kill in kills]
+    sent = book.sent(receipts)
+    faults = pipeline.judge() + judge_messages(sent, deliveries, crashes)
+    firsts = [first_on_time(crash, deliveries) for crash in crashes]
+    print(_figures(lasted, pipeline, len(sent), deliveries, kills, firsts, crashes))
+    assert not faults, report(faults)
+    assert sum(kill.between > 0 for kill in kills) >= BETWEEN_MIN
+    assert all(kill.open_runs > 0 and kill.due_in_ms <= 1_000 for kill in kills)
+    assert {kill.node for kill in kills} == {node.name for node in cluster.nodes}
+    assert all(first is not None and first <= ASSERTED_TIMES * ON_TIME_S * 1_000 for first in firsts), firsts
+
+
+def _settle(
+    cluster: Cluster, client: Client, pipeline: Pipeline, book: MessageBook, sink: str, chance: random.Random
+) -> None:
+    """Lets everything that was asked for come to its end; what does not is for the judge to name."""
+    client.flush()
+    until(lambda: pipeline.next_landing(now_ms()) - now_ms() > QUIET_MS and not pipeline.missing(now_ms()), "a pause")
+    pipeline.suspend_landings()
+    for _ in range(-len(pipeline.uncounted) % FEED_COUNT):
+        pipeline.feed(chance)
+    client.flush()
+
+    def nothing_open() -> bool:
+        deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
+        receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
+        return (
+            pipeline.is_done()
+            and not pipeline.uncounted
+            and not evidence_open(pipeline)
+            and not book.unanswered(receipts)
+            and not book.owed(deliveries, receipts)
+        )
+
+    deadline = time.monotonic() + SETTLE_S_MAX
+    while not nothing_open() and time.monotonic() < deadline:
+        time.sleep(0.5)
+
+
+def evidence_open(pipeline: Pipeline) -> bool:
+    return bool(pipeline.evidence.open_runs())
+
+
+def _show(number: int, kill: Kill) -> None:
+    where = f", {kill.between} rows ahead of their position" if kill.between else ""
+    print(
+        f"kill {number}: {kill.node} with topic partitions {sorted(kill.topic_partitions)}, {kill.open_runs} open runs, "
+        f"next fire in {kill.due_in_ms} ms{where}; all shards served after {kill.took_over_ms} ms"
+    )
+
+
+def _figures(
+    lasted: float,
+    pipeline: Pipeline,
+    sent: int,
+    deliveries: list[Delivery],
+    kills: list[Kill],
+    firsts: list[int | None],
+    crashes: list[Crash],
+) -> str:
+    runs = pipeline.evidence.runs()
+    late = [delivery.appended_at - delivery.nominal for delivery in deliveries]
+    known = [first for first in firsts if first is not None]
+    everywhere = [
+        all_on_time(
+            crash, {frozenset(s for s in crash.shards if s % 8 == p) for p in kill.topic_partitions}, deliveries
+        )
+        for crash, kill in zip(crashes, kills, strict=True)
+    ]
+    takeovers = [kill.took_over_ms for kill in kills]
+    return "\n".join(
+        [
+            f"{len(kills)} kills in {lasted:.0f} s, {sum(kill.between > 0 for kill in kills)} of them between row and position",
+            f"{len(runs)} program runs, {sent} messages, {len(deliveries)} deliveries, {repeats_of(deliveries)} repeats",
+            f"first on-time fire after a kill: median {percentile(known, 0.5)} ms, most {max(known)} ms",
+            f"all topic partitions of the killed node on time: {everywhere}",
+            f"survivor serves all shards: median {percentile(takeovers, 0.5)} ms, most {max(takeovers)} ms",
+            f"lateness of messages: {histogram(late)}",
+            f"lateness of landings: {histogram(pipeline.lateness(runs))}",
+        ]
+    )

@@ -1,0 +1,183 @@
+"""A real broker, DynamoDB Local, and processes of the API and of a node, started by the command line as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
+
+from tidegate_client import Client
+from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
+
+PATIENCE_S = 60.0
+"""Deadline of every wait; the machine may be busy, a pass never takes it."""
+LOOK_EVERY_S = 0.05
+SHARDS = 16
+SECRET = "a secret of more than thirty-two characters"
+TIDEGATE = (sys.executable, "-m", "tidegate_cli.main")
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaForTests]:
+    with kafka_for_tests() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def dynamodb() -> Iterator[DynamoDbForTests]:
+    with dynamodb_for_tests() as running:
+        yield running
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Polls until the condition says something true, and returns that."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if said := condition():
+            return said
+        time.sleep(LOOK_EVERY_S)
+    pytest.fail(f"{what}: not within {PATIENCE_S:g} s")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Stack:
+    """Tables, topics and a map of one test's own, with its processes."""
+
+    kafka: KafkaForTests
+    environment: dict[str, str]
+    folder: Path
+    url: str
+    prefix: str
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, name: str, **variables: str) -> subprocess.Popen[bytes]:
+        """Starts `tidegate <name>`; its log is a file of the folder."""
+        with (self.folder / f"{name}-{len(self.processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*TIDEGATE, name], env={**self.environment, **variables}, stdout=log, stderr=subprocess.STDOUT
+            )
+        self.processes.append(process)
+        return process
+
+    def start_api(self) -> subprocess.Popen[bytes]:
+        process = self.start("api")
+        until(lambda: _status(f"{self.url}/readyz") == 200, f"the API is ready; logs in {self.folder}")
+        return process
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs `tidegate <arguments>` to its end."""
+        environment = {**self.environment, "TIDEGATE_API_URL": self.url}
+        return subprocess.run(
+            [*TIDEGATE, *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+
+    def records(self, topic: str, count: int) -> list[tuple[Any, dict[str, bytes]]]:
+        """Waits for so many records of a topic: value as JSON, and headers."""
+        settings = {
+            "bootstrap.servers": self.kafka.bootstrap_servers,
+            "group.id": uuid.uuid4().hex,
+            "auto.offset.reset": "earliest",
+        }
+        consumer = Consumer(settings)
+        found: list[tuple[Any, dict[str, bytes]]] = []
+        try:
+            consumer.subscribe([topic])
+            deadline = time.monotonic() + PATIENCE_S
+            while len(found) < count and time.monotonic() < deadline:
+                for message in consumer.consume(count, 0.2):
+                    if message.error() is None:
+                        # The client's stub allows lists of pairs only in words.
+                        pairs: Any = message.headers() or []
+                        found.append((json.loads(message.value() or b"null"), dict(pairs)))
+        finally:
+            consumer.close()
+        return found
+
+    def make_topic(self) -> str:
+        name = f"{self.prefix}.target"
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers})
+        admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=1)])[name].result(PATIENCE_S)
+        return name
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def stack(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> Iterator[Stack]:
+    """Initialised by `tidegate init`; nothing runs yet."""
+    prefix = f"t{uuid.uuid4().hex[:10]}"
+    port = free_port()
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET)
+    url = f"http://127.0.0.1:{port}"
+    ours: Mapping[str, str] = {
+        "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        "TIDEGATE_KAFKA__TOPIC_PREFIX": prefix,
+        "TIDEGATE_KAFKA__GROUP": prefix,
+        "TIDEGATE_DYNAMODB__ENDPOINT_URL": dynamodb.endpoint_url,
+        "TIDEGATE_DYNAMODB__REGION": dynamodb.region,
+        "TIDEGATE_DYNAMODB__TABLE_PREFIX": f"{prefix}-",
+        "AWS_ACCESS_KEY_ID": dynamodb.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": dynamodb.secret_access_key,
+        "TIDEGATE_GATE__SECRET_FILE": str(secret),
+        "TIDEGATE_GATE__URL": url,
+        "TIDEGATE_DATA_DIR": str(tmp_path / "data"),
+        "TIDEGATE_HEALTH__PORT": "0",
+        "TIDEGATE_API__PORT": str(port),
+        "TIDEGATE_STATE_DIR": str(tmp_path / "state"),
+        "TIDEGATE_SHARDS": str(SHARDS),
+    }
+    (tmp_path / "data").mkdir()
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
+    # The pointer of a stack that this user may be running is none of the node's settings.
+    settings = {name: value for name, value in ours.items() if name != "TIDEGATE_STATE_DIR"}
+    stack = Stack(kafka, {**inherited, **settings}, tmp_path, url, prefix)
+    done = stack.command("init")
+    assert done.returncode == 0, done.stderr + done.stdout
+    try:
+        yield stack
+    finally:
+        stack.stop()
+
+
+@pytest.fixture
+def client(stack: Stack) -> Iterator[Client]:
+    """A client of the stack's API, which runs."""
+    stack.start_api()
+    with Client(stack.url) as client:
+        yield client
+
+
+def _status(url: str) -> int:
+    try:
+        return httpx2.get(url, timeout=5, trust_env=False).status_code
+    except httpx2.HTTPError:
+        return 0

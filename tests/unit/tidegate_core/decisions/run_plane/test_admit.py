@@ -1,0 +1,290 @@
+"""Admission: constraints, limits and order, decided by what the transaction itself demands (I4, I7)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tidegate_core.decisions.run_plane.admit import SHARED_LIMIT_RETRY_MS, START_WITHIN_MS, AdmitNext
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, OwnLimit, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key, Put, Transaction, Update
+from tidegate_core.transactions.unit_of_work import take_permit
+from tidegate_testkit.builders import (
+    HOUR,
+    NOW,
+    Doc,
+    a_definition,
+    a_job,
+    a_schedule,
+    a_spec,
+    at_most,
+    every,
+    on_data,
+    some_evidence,
+)
+from tidegate_testkit.desk import Desk
+
+REF = "flights/nightly"
+WINDOW = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
+OPENS = parse_instant("2025-11-13T03:00:00Z")
+PROGRAM = keys.program_limit("flights", "python:/jobs/nightly.py")
+
+
+def a_desk(*jobs: Job, spec: Doc | None = None, **state: Any) -> Desk:
+    return Desk(a_definition(spec or a_spec()), a_schedule(**state), *(jobs or (a_job(1),)))
+
+
+def admit(desk: Desk, now: int = NOW, times: int = 1) -> None:
+    for _ in range(times):
+        desk.decide(AdmitNext(REF, desk.memory), now)
+
+
+def runs(desk: Desk) -> list[str]:
+    return [run.id for run in sorted(desk.records(Run, "R#"), key=lambda run: run.satisfied_at)]
+
+
+def jobs(desk: Desk) -> dict[str, str]:
+    return {job.id: job.state for job in desk.records(Job, "J#")}
+
+
+def shared_limit(desk: Desk) -> Key:
+    (row,) = [item for item in desk.store.items() if str(item["pk"]).startswith("LIMIT#")]
+    return Key(str(row["pk"]), str(row["sk"]))
+
+
+def test_given_nothing_in_the_way_then_the_job_becomes_a_run() -> None:
+    desk = a_desk(spec=a_spec(args=["${nominal}"]))
+    admit(desk, NOW + 7)
+    (run,) = desk.records(Run, "R#")
+    assert (run.id, run.state, run.attempt, run.admitted_at) == (a_job(1).id, "submitting", 1, NOW + 7)
+    assert run.start_by == NOW + 7 + START_WITHIN_MS
+    assert json.loads(run.order)["args"] == ["2025-11-13T02:13:20Z"]
+    assert jobs(desk) == {a_job(1).id: "pending_launch"}
+
+
+def test_given_no_job_that_waits_then_nothing_is_written() -> None:
+    desk = a_desk(a_job(1, state="pending_launch"))
+    assert desk.decide(AdmitNext(REF, desk.memory)) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "generation"), [("suspended", 1), ("deleted", 1), ("active", 2)], ids=["suspended", "deleted", "updated"]
+)
+def test_given_a_schedule_that_does_not_want_the_job_any_more_then_it_is_not_admitted(
+    state: str, generation: int
+) -> None:
+    desk = a_desk(status=state, generation=generation)
+    assert desk.decide(AdmitNext(REF, desk.memory)) is None
+    assert runs(desk) == []
+
+
+def test_given_a_suspend_that_commits_in_between_then_the_admission_is_refused() -> None:
+    """I7: whoever commits first; the other one is refused."""
+    desk = a_desk()
+    transaction, _ = desk.prepare(AdmitNext(REF, desk.memory))
+    assert transaction is not None
+    key = keys.schedule_state(0, "flights", "nightly")
+    suspend = Update(key, "SET #s = :s, w = :w", {"#s": "status"}, {":s": "suspended", ":w": "s"})
+    desk.store.transact(Transaction("suspend", (suspend,), "s", key))
+    desk.store.transact(transaction)
+    assert runs(desk) == []
+
+
+def test_given_a_lease_or_controls_that_moved_then_the_admission_is_refused() -> None:
+    for changed in ({"epoch": 2, "controls": 0}, {"epoch": 1, "controls": 1}):
+        desk = a_desk()
+        transaction, _ = desk.prepare(AdmitNext(REF, desk.memory))
+        assert transaction is not None
+        lease = keys.lease(0)
+        desk.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, **changed})])
+        desk.store.transact(transaction)
+        assert runs(desk) == []
+
+
+# -- order and own limit --------------------------------------------------------------------------------------------------
+
+
+def test_given_several_jobs_then_the_first_satisfied_goes_first() -> None:
+    desk = a_desk(a_job(3), a_job(1), a_job(2), spec=a_spec(overlap="allow"))
+    admit(desk, times=2)
+    assert runs(desk) == [a_job(1).id, a_job(2).id]
+
+
+def test_given_overlap_queue_then_one_runs_at_a_time() -> None:
+    desk = a_desk(a_job(1), a_job(2))
+    admit(desk, times=3)
+    assert runs(desk) == [a_job(1).id]
+    (limit,) = desk.records(OwnLimit, "LIM#")
+    assert limit.holders == (a_job(1).id,)
+    waiting = desk.record(Job, a_job(2).key(0))
+    assert waiting is not None
+    assert waiting.unmet is not None
+    assert json.loads(waiting.unmet)["code"] == "concurrency"
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_given_a_limit_of_the_schedule_then_as_many_run_and_the_rest_waits(most: int) -> None:
+    desk = a_desk(*(a_job(number) for number in range(1, 6)), spec=a_spec(constraints=[at_most(most)]))
+    admit(desk, times=6)
+    assert runs(desk) == [a_job(number).id for number in range(1, most + 1)]
+
+
+def test_given_overlap_allow_without_limit_then_all_run() -> None:
+    desk = a_desk(*(a_job(number) for number in range(1, 6)), spec=a_spec(overlap="allow"))
+    admit(desk, times=5)
+    assert len(runs(desk)) == 5
+
+
+def test_given_a_job_that_waits_then_a_second_look_writes_nothing() -> None:
+    desk = a_desk(a_job(1), a_job(2))
+    admit(desk, times=2)
+    assert desk.decide(AdmitNext(REF, desk.memory)) is None
+
+
+# -- shared limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_limit_of_the_program_then_it_is_taken_with_the_run_and_named_by_it() -> None:
+    desk = a_desk(spec=a_spec(constraints=[at_most(2, "program")], overlap="allow"))
+    admit(desk)
+    key = shared_limit(desk)
+    item = desk.store.peek(key) or {}
+    assert (item["in_use"], item["holders"]) == (1, frozenset({a_job(1).id}))
+    assert desk.records(Run, "R#")[0].limits == (f"{key.pk}|{key.sk}",)
+
+
+def test_given_a_full_limit_of_the_program_then_the_job_looks_again_soon() -> None:
+    spec = a_spec(constraints=[at_most(1, "program")], overlap="allow")
+    desk = a_desk(a_job(1), a_job(2), spec=spec)
+    admit(desk, times=2)
+    assert runs(desk) == [a_job(1).id]
+    assert desk.memory.next_wake() == NOW + SHARED_LIMIT_RETRY_MS
+    assert desk.memory.take_held(NOW + SHARED_LIMIT_RETRY_MS) == [REF]
+
+
+def test_given_a_permit_taken_by_another_shard_in_between_then_the_admission_is_refused() -> None:
+    """I4: check and act are the same write."""
+    spec = a_spec(constraints=[at_most(1, "program")], overlap="allow")
+    desk = a_desk(a_job(1), spec=spec)
+    transaction, _ = desk.prepare(AdmitNext(REF, desk.memory))
+    assert transaction is not None
+    (limit,) = [action.key for action in transaction.actions if action.key.pk.startswith("LIMIT#")]
+    stranger = Transaction("stranger", (take_permit(limit, "0003-stranger", 1),), "x", None)
+    desk.store.transact(stranger)
+    desk.store.transact(transaction)
+    assert runs(desk) == []
+    assert jobs(desk) == {a_job(1).id: "pending_constraint"}
+
+
+def test_given_own_and_shared_limit_then_both_are_taken_or_none() -> None:
+    """No hold-and-wait (SEMANTICS 7.2)."""
+    spec = a_spec(constraints=[at_most(2), at_most(1, "program")])
+    desk = a_desk(a_job(1), a_job(2), spec=spec)
+    admit(desk, times=3)
+    assert runs(desk) == [a_job(1).id]
+    assert desk.records(OwnLimit, "LIM#")[0].holders == (a_job(1).id,)
+    assert (desk.store.peek(shared_limit(desk)) or {})["in_use"] == 1
+
+
+# -- windows, deadlines, aborts -----------------------------------------------------------------------------------------------
+
+
+def test_given_a_closed_window_then_the_job_waits_exactly_until_it_opens() -> None:
+    desk = a_desk(spec=a_spec(constraints=[WINDOW]))
+    admit(desk)
+    assert runs(desk) == []
+    assert desk.memory.next_wake() == OPENS
+    job = desk.record(Job, a_job(1).key(0))
+    assert job is not None
+    assert json.loads(job.unmet or "{}")["until"] == OPENS
+    admit(desk, OPENS - 1)
+    assert runs(desk) == []
+    admit(desk, OPENS)
+    assert runs(desk) == [a_job(1).id]
+
+
+def test_given_a_window_that_opens_after_the_deadline_then_the_job_is_looked_at_at_its_deadline() -> None:
+    desk = a_desk(a_job(1, deadline=OPENS - 5), spec=a_spec(constraints=[WINDOW]))
+    admit(desk)
+    assert desk.memory.next_wake() == OPENS - 5
+    admit(desk, OPENS - 5)
+    assert desk.ledger() == [(a_job(1).id, "expired", "constraint_timeout")]
+    assert jobs(desk) == {}
+
+
+def test_given_a_deadline_that_has_passed_then_the_job_expires_also_when_it_could_run() -> None:
+    desk = a_desk(a_job(1, deadline=NOW))
+    admit(desk)
+    assert desk.ledger() == [(a_job(1).id, "expired", "constraint_timeout")]
+    assert runs(desk) == []
+
+
+@pytest.mark.parametrize(
+    ("constraint", "before", "reason"),
+    [
+        pytest.param({**WINDOW, "on_unmet": "abort"}, 0, "window_closed", id="window"),
+        pytest.param(at_most(1, on_unmet="abort"), 1, "concurrency", id="own limit"),
+        pytest.param(at_most(1, "program", on_unmet="abort"), 1, "concurrency", id="shared limit"),
+    ],
+)
+def test_given_a_constraint_that_aborts_then_the_job_is_skipped_with_the_reason(
+    constraint: Doc, before: int, reason: str
+) -> None:
+    spec = a_spec(constraints=[constraint], overlap="allow" if constraint.get("scope") == "program" else "queue")
+    desk = a_desk(a_job(1), a_job(2), spec=spec)
+    admit(desk, times=before + 1)
+    skipped = a_job(before + 1).id
+    assert desk.ledger() == [(skipped, "skipped", reason)]
+    assert skipped not in jobs(desk)
+
+
+def test_given_a_template_that_cannot_be_resolved_then_the_job_is_skipped_and_blocks_nobody() -> None:
+    spec = a_spec(trigger=on_data(), args=["${correlation}"], overlap="allow") | {
+        "trigger": {
+            "type": "all_of",
+            "correlate": "data_partition",
+            "triggers": [on_data("a"), on_data("b")],
+        }
+    }
+    desk = a_desk(a_job(1), a_job(2, correlation="d1"), spec=spec)
+    admit(desk, times=2)
+    assert desk.ledger() == [(a_job(1).id, "skipped", "unresolved_template")]
+    assert runs(desk) == [a_job(2).id]
+
+
+# -- the seal -----------------------------------------------------------------------------------------------------------------
+
+
+def test_given_evidence_that_still_absorbs_then_admission_seals_it_and_the_next_begins_anew() -> None:
+    evidence = some_evidence((4,), chunks=3, job=True)
+    job = a_job(1, id=evidence.id, trigger="events", evidence_id=evidence.id)
+    desk = a_desk(job, spec=a_spec(trigger=on_data(count=3)))
+    desk.lay(evidence, EvidenceChunk(evidence_id=evidence.id, chunk=0, entries="[]"))
+    admit(desk)
+    (run,) = desk.records(Run, "R#")
+    assert (run.evidence_id, run.chunks) == (evidence.id, 3)
+    assert desk.record(Job, job.key(0)) is not None
+    assert desk.record(Evidence, evidence.key(0)) is None
+
+
+def test_given_evidence_that_grew_in_between_then_the_admission_is_refused() -> None:
+    """I3: what the run is told is exactly what the seal consumed."""
+    evidence = some_evidence((4,), chunks=3, job=True)
+    desk = a_desk(a_job(1, evidence_id=evidence.id), spec=a_spec(trigger=on_data(count=3)))
+    desk.lay(evidence)
+    transaction, _ = desk.prepare(AdmitNext(REF, desk.memory))
+    assert transaction is not None
+    grow = Update(evidence.key(0), "SET chunks = :n, rev = :two, w = :w", {}, {":n": 4, ":two": 2, ":w": "g"})
+    desk.store.transact(Transaction("grow", (grow,), "g", evidence.key(0)))
+    desk.store.transact(transaction)
+    assert runs(desk) == []
+
+
+def test_given_a_far_deadline_then_the_job_is_not_forgotten() -> None:
+    desk = a_desk(a_job(1, deadline=NOW + HOUR), a_job(2, deadline=NOW + HOUR), spec=a_spec(trigger=every("1m")))
+    admit(desk, times=2)
+    assert desk.memory.next_wake() == NOW + HOUR

@@ -1,0 +1,162 @@
+"""A time trigger's instant has come: each instant becomes one job, and the cursor moves from the last scheduled one (I1, I2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.decisions.run_plane.fire import INSTANTS_PER_TRANSACTION, FireSchedule
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Update
+from tidegate_testkit.builders import MINUTE, NOW, SECOND, Doc, a_definition, a_schedule, a_spec, every
+from tidegate_testkit.desk import Desk
+
+REF = "flights/nightly"
+FIRST = NOW - NOW % MINUTE + MINUTE
+"""A whole minute."""
+
+
+def a_row(at: int = FIRST) -> TimerRow:
+    return TimerRow(at=at, kind="S", ref=REF)
+
+
+def a_desk(trigger: Doc | None = None, next_nominal: int | None = FIRST, **state: Any) -> Desk:
+    desk = Desk(a_definition(a_spec(trigger=trigger or every("1m"))))
+    desk.lay(a_schedule(next_nominal=next_nominal, **state))
+    if next_nominal is not None:
+        desk.lay(a_row(next_nominal))
+    return desk
+
+
+def state(desk: Desk) -> ScheduleState:
+    found = desk.record(ScheduleState, keys.schedule_state(0, "flights", "nightly"))
+    assert found is not None
+    return found
+
+
+def nominals(desk: Desk) -> list[int]:
+    return sorted(job.nominal for job in desk.records(Job, "J#"))
+
+
+def timers(desk: Desk) -> list[int]:
+    return [row.at for row in desk.records(TimerRow, "T#")]
+
+
+def test_given_an_instant_that_has_come_then_it_becomes_a_job_and_the_next_is_armed() -> None:
+    desk = a_desk()
+    desk.decide(FireSchedule(a_row()), FIRST + 20)
+    (job,) = desk.records(Job, "J#")
+    assert (job.nominal, job.state, job.trigger, job.generation, job.satisfied_at) == (
+        FIRST,
+        "pending_constraint",
+        "time",
+        1,
+        FIRST + 20,
+    )
+    assert (job.interval_start, job.interval_end) == (FIRST - MINUTE, FIRST)
+    assert state(desk).next_nominal == FIRST + MINUTE
+    assert timers(desk) == [FIRST + MINUTE]
+
+
+@pytest.mark.parametrize(
+    ("late_by", "made"),
+    [
+        pytest.param(0, 1, id="on time"),
+        pytest.param(MINUTE - 1, 1, id="just before the next"),
+        pytest.param(MINUTE, 2, id="at the next"),
+        pytest.param(3 * MINUTE + 5, 4, id="three missed"),
+        pytest.param(100 * MINUTE, INSTANTS_PER_TRANSACTION, id="more than one transaction makes"),
+    ],
+)
+def test_given_a_late_look_then_every_instant_gets_its_job(late_by: int, made: int) -> None:
+    desk = a_desk()
+    desk.decide(FireSchedule(a_row()), FIRST + late_by)
+    assert nominals(desk) == [FIRST + number * MINUTE for number in range(made)]
+    assert state(desk).next_nominal == FIRST + made * MINUTE
+    assert timers(desk) == [FIRST + made * MINUTE]
+
+
+@given(late_by=st.integers(0, 40 * MINUTE))
+def test_given_any_lateness_then_following_the_rows_makes_each_instant_once(late_by: int) -> None:
+    desk = a_desk()
+    now = FIRST + late_by
+    while timers(desk)[0] <= now:
+        desk.decide(FireSchedule(a_row(timers(desk)[0])), now)
+    assert nominals(desk) == list(range(FIRST, now + 1, MINUTE))
+
+
+@pytest.mark.parametrize(
+    "desk",
+    [
+        pytest.param(lambda: a_desk(status="suspended"), id="suspended"),
+        pytest.param(lambda: a_desk(status="deleted"), id="deleted"),
+        pytest.param(lambda: a_desk(next_nominal=FIRST + 2 * MINUTE), id="moved on"),
+        pytest.param(lambda: a_desk(next_nominal=None), id="over"),
+    ],
+)
+def test_given_a_row_left_behind_then_it_goes_and_nothing_fires(desk: object) -> None:
+    assert callable(desk)
+    made: Desk = desk()
+    made.lay(a_row())
+    before = state(made)
+    made.decide(FireSchedule(a_row()), FIRST)
+    assert nominals(made) == []
+    assert FIRST not in timers(made)
+    assert state(made) == before
+
+
+def test_given_a_row_of_a_schedule_that_is_unknown_then_it_goes() -> None:
+    desk = Desk(a_row())
+    desk.decide(FireSchedule(a_row()), FIRST)
+    assert timers(desk) == []
+
+
+def test_given_the_same_row_twice_then_the_second_does_nothing() -> None:
+    desk = a_desk()
+    desk.decide(FireSchedule(a_row()), FIRST)
+    before = state(desk)
+    desk.decide(FireSchedule(a_row()), FIRST)
+    assert state(desk) == before
+    assert nominals(desk) == [FIRST]
+
+
+def test_given_the_last_instant_then_no_row_follows() -> None:
+    desk = a_desk(every("1m", end=format_instant(FIRST + 90 * SECOND)))
+    desk.decide(FireSchedule(a_row()), FIRST + 10 * MINUTE)
+    assert nominals(desk) == [FIRST, FIRST + MINUTE]
+    assert state(desk).next_nominal is None
+    assert timers(desk) == []
+
+
+def test_given_a_single_instant_then_it_fires_once_however_late() -> None:
+    desk = a_desk({"type": "at", "instant": format_instant(FIRST)})
+    desk.decide(FireSchedule(a_row()), FIRST + 99 * MINUTE)
+    assert nominals(desk) == [FIRST]
+    assert state(desk).next_nominal is None
+
+
+def test_given_a_state_that_moved_since_it_was_read_then_the_transaction_is_refused() -> None:
+    """I1, I2: the write consumes exactly the cursor from which it was decided."""
+    desk = a_desk()
+    transaction, _ = desk.prepare(FireSchedule(a_row()), FIRST)
+    assert transaction is not None
+    key = keys.schedule_state(0, "flights", "nightly")
+    touch = Update(key, "SET rev = rev + :one, w = :w", {}, {":one": 1, ":w": "t"})
+    desk.store.transact(type(transaction)("other", (touch,), "t", key))
+    desk.store.transact(transaction)
+    assert nominals(desk) == []
+    assert timers(desk) == [FIRST]
+
+
+def test_given_another_incarnation_then_the_same_instant_has_another_id() -> None:
+    ids = set()
+    for incarnation in ("I1", "I2"):
+        desk = a_desk(incarnation=incarnation)
+        desk.decide(FireSchedule(a_row()), FIRST)
+        ids.add(desk.records(Job, "J#")[0].id)
+    assert len(ids) == 2

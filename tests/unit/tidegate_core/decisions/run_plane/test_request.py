@@ -1,0 +1,441 @@
+"""Requests on schedules, jobs and runs, from the log to the receipt: what each makes of each state (SEMANTICS 10 to 12, 17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate_core.effects import Commit, Write
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    Doc,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    at_most,
+    every,
+    on_data,
+    on_run_of,
+)
+
+CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def answer(bench: Bench, document: Doc, run: int = 0) -> Doc:
+    bench.request(document)
+    bench.run(run)
+    return bench.receipts()[str(document["id"])]
+
+
+def brought_to(bench: Bench, status: str) -> None:
+    """A schedule in that status; `unknown` is none at all."""
+    if status != "unknown":
+        answer(bench, an_apply(a_spec(trigger=every("1h"), suspended=status == "suspended"), "made"))
+    if status == "deleted":
+        answer(bench, a_request("delete", request_id="removed"))
+
+
+APPLY = an_apply(a_spec(trigger=every("2h")), "it")
+SAME = an_apply(a_spec(trigger=every("1h")), "it")
+TABLE = {
+    #              unknown      active       suspended    deleted
+    "apply": ["accepted", "accepted", "accepted", "accepted"],
+    "delete": ["not_found", "accepted", "accepted", "not_found"],
+    "suspend": ["not_found", "accepted", "unchanged", "not_found"],
+    "resume": ["not_found", "unchanged", "accepted", "not_found"],
+    "trigger": ["not_found", "accepted", "rejected", "not_found"],
+}
+STATUSES = ["unknown", "active", "suspended", "deleted"]
+CASES = [
+    pytest.param(kind, status, expected, id=f"{kind} when {status}")
+    for kind, row in TABLE.items()
+    for status, expected in zip(STATUSES, row, strict=True)
+]
+
+
+def the_request(kind: str, **more: Any) -> Doc:
+    return {**(APPLY if kind == "apply" else a_request(kind, request_id="it")), **more}
+
+
+@pytest.mark.parametrize(("kind", "status", "expected"), CASES)
+def test_given_a_status_then_each_request_has_its_answer(bench: Bench, kind: str, status: str, expected: str) -> None:
+    brought_to(bench, status)
+    assert answer(bench, the_request(kind))["status"] == expected
+
+
+@pytest.mark.parametrize(("kind", "status", "expected"), CASES)
+def test_given_a_repeated_request_id_then_the_same_answer_comes_and_nothing_is_done_again(
+    bench: Bench, kind: str, status: str, expected: str
+) -> None:
+    brought_to(bench, status)
+    first = answer(bench, the_request(kind), run=2 * SECOND)
+    state, jobs = bench.state_of(), bench.ledger()
+    assert answer(bench, the_request(kind), run=2 * SECOND) == first
+    assert bench.state_of() == state
+    assert bench.ledger() == jobs
+
+
+def test_given_versions_then_they_count_up_over_updates_tombstones_and_new_lives(bench: Bench) -> None:
+    versions, incarnations = [], []
+    requests = [
+        an_apply(a_spec(trigger=every("1h")), "1"),
+        an_apply(a_spec(trigger=every("2h")), "2"),
+        a_request("suspend", request_id="3"),
+        a_request("resume", request_id="4"),
+        a_request("delete", request_id="5"),
+        an_apply(a_spec(trigger=every("2h")), "6"),
+    ]
+    for request in requests:
+        versions.append(answer(bench, request)["version"])
+        state = bench.state_of()
+        assert state is not None
+        incarnations.append(state.incarnation)
+    assert versions == [1, 2, 2, 2, 3, 4]
+    assert len(set(incarnations[:5])) == 1
+    assert incarnations[5] != incarnations[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected_version", "answered"),
+    [
+        ("unknown", 0, "accepted"),
+        ("unknown", 1, "conflict"),
+        ("active", 0, "conflict"),
+        ("active", 1, "accepted"),
+        ("active", 2, "conflict"),
+        pytest.param("deleted", 0, "accepted", id="a deleted one does not exist"),
+        pytest.param("deleted", 2, "conflict", id="the tombstone's version is not its"),
+    ],
+)
+def test_given_an_expected_version_then_it_is_compare_and_set(
+    bench: Bench, status: str, expected_version: int, answered: str
+) -> None:
+    brought_to(bench, status)
+    before = bench.state_of()
+    receipt = answer(bench, the_request("apply", expected_version=expected_version))
+    assert receipt["status"] == answered
+    if answered == "conflict":
+        assert receipt["errors"][0]["field"] == "expected_version"
+        assert bench.state_of() == before
+
+
+def test_given_an_identical_spec_then_nothing_changes_but_the_position(bench: Bench) -> None:
+    brought_to(bench, "active")
+    before = bench.state_of()
+    bench.run(SECOND)
+    assert answer(bench, SAME)["status"] == "unchanged"
+    after = bench.state_of()
+    assert before is not None
+    assert after is not None
+    assert (after.version, after.generation, after.next_nominal) == (1, 1, before.next_nominal)
+    assert after.position > before.position
+
+
+def test_given_an_older_request_that_comes_later_then_it_is_superseded(bench: Bench) -> None:
+    """From the topic partition of another holder, through the inbox: its position decides, not its arrival."""
+    brought_to(bench, "active")
+    state = bench.state_of()
+    assert state is not None
+    late = Bench()
+    late.store = bench.store
+    late._logs = bench._logs
+    late.now = bench.now
+    log = late.log("tidegate.requests", 0)
+    log.append(
+        log[0].__class__(
+            len(log),
+            log[0].append_time - 500,
+            None,
+            b'{"id": "late", "type": "schedule.delete", "namespace": "flights", "name": "nightly"}',
+        )
+    )
+    late.run(SECOND)
+    # Append times are made monotone within a topic partition, so this one is newer; one of another is not.
+    assert late.status_of("late") == "accepted"
+
+
+def test_given_a_bad_schedule_then_it_is_rejected_with_all_problems_and_nothing_is_made(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("500ms"), overlap="perhaps")))
+    receipt = bench.receipts()["apply-nightly"]
+    assert receipt["status"] == "rejected"
+    assert {error["field"] for error in receipt["errors"]} >= {"spec.overlap"} or len(receipt["errors"]) >= 1
+    assert bench.state_of() is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param(a_spec(file="/jobs/missing.py"), "target.program.file", id="file"),
+        pytest.param(a_spec(trigger=every("1h", end="2020-01-01T00:00:00Z")), "trigger.end", id="over"),
+    ],
+)
+def test_given_a_schedule_that_could_never_run_then_it_is_rejected_when_applied(
+    bench: Bench, spec: Doc, field: str
+) -> None:
+    receipt = answer(bench, an_apply(spec))
+    assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", field)
+    assert bench.state_of() is None
+    assert bench.rows("DEF#") == []
+
+
+def test_given_a_time_trigger_then_the_receipt_names_the_next_three_instants(bench: Bench) -> None:
+    receipt = answer(bench, an_apply(a_spec(trigger=every("1h"))))
+    assert receipt["next"] == ["2025-11-13T03:00:00Z", "2025-11-13T04:00:00Z", "2025-11-13T05:00:00Z"]
+
+
+# -- what is pending --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        pytest.param(a_request("delete", request_id="it"), "schedule_deleted", id="delete"),
+        pytest.param(a_request("suspend", request_id="it"), "suspended", id="suspend"),
+        pytest.param(an_apply(a_spec(args=["new"]), "it"), "superseded", id="update"),
+    ],
+)
+@pytest.mark.parametrize("minutes", [1, 6, 7, 20])
+def test_given_pending_jobs_then_all_are_cancelled_before_the_answer(
+    bench: Bench, request_: Doc, reason: str, minutes: int
+) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
+    bench.run(minutes * MINUTE)
+    waiting = {str(row["id"]) for row in bench.rows("J#")}
+    assert len(waiting) == minutes
+    receipt = answer(bench, request_)
+    assert set(receipt["discarded"]["jobs"]) == waiting
+    assert [entry[0] for entry in bench.ledger()] == [f"cancelled/{reason}"] * minutes
+    assert bench.rows("J#") == []
+
+
+@pytest.mark.parametrize("kind", ["delete", "suspend"])
+def test_given_runs_before_and_past_the_gate_then_the_former_are_closed_and_the_latter_listed(kind: str) -> None:
+    bench = Bench()
+    bench.run(SECOND)
+    behaviours = iter([Behaviour(runs_for=None), Behaviour(starts_after=None), Behaviour(starts_after=None)])
+    bench.behaves = lambda order: next(behaviours)
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
+    bench.run(25 * SECOND)
+    ids = sorted((int(str(row["nominal"])), str(row["id"])) for row in bench.rows("R#"))
+    receipt = answer(bench, a_request(kind))
+    assert receipt["running"] == [ids[0][1]]
+    assert set(receipt["discarded"]["jobs"]) == {run for _, run in ids[1:]}
+    assert [str(row["id"]) for row in bench.rows("R#") if "ended_at" not in row] == [ids[0][1]]
+
+
+@pytest.mark.parametrize("kind", ["delete", "suspend"])
+def test_given_an_acknowledged_end_then_nothing_of_it_ever_starts(kind: str) -> None:
+    """I7, with a program that comes to the gate just after the acknowledgement."""
+    bench = Bench(behaviour=Behaviour(starts_after=5 * SECOND))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
+    bench.run(28 * SECOND)
+    started = len(bench.started)
+    assert answer(bench, a_request(kind))["status"] == "accepted"
+    bench.run(HOUR)
+    assert len(bench.started) == started
+
+
+def test_given_discarded_evidence_then_the_answer_says_how_much_and_counting_starts_anew(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=3))))
+    for day in ("a", "b"):
+        bench.event(an_event(day))
+    bench.run(SECOND)
+    receipt = answer(bench, an_apply(a_spec(trigger=on_data(count=3), args=["new"]), "it"))
+    assert receipt["discarded"]["evidence"] == {"": 2}
+    bench.event(an_event("c"))
+    bench.run(SECOND)
+    assert bench.started == []
+    for day in ("d", "e"):
+        bench.event(an_event(day))
+    bench.run(SECOND)
+    assert len(bench.started) == 1
+
+
+def test_given_evidence_under_many_keys_then_all_of_it_is_discarded_before_the_answer(bench: Bench) -> None:
+    trigger = all_of(on_data("a"), on_data("b"), correlate="data_partition")
+    bench.request(an_apply(a_spec(trigger=trigger)))
+    for number in range(15):
+        bench.event(an_event(f"d{number:02d}", "a"))
+    bench.run(SECOND)
+    receipt = answer(bench, a_request("suspend"))
+    assert receipt["discarded"]["evidence"] == {f"d{number:02d}": 1 for number in range(15)}
+    assert bench.rows("E#") == []
+    assert bench.rows("T#") == []
+
+
+def test_given_runs_under_a_shared_limit_then_a_suspend_returns_all_their_permits() -> None:
+    bench = Bench(behaviour=Behaviour(starts_after=None))
+    bench.run(SECOND)
+    limits = [at_most(4, "program")]
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow", constraints=limits)))
+    bench.run(35 * SECOND)
+    assert answer(bench, a_request("suspend"))["status"] == "accepted"
+    (limit,) = bench.rows("LIMIT")
+    assert limit["in_use"] == 0
+
+
+# -- activation -----------------------------------------------------------------------------------------------------------------
+
+
+def test_given_events_before_the_request_then_they_never_count_and_those_after_the_receipt_do(bench: Bench) -> None:
+    bench.event(an_event("before"))
+    bench.request(an_apply(a_spec(trigger=on_data(count=1))))
+    bench.run(SECOND)
+    assert bench.started == []
+    bench.event(an_event("after"))
+    bench.run(SECOND)
+    assert len(bench.started) == 1
+
+
+def test_given_events_while_suspended_then_they_are_ignored_and_those_after_the_resume_count(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=2))))
+    bench.request(a_request("suspend"))
+    for day in ("a", "b", "c"):
+        bench.event(an_event(day))
+    bench.run(SECOND)
+    bench.request(a_request("resume"))
+    bench.event(an_event("d"))
+    bench.run(SECOND)
+    assert bench.started == []
+    bench.event(an_event("e"))
+    bench.run(SECOND)
+    assert len(bench.started) == 1
+
+
+def test_given_a_suspended_span_then_its_instants_are_no_misses(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1m"))))
+    bench.request(a_request("suspend"))
+    bench.run(10 * MINUTE)
+    bench.request(a_request("resume"))
+    bench.run(90 * SECOND)
+    assert [entry[0] for entry in bench.ledger()] == ["launched"]
+
+
+def test_given_an_update_then_index_rows_of_the_older_generation_are_gone(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b")))))
+    bench.request(an_apply(a_spec(trigger=on_data("c")), "it"))
+    bench.run(SECOND)
+    assert [row["event_key"] for row in bench.rows("data/")] == ["data/flights/c"]
+
+
+@pytest.mark.parametrize("kind", ["delete", "suspend"])
+def test_given_nobody_who_listens_any_more_then_the_index_rows_are_gone(bench: Bench, kind: str) -> None:
+    bench.request(an_apply(a_spec(trigger=on_run_of("up"))))
+    bench.request(a_request(kind))
+    bench.run(SECOND)
+    assert bench.rows("run/") == []
+
+
+def test_given_an_activation_then_index_rows_come_first_then_their_version_then_the_state(bench: Bench) -> None:
+    """DESIGN 7: whoever reads an event that was produced after the receipt must see the rows."""
+    before = len(bench.asked)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    names = [
+        effect.transaction.name if isinstance(effect, Commit) else effect.batch.name
+        for effect in bench.asked[before:]
+        if isinstance(effect, Commit | Write)
+    ]
+    wanted = [name for name in names if name in {"vector", "index", "raise_index", "control"}]
+    assert wanted == ["vector", "index", "raise_index", "control"]
+
+
+# -- one occurrence -------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_trigger_by_hand_then_a_run_comes_of_it_under_the_answered_id(bench: Bench) -> None:
+    brought_to(bench, "active")
+    receipt = answer(bench, a_request("trigger"), run=2 * SECOND)
+    assert [order.run_id for order in bench.started] == [receipt["id"]]
+    assert [entry[0] for entry in bench.ledger()] == ["launched"]
+
+
+def test_given_a_trigger_by_hand_then_limits_and_windows_hold(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1h"), constraints=[CLOSED])))
+    answer(bench, a_request("trigger"), run=5 * SECOND)
+    assert bench.started == []
+    assert len(bench.rows("J#")) == 1
+
+
+@pytest.mark.parametrize(
+    ("which", "status"),
+    [
+        pytest.param({}, "cancelled", id="waiting"),
+        pytest.param({"namespace": "flights"}, "cancelled", id="own namespace"),
+        pytest.param({"namespace": "others"}, "not_found", id="another namespace"),
+        pytest.param({"job_id": "0000-" + "a" * 26}, "not_found", id="unknown"),
+    ],
+)
+def test_given_a_job_cancel_then_its_answer(bench: Bench, which: Doc, status: str) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
+    bench.run(MINUTE)
+    (job,) = bench.rows("J#")
+    request = {"id": "it", "type": "job.cancel", "job_id": str(job["id"]), **which}
+    assert answer(bench, request)["status"] == status
+    assert (bench.rows("J#") == []) == (status == "cancelled")
+
+
+def test_given_a_job_that_became_a_run_then_its_cancel_is_too_late() -> None:
+    bench = Bench(behaviour=Behaviour(runs_for=None))
+    bench.run(SECOND)
+    brought_to(bench, "active")
+    run = answer(bench, a_request("trigger"), run=SECOND)["id"]
+    assert answer(bench, {"id": "it", "type": "job.cancel", "job_id": run})["status"] == "too_late"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "running", "state"),
+    [
+        pytest.param(Behaviour(starts_after=None), "cancelled", 0, "closed", id="before the gate"),
+        pytest.param(Behaviour(runs_for=None), "cancelled", 1, "killed", id="past the gate"),
+        pytest.param(Behaviour(runs_for=10), "not_found", 0, "succeeded", id="over"),
+    ],
+)
+def test_given_a_run_cancel_then_its_answer_and_the_runs_end(
+    behaviour: Behaviour, status: str, running: int, state: str
+) -> None:
+    bench = Bench(behaviour=behaviour)
+    bench.run(SECOND)
+    brought_to(bench, "active")
+    run = answer(bench, a_request("trigger"), run=SECOND)["id"]
+    receipt = answer(bench, {"id": "it", "type": "run.cancel", "run_id": run}, run=SECOND)
+    assert receipt["status"] == status
+    assert len(receipt["running"]) == running
+    assert [entry[3] for entry in bench.ledger()] == [state]
+
+
+def test_given_several_requests_in_one_batch_then_they_are_applied_in_the_order_of_the_log(bench: Bench) -> None:
+    documents = [
+        an_apply(a_spec(trigger=every("1h")), "1"),
+        a_request("suspend", request_id="2"),
+        a_request("resume", request_id="3"),
+        a_request("delete", request_id="4"),
+        a_request("resume", request_id="5"),
+    ]
+    bench.append("tidegate.requests", 0, *documents)
+    bench.run(SECOND)
+    assert [bench.status_of(str(number)) for number in range(1, 6)] == ["accepted"] * 4 + ["not_found"]
+    order = [str(each.document["request_id"]) for each in bench.on("tidegate.receipts")]
+    assert order == ["1", "2", "3", "4", "5"]
+
+
+def test_given_a_request_without_id_then_it_is_applied_and_its_inbox_row_goes(bench: Bench) -> None:
+    document = an_apply(a_spec(trigger=every("1h")))
+    del document["id"]
+    bench.request(document)
+    bench.run(SECOND)
+    assert bench.state_of() is not None
+    assert bench.rows("I#") == []

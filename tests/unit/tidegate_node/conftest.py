@@ -1,0 +1,253 @@
+"""A node's surroundings without any brick: a bus, a launcher and clocks that tests command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tidegate_core.decisions.inputs import Poked, TopicFacts
+from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
+from tidegate_core.transactions.map import ClusterMap
+from tidegate_node.bus_effects import BusEffects
+from tidegate_node.facts import NodeFacts
+from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.shell import Shell
+from tidegate_node.store_effects import StoreEffects
+from tidegate_ports.bus import Position, Topic
+from tidegate_ports.launcher import Absent, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
+from tidegate_telemetry.metrics import Metrics
+from tidegate_testkit.memory_store import MemoryStore
+
+NOW = 1_763_676_000_000
+PATIENCE_S = 20.0
+
+
+class ManualClock:
+    """Stands still until it is told otherwise; wall and monotonic apart."""
+
+    def __init__(self) -> None:
+        self.wall = NOW
+        self.monotonic = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.wall
+
+    def monotonic_ms(self) -> int:
+        return self.monotonic
+
+    def pass_ms(self, milliseconds: int) -> None:
+        self.wall += milliseconds
+        self.monotonic += milliseconds
+
+
+@dataclass
+class FakeBus:
+    """Membership, reader, publisher and topics in one; `calls` in order."""
+
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    produced: list[Produce] = field(default_factory=list)
+    outcome: Produced | NotProduced = field(default_factory=Produced)
+    holds: bool = True
+    proof: bool | None = True
+    log_ends: EndOffsets | Unavailable = field(default_factory=lambda: EndOffsets({}))
+    on_produce: Callable[[Produce], None] = lambda _: None
+
+    # Membership
+    def seek_and_resume(self, topic_partition: int, offset: int) -> None:
+        self.calls.append(("seek", topic_partition, offset))
+
+    def guard_holds(self) -> bool:
+        return self.holds
+
+    def owned(self) -> frozenset[int]:
+        return frozenset()
+
+    async def prove(self, topic_partition: int) -> bool | None:
+        return self.proof
+
+    # Membership and reader: the latter also names the topic
+    def pause(self, *where: Any) -> None:
+        self.calls.append(("pause", *where))
+
+    def resume(self, *where: Any) -> None:
+        self.calls.append(("resume", *where))
+
+    def taken(self, *where: Any) -> None:
+        self.calls.append(("taken", *where))
+
+    def commit_hint(self, *where: Any) -> None:
+        self.calls.append(("hint", *where))
+
+    # Reader
+    def assign(self, topic: Topic, topic_partition: int, position: Position) -> None:
+        self.calls.append(("assign", topic.name, topic_partition, position))
+
+    def unassign(self, topic: str, topic_partition: int) -> None:
+        self.calls.append(("unassign", topic, topic_partition))
+
+    # Publisher
+    async def produce(self, order: Produce) -> Produced | NotProduced:
+        self.produced.append(order)
+        self.on_produce(order)
+        return self.outcome
+
+    # Topics
+    async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
+        return self.log_ends
+
+    async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
+        return {name: Topic(name, "ab" * 16, 4) for name in names}
+
+    async def cluster_id(self) -> str | Unavailable:
+        return "cluster"
+
+
+@dataclass
+class FakeLauncher:
+    """Answers as it is told; remembers what it was asked."""
+
+    launches: list[Launch] = field(default_factory=list)
+    submission: Submission | Exception = field(default_factory=lambda: Submission("pid 1", "host", "boot"))
+    found: Lookup = field(default_factory=Absent)
+    ended: Ended = field(default_factory=lambda: Ended(0))
+    cancelled: list[tuple[str, int]] = field(default_factory=list)
+    unavailable: int = 0
+    """So many further calls of wait and cancel fail before they work."""
+
+    async def submit(self, launch: Launch) -> Submission:
+        self.launches.append(launch)
+        if isinstance(self.submission, Exception):
+            raise self.submission
+        return self.submission
+
+    async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Lookup:
+        self._maybe_fail()
+        return self.found
+
+    async def wait_until_gone(self, run_id: str, attempt: int) -> Ended:
+        self._maybe_fail()
+        return self.ended
+
+    async def cancel(self, run_id: str, attempt: int) -> Ended:
+        self._maybe_fail()
+        self.cancelled.append((run_id, attempt))
+        return self.ended
+
+    def log_paths(self, run_id: str, attempt: int) -> LogPaths:
+        return LogPaths("out", "err")
+
+    def _maybe_fail(self) -> None:
+        if self.unavailable:
+            self.unavailable -= 1
+            raise LaunchUnavailable("the launcher is away")
+
+
+@dataclass
+class Notes:
+    """Notices, in order."""
+
+    said: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def __call__(self, event: str, **fields: object) -> None:
+        self.said.append((event, dict(fields)))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.said]
+
+
+@dataclass
+class Surroundings:
+    """All of it, wired."""
+
+    facts: NodeFacts
+    clock: ManualClock
+    bus: FakeBus
+    launcher: FakeLauncher
+    store: MemoryStore
+    threads: ThreadPoolExecutor
+    metrics: Metrics
+    notes: Notes
+    poked: list[Poked] = field(default_factory=list)
+    pokes_here: bool = True
+
+    def poke_here(self, poked: Poked) -> bool:
+        self.poked.append(poked)
+        return self.pokes_here
+
+    def store_effects(self, store: Any = None) -> StoreEffects:
+        return StoreEffects(store or self.store, self.threads, self.clock, self.metrics, jitter=lambda: 0.0)
+
+    def bus_effects(self) -> BusEffects:
+        return BusEffects(
+            self.facts,
+            membership=self.bus,
+            reader=self.bus,
+            guarded=self.bus,
+            plain=self.bus,
+            topics=self.bus,
+            poke_here=self.poke_here,
+            clock=self.clock,
+            metrics=self.metrics,
+        )
+
+    def launch_effects(self) -> LaunchEffects:
+        return LaunchEffects(
+            self.launcher,
+            guard_holds=self.bus.guard_holds,
+            gate_url="http://gate",
+            secret=b"s" * 32,
+            clock=self.clock,
+            metrics=self.metrics,
+            notices=self.notes,
+            ask_again_s=0.0,
+        )
+
+    def shell(self) -> Shell:
+        return Shell(self.store_effects(), self.bus_effects(), self.launch_effects(), self.clock, self.notes)
+
+
+async def until(condition: Callable[[], Any], what: str) -> Any:
+    """Lets the loop turn until the condition says something true."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (said := condition()):  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0.001)
+    assert said, what
+    return said
+
+
+def some_facts() -> NodeFacts:
+    requests = TopicFacts("tidegate.requests", "ab" * 16, 4)
+    return NodeFacts(
+        owner="7f0e8a52-7a30-4a5c-9c0b-0d7f7b6c1a11",
+        name="node-1",
+        cluster=ClusterMap.first(8, requests, "cluster"),
+        requests=requests,
+        events=TopicFacts("tidegate.events", "cd" * 16, 8),
+        pokes=TopicFacts("tidegate.pokes", "ef" * 16, 4),
+        receipts="tidegate.receipts",
+        runs="tidegate.runs",
+        requests_dlq="tidegate.requests.dlq",
+        events_dlq="tidegate.events.dlq",
+        minimum_period_ms=1_000,
+    )
+
+
+@pytest.fixture
+def facts() -> NodeFacts:
+    return some_facts()
+
+
+@pytest.fixture
+def around(facts: NodeFacts) -> Iterator[Surroundings]:
+    with ThreadPoolExecutor(4) as threads:
+        yield Surroundings(facts, ManualClock(), FakeBus(), FakeLauncher(), MemoryStore(), threads, Metrics(), Notes())
+
+
+@pytest.fixture(name="until")
+def until_fixture() -> Callable[[Callable[[], Any], str], Any]:
+    return until

@@ -1,0 +1,121 @@
+"""Bus effects: requests go by the membership, everything else by the reader; pokes stay in the house where they can."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.effects import (
+    EndOffsets,
+    Membership,
+    NotProduced,
+    Poke,
+    Produce,
+    Produced,
+    ProveMembership,
+    ReadEndOffsets,
+    StartReading,
+    StopReading,
+    Taken,
+)
+from tidegate_core.model.instants import format_instant
+from tidegate_node.bus_effects import POKES_UNDER_WAY_MAX
+from tidegate_node.pokes import read_record
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+
+async def test_given_requests_then_they_flow_by_the_membership(around: Surroundings) -> None:
+    effects, topic = around.bus_effects(), around.facts.requests.name
+
+    effects.start_reading(StartReading(topic, 2, 17))
+    effects.start_reading(StartReading(topic, 3, None))
+    effects.taken(Taken(topic, 2, 5, 22))
+    effects.stop_reading(StopReading(topic, 2))
+
+    assert around.bus.calls == [("seek", 2, 17), ("seek", 3, 0), ("taken", 2, 5), ("hint", 2, 22), ("pause", 2)]
+
+
+async def test_given_events_then_they_flow_by_the_reader(around: Surroundings) -> None:
+    effects, topic = around.bus_effects(), around.facts.events.name
+
+    effects.start_reading(StartReading(topic, 6, 4))
+    effects.taken(Taken(topic, 6, 1, 5))
+    effects.stop_reading(StopReading(topic, 6))
+
+    assert around.bus.calls == [
+        ("assign", topic, 6, 4),
+        ("taken", topic, 6, 1),
+        ("hint", topic, 6, 5),
+        ("unassign", topic, 6),
+    ]
+
+
+async def test_given_a_delivery_then_it_is_counted_with_its_lateness(around: Surroundings) -> None:
+    nominal = format_instant(around.clock.now_ms() - 40)
+    message = Produce("sink", None, b"{}", (("tidegate-nominal", nominal.encode()),), guarded=True)
+
+    assert await around.bus_effects().produce(message) == Produced()
+
+    assert around.metrics.value("tidegate_messages_delivered_total") == 1
+    assert around.metrics.value("tidegate_fire_lateness_seconds_sum", plane="delivery") == pytest.approx(0.04)
+
+
+async def test_given_a_record_of_our_own_then_it_is_no_delivery(around: Surroundings) -> None:
+    await around.bus_effects().produce(Produce("tidegate.receipts", None, b"{}"))
+
+    assert around.metrics.value("tidegate_messages_delivered_total") == 0
+
+
+async def test_given_a_record_that_is_not_taken_then_its_kind_is_counted(around: Surroundings) -> None:
+    around.bus.outcome = NotProduced("guard", "lapsed")
+
+    await around.bus_effects().produce(Produce("sink", None, b"{}", guarded=True))
+
+    assert around.metrics.value("tidegate_records_not_produced_total", kind="guard") == 1
+    assert around.metrics.value("tidegate_messages_delivered_total") == 0
+
+
+@pytest.mark.parametrize("proof", [True, False, None])
+async def test_given_a_proof_then_it_is_passed_on(around: Surroundings, proof: bool | None) -> None:
+    around.bus.proof = proof
+
+    assert await around.bus_effects().prove_membership(ProveMembership(1)) == Membership(proof)
+
+
+async def test_given_a_question_for_end_offsets_then_the_brokers_answer(around: Surroundings) -> None:
+    around.bus.log_ends = EndOffsets({"x/0": 3})
+
+    assert await around.bus_effects().read_end_offsets(ReadEndOffsets("t")) == EndOffsets({"x/0": 3})
+
+
+async def test_given_a_shard_of_this_process_then_it_is_poked_on_the_loop(around: Surroundings, until: Any) -> None:
+    around.bus_effects().poke(Poke(5, "0005-x"))
+
+    assert around.poked == [Poked(5, "0005-x")]
+    assert around.bus.produced == []
+
+
+async def test_given_a_shard_of_another_then_a_record_tells_it(around: Surroundings, until: Any) -> None:
+    around.pokes_here = False
+
+    around.bus_effects().poke(Poke(5))
+
+    await until(lambda: around.bus.produced, "the poke")
+    (record,) = around.bus.produced
+    assert (record.topic, record.topic_partition) == (around.facts.pokes.name, 1)
+    assert read_record(record.value) == Poked(5)
+
+
+async def test_given_too_many_pokes_under_way_then_further_ones_are_dropped(around: Surroundings, until: Any) -> None:
+    around.pokes_here = False
+    effects = around.bus_effects()
+
+    for shard in range(POKES_UNDER_WAY_MAX + 3):
+        effects.poke(Poke(shard % 8))
+
+    assert around.metrics.value("tidegate_pokes_dropped_total") == 3
+    await until(lambda: len(around.bus.produced) == POKES_UNDER_WAY_MAX, "the others")

@@ -1,0 +1,130 @@
+"""When a node should not go on: its clock is certainly off, or the store is out of its reach alone."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_node.heartbeat import (
+    BEATS_REMEMBERED_MAX,
+    CLOCK_OFFSET_MS_MAX,
+    STORE_SILENCE_MS_MAX,
+    Heartbeat,
+    Verdict,
+    certain_offset,
+)
+from tidegate_node.pokes import Beat
+
+NOW = 1_763_676_000_000
+LONG = STORE_SILENCE_MS_MAX + 1
+
+
+@given(
+    true_offset=st.integers(-10_000, 10_000),
+    there=st.integers(0, 60_000),
+    back=st.integers(0, 60_000),
+)
+def test_given_any_delays_then_the_certain_part_never_exceeds_the_truth(
+    true_offset: int, there: int, back: int
+) -> None:
+    """Slow brokers and pauses prove less, never something false; a quick answer proves almost all of it."""
+    sent_at = NOW + true_offset
+    found = certain_offset(sent_at, NOW + there, sent_at + there + back)
+
+    assert abs(found) <= abs(true_offset)
+    assert found * true_offset >= 0
+    assert abs(true_offset - found) <= there + back
+
+
+def _beats(heartbeat: Heartbeat, own_offset: int, rounds: int, delay: int = 5) -> None:
+    for number in range(rounds):
+        true = NOW + number * 5_000
+        beat = heartbeat.beat(true + own_offset, 0)
+        heartbeat.acknowledged(beat.at, true + own_offset + delay)
+        heartbeat.heard(beat, true + delay // 2, true + own_offset + delay + 50, number)
+
+
+def test_given_a_clock_that_is_right_then_the_node_stays() -> None:
+    heartbeat = Heartbeat("me")
+
+    _beats(heartbeat, CLOCK_OFFSET_MS_MAX - 100, 5)
+
+    assert heartbeat.verdict(0, 0) is Verdict.STAY
+    assert 390 <= heartbeat.clock_offset_ms <= 400
+
+
+def test_given_a_clock_that_is_off_twice_in_a_row_then_the_node_gives_up() -> None:
+    for offset in (600, -600):
+        heartbeat = Heartbeat("me")
+        _beats(heartbeat, offset, 1)
+        assert heartbeat.verdict(0, 0) is Verdict.STAY
+        _beats(heartbeat, offset, 2)
+        assert heartbeat.verdict(0, 0) is Verdict.CLOCK_OFF
+
+
+def test_given_an_odd_one_between_good_ones_then_the_node_stays() -> None:
+    heartbeat = Heartbeat("me")
+
+    for offset in (600, 0, -600, 0, 600):
+        _beats(heartbeat, offset, 1)
+
+    assert heartbeat.verdict(0, 0) is Verdict.STAY
+
+
+def test_given_one_beat_in_several_topic_partitions_then_it_counts_once() -> None:
+    heartbeat = Heartbeat("me")
+    beat = heartbeat.beat(NOW + 5_000, 0)
+
+    for _ in range(8):
+        heartbeat.heard(beat, NOW, NOW + 5_001, 0)
+
+    assert heartbeat.verdict(0, 0) is Verdict.STAY
+
+
+def test_given_a_pause_of_the_process_then_its_clock_is_not_blamed() -> None:
+    heartbeat = Heartbeat("me")
+
+    for number in range(3):
+        at = NOW + number * 100_000
+        heartbeat.heard(heartbeat.beat(at, 0), at + 3, at + 60_000, number)
+
+    assert heartbeat.clock_offset_ms == 0
+    assert heartbeat.verdict(0, 0) is Verdict.STAY
+
+
+def test_given_beats_that_are_forgotten_then_they_judge_nothing() -> None:
+    heartbeat = Heartbeat("me")
+    old = [heartbeat.beat(NOW + 9_000 + number, 0) for number in range(BEATS_REMEMBERED_MAX + 2)]
+
+    for beat in old[:2]:
+        heartbeat.heard(beat, NOW, NOW + 9_100, 0)
+
+    assert heartbeat.clock_offset_ms == 0
+
+
+def test_given_a_silent_store_and_no_peer_then_the_node_stays() -> None:
+    assert Heartbeat("me").verdict(100_000, LONG) is Verdict.STAY
+
+
+def test_given_a_silent_store_that_a_peer_reaches_then_the_node_steps_aside() -> None:
+    heartbeat = Heartbeat("me")
+    heartbeat.heard(Beat("peer", NOW, 1_000), NOW, NOW, 100_000)
+
+    assert heartbeat.verdict(100_500, LONG) is Verdict.STORE_OUT_OF_REACH
+    assert heartbeat.verdict(100_500, STORE_SILENCE_MS_MAX) is Verdict.STAY
+
+
+def test_given_a_peer_that_reached_it_too_long_ago_then_the_node_stays() -> None:
+    heartbeat = Heartbeat("me")
+    heartbeat.heard(Beat("peer", NOW, 1_000), NOW, NOW, 100_000)
+    heartbeat.heard(Beat("other", NOW, LONG), NOW, NOW, 118_000)
+
+    assert heartbeat.verdict(100_000 + STORE_SILENCE_MS_MAX - 1_001, LONG) is Verdict.STORE_OUT_OF_REACH
+    assert heartbeat.verdict(100_000 + STORE_SILENCE_MS_MAX, LONG) is Verdict.STAY
+
+
+def test_given_a_peer_s_own_clock_is_wrong_then_only_ages_count() -> None:
+    heartbeat = Heartbeat("me")
+    heartbeat.heard(Beat("peer", NOW + 86_400_000, 10), NOW, NOW, 100_000)
+
+    assert heartbeat.verdict(100_010, LONG) is Verdict.STORE_OUT_OF_REACH

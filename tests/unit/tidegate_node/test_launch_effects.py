@@ -1,0 +1,147 @@
+"""Launch effects: guarded, signed, and each answer of a launcher said in the core's words."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.effects import (
+    Cancel,
+    Gone,
+    Inspect,
+    Inspected,
+    LaunchOrder,
+    LookedUp,
+    Lookup,
+    NotSubmitted,
+    Submit,
+    SubmitFailed,
+    Submitted,
+    Watch,
+)
+from tidegate_core.model.instants import format_instant
+from tidegate_node.launch_effects import CANCEL_TRIES_MAX, run_token
+from tidegate_ports.launcher import Elsewhere, Ended, Found, LaunchRejected, LaunchUnavailable
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+RUN = "0007-abcdefghijklmnopqrstuvwxyz"
+
+
+def _order(**context: Any) -> LaunchOrder:
+    return LaunchOrder(RUN, 2, "python", "/p.py", ("a",), {}, {"MODE": "x"}, context)
+
+
+async def test_given_an_order_then_the_launch_says_all_of_it_and_is_signed(around: Surroundings) -> None:
+    nominal = format_instant(around.clock.now_ms() - 1_500)
+
+    answer = await around.launch_effects().submit(Submit(_order(nominal=nominal)))
+
+    assert answer == Submitted("pid 1", "host", "boot")
+    (launch,) = around.launcher.launches
+    assert (launch.run_id, launch.attempt, launch.file, launch.args) == (RUN, 2, "/p.py", ("a",))
+    assert launch.env == {"MODE": "x"}
+    assert launch.gate_url == "http://gate"
+    assert launch.token == hmac.new(b"s" * 32, f"{RUN}/2".encode(), hashlib.sha256).hexdigest()
+    assert around.metrics.value("tidegate_launches_total", program="python", answer="submitted") == 1
+    assert around.metrics.value("tidegate_fire_lateness_seconds_sum", plane="run") == pytest.approx(1.5)
+
+
+def test_given_another_run_or_attempt_then_the_token_is_another() -> None:
+    tokens = {run_token(b"k", run, attempt) for run in ("a", "b") for attempt in (1, 2)}
+
+    assert len(tokens) == 4
+
+
+async def test_given_no_guard_then_nothing_is_submitted(around: Surroundings) -> None:
+    around.bus.holds = False
+
+    assert isinstance(await around.launch_effects().submit(Submit(_order())), NotSubmitted)
+    assert around.launcher.launches == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "answer"),
+    [
+        (LaunchRejected("config", "no such file"), SubmitFailed("config", "no such file")),
+        (LaunchUnavailable("no room"), NotSubmitted("no room")),
+    ],
+)
+async def test_given_a_launcher_that_does_not_take_it_then_its_reason_is_said(
+    around: Surroundings, failure: Exception, answer: SubmitFailed | NotSubmitted
+) -> None:
+    around.launcher.submission = failure
+
+    assert await around.launch_effects().submit(Submit(_order())) == answer
+
+
+async def test_given_look_ups_then_each_answer_has_its_word(around: Surroundings) -> None:
+    effects, lookup = around.launch_effects(), Lookup(RUN, 1, "host", "boot")
+
+    assert await effects.lookup(lookup) == LookedUp("absent")
+    around.launcher.found = Found("pid 1", "host", "boot")
+    assert await effects.lookup(lookup) == LookedUp("found", "pid 1", "host", "boot")
+    around.launcher.found = Elsewhere("other")
+    assert await effects.lookup(lookup) == LookedUp("elsewhere")
+    around.launcher.unavailable = 1
+    assert await effects.lookup(lookup) == LookedUp("unknown")
+
+
+async def test_given_a_program_that_ends_then_it_is_gone_even_if_the_launcher_was_away(around: Surroundings) -> None:
+    around.launcher.ended = Ended(3, None, "transient", "it fell")
+    around.launcher.unavailable = 2
+
+    assert await around.launch_effects().watch(Watch(RUN, 1)) == Gone(3, "transient", "it fell")
+    assert around.notes.names() == ["watch_failed", "watch_failed"]
+
+
+async def test_given_a_cancel_then_it_is_tried_until_it_worked_and_once_at_a_time(
+    around: Surroundings, until: Any
+) -> None:
+    around.launcher.unavailable = 2
+    effects = around.launch_effects()
+
+    effects.cancel(Cancel(RUN, 1))
+    effects.cancel(Cancel(RUN, 1))
+
+    await until(lambda: around.launcher.cancelled, "the cancel")
+    assert around.launcher.cancelled == [(RUN, 1)]
+    assert around.notes.names() == ["cancel_failed", "cancel_failed"]
+
+
+async def test_given_a_launcher_that_stays_away_then_cancels_are_bounded(around: Surroundings, until: Any) -> None:
+    around.launcher.unavailable = 10_000
+
+    around.launch_effects().cancel(Cancel(RUN, 1))
+
+    await until(lambda: len(around.notes.said) == CANCEL_TRIES_MAX, "the tries")
+
+
+async def test_given_program_files_then_what_is_wrong_with_them_is_said(around: Surroundings, tmp_path: Path) -> None:
+    effects = around.launch_effects()
+    good = tmp_path / "program.py"
+    good.write_text("", encoding="utf-8")
+
+    assert await effects.inspect(Inspect("python", str(good))) == Inspected()
+    for file, said in (("jobs/p.py", "absolute"), ("/nowhere/p.py", "does not exist"), (str(tmp_path), "is no file")):
+        answer = await effects.inspect(Inspect("python", file))
+        assert answer.problem is not None
+        assert said in answer.problem
+
+
+async def test_given_a_stop_then_cancels_under_way_are_let_go(around: Surroundings, until: Any) -> None:
+    around.launcher.unavailable = 10_000
+    effects = around.launch_effects()
+    effects.cancel(Cancel(RUN, 1))
+    await until(lambda: around.notes.said, "a first try")
+
+    effects.stop()
+
+    before = len(around.notes.said)
+    await until(lambda: not effects._cancels, "let go")
+    assert len(around.notes.said) <= before + 1

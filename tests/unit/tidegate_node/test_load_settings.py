@@ -1,0 +1,111 @@
+"""Settings: environment over file over defaults, and every mistake named."""
+
+from pathlib import Path
+
+import pytest
+
+from tidegate_node.bootstrap import Settings, SettingsRefused, load
+
+
+def _refusal(environment: dict[str, str]) -> str:
+    with pytest.raises(SettingsRefused) as caught:
+        load(environment)
+    return str(caught.value)
+
+
+def test_given_nothing_then_every_field_has_its_default() -> None:
+    settings = load({})
+
+    assert settings.health.port == 8081
+    assert settings.gate.secret_file is None
+    assert settings.kafka.session_ms == 6_000
+
+
+def test_given_the_chart_s_variables_then_they_are_taken() -> None:
+    settings = load(
+        {
+            "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": "kafka:9092",
+            "TIDEGATE_DYNAMODB__ENDPOINT_URL": "http://dynamo:8000",
+            "TIDEGATE_DYNAMODB__TABLE_PREFIX": "prod-",
+            "TIDEGATE_GATE__SECRET_FILE": "/etc/tidegate/gate/secret",
+            "TIDEGATE_GATE__URL": "http://api",
+            "TIDEGATE_HEALTH__HOST": "0.0.0.0",
+            "TIDEGATE_HEALTH__PORT": "9000",
+            "TIDEGATE_API__HOST": "0.0.0.0",
+            "TIDEGATE_API__PORT": "8080",
+            "TIDEGATE_STATE_DIR": "/tmp",
+        }
+    )
+
+    assert settings.kafka.bootstrap_servers == "kafka:9092"
+    assert settings.dynamodb.table_prefix == "prod-"
+    assert settings.gate.secret_file == Path("/etc/tidegate/gate/secret")
+    assert (settings.health.host, settings.health.port) == ("0.0.0.0", 9000)
+
+
+def test_given_a_file_then_the_environment_wins_over_it_and_it_over_the_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text("health: {port: 1, host: '::1'}\napi: {port: 5}\nshards: 64\n", encoding="utf-8")
+
+    settings = load({"TIDEGATE_CONFIG": str(file), "TIDEGATE_HEALTH__PORT": "2"})
+
+    assert (settings.health.port, settings.health.host, settings.shards) == (2, "::1", 64)
+
+
+def test_given_sections_by_hand_then_they_win_over_everything() -> None:
+    assert load({"TIDEGATE_SHARDS": "16"}, shards=32).shards == 32
+
+
+def test_given_the_process_s_own_environment_then_it_does_not_leak_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_SHARDS", "99")
+
+    assert load({}).shards == Settings.model_fields["shards"].default
+
+
+def test_given_a_json_map_in_a_variable_then_it_is_read() -> None:
+    settings = load({"TIDEGATE_KAFKA__EXTRA": '{"security.protocol": "SASL_SSL"}'})
+
+    assert settings.kafka.extra == {"security.protocol": "SASL_SSL"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("TIDEGATE_GATE_URL", "http://x", "did you mean TIDEGATE_GATE__URL?"),
+        ("TIDEGATE_HELTH__PORT", "1", "did you mean TIDEGATE_HEALTH__PORT?"),
+        (
+            "TIDEGATE_KAFKA__BOOTSTRAP_SERVER",
+            "x",
+            "kafka.bootstrap_server: no such setting; did you mean bootstrap_servers?",
+        ),
+        ("TIDEGATE_HEALTH__PORT", "x", "health.port: Input should be a valid integer"),
+        ("TIDEGATE_HEALTH__PORT", "70000", "health.port: Input should be less than or equal to 65535"),
+        ("TIDEGATE_KAFKA__SESSION_MS", "1000", "kafka: heartbeat_ms 1000 is more than a third"),
+        ("TIDEGATE_KAFKA__EXTRA", "{", "environment:"),
+        ("TIDEGATE_CONFIG", "/nowhere.yaml", "TIDEGATE_CONFIG names /nowhere.yaml, which cannot be read"),
+    ],
+)
+def test_given_a_mistake_then_it_is_named(variable: str, value: str, said: str) -> None:
+    assert said in _refusal({variable: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a\n- b\n", "should be a mapping"),
+        ("helth: {port: 1}\n", "helth: no such setting; did you mean health?"),
+        ("a: [\n", "cannot be read"),
+    ],
+)
+def test_given_a_file_with_a_mistake_then_it_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(text, encoding="utf-8")
+
+    assert said in _refusal({"TIDEGATE_CONFIG": str(file)})
+
+
+def test_given_every_field_then_it_says_what_it_is_for() -> None:
+    for name, field in Settings.model_fields.items():
+        sections = getattr(field.annotation, "model_fields", None)
+        for inner, described in (sections or {name: field}).items():
+            assert described.description, f"{name}.{inner}"

@@ -1,0 +1,327 @@
+"""The driver: inputs in order and never inside of each other, effects out, answers back, ticks by the clock, bugs survived."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.decisions.event_index import EventIndex
+from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, RecordsArrived, Tick
+from tidegate_core.effects import (
+    Answer,
+    Ask,
+    Awake,
+    Drained,
+    EndOffsets,
+    Notice,
+    Produce,
+    Sleep,
+    StartReading,
+    Watch,
+)
+from tidegate_core.store.values import Item
+from tidegate_node.partition_driver import REBUILDS_MAX, DriverEvents, PartitionDriver, partition_actor
+from tidegate_ports.launcher import Ended
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+
+class ScriptedActor:
+    """Notes what it is given and answers each input with what the script says."""
+
+    def __init__(self, script: Callable[[Input], list[Ask]] = lambda _: []) -> None:
+        self.script = script
+        self.given: list[Input] = []
+        self.at: list[int] = []
+        self.wake: int | None = None
+        self.is_serving = True
+        self.has_ended = False
+        self.inside = False
+
+    def step(self, now: int, incoming: Input) -> list[Ask]:
+        assert not self.inside
+        self.inside = True
+        self.given.append(incoming)
+        self.at.append(now)
+        if isinstance(incoming, Tick):
+            self.wake = None
+        asked = self.script(incoming)
+        self.inside = False
+        return asked
+
+    def next_wake(self) -> int | None:
+        return self.wake
+
+
+class Watched:
+    """A driver, the actors that it made, and what it told."""
+
+    def __init__(self, around: Surroundings, make: Callable[[], Any]) -> None:
+        self.actors: list[Any] = []
+        self.failures: list[tuple[BaseException, bool]] = []
+        self.ended = 0
+        self.drained = 0
+        events = DriverEvents(
+            lambda _, failure, too_many: self.failures.append((failure, too_many)), lambda _: self._count()
+        )
+
+        def made() -> Any:
+            self.actors.append(make())
+            return self.actors[-1]
+
+        self.driver = PartitionDriver(1, made, around.shell(), events, asyncio.get_running_loop())
+        self.driver.begin()
+
+    def _count(self) -> None:
+        self.ended += 1
+
+    def drain(self) -> None:
+        self.driver.drain(self._drained)
+
+    def _drained(self) -> None:
+        self.drained += 1
+
+
+async def test_given_inputs_then_they_are_taken_in_order(around: Surroundings, until: Any) -> None:
+    watched = Watched(around, ScriptedActor)
+    records = [RecordsArrived("t", 0, (LogRecord(number, 0, None, None),)) for number in range(1_000)]
+
+    for each in records:
+        watched.driver.give(each)
+
+    await until(lambda: len(watched.actors[0].given) == 1_001, "all of them")
+    assert watched.actors[0].given == [Begin(), *records]
+
+
+async def test_given_an_input_from_inside_a_step_then_it_waits_for_its_turn(around: Surroundings, until: Any) -> None:
+    watched: Watched
+
+    def script(incoming: Input) -> list[Ask]:
+        if isinstance(incoming, Begin):
+            asyncio.get_running_loop().call_soon(watched.driver.give, Tick())
+            watched.driver.give(Tick())
+        return []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+
+    await until(lambda: len(watched.actors[0].given) == 3, "both ticks")
+
+
+async def test_given_an_effect_then_its_answer_comes_back_under_its_token(around: Surroundings, until: Any) -> None:
+    def script(incoming: Input) -> list[Ask]:
+        if isinstance(incoming, Begin):
+            return [
+                Ask(7, Sleep(around.clock.now_ms())),
+                Ask(0, Produce("t", None, b"x")),
+                Ask(0, Notice("serving", {"a": 1})),
+            ]
+        return []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+
+    await until(lambda: len(watched.actors[0].given) == 2, "the answer")
+    assert watched.actors[0].given[1] == Answer(7, Awake())
+    await until(lambda: around.bus.produced, "the record")
+    assert around.notes.said == [("serving", {"a": 1})]
+
+
+async def test_given_a_wake_then_the_tick_comes_when_the_wall_clock_says_so(around: Surroundings, until: Any) -> None:
+    def script(incoming: Input) -> list[Ask]:
+        if isinstance(incoming, Begin):
+            watched.actors[0].wake = around.clock.now_ms() + 30
+        return []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+    # The loop's clock passes the wake several times over, the wall clock stands still: no tick.
+    await asyncio.sleep(0.15)
+    assert watched.actors[0].given == [Begin()]
+
+    around.clock.pass_ms(30)
+
+    await until(lambda: Tick() in watched.actors[0].given, "the tick")
+    assert watched.actors[0].at[-1] == around.clock.now_ms()
+
+
+async def test_given_a_step_that_raises_then_the_actor_is_built_anew_and_old_answers_are_dropped(
+    around: Surroundings, until: Any
+) -> None:
+    broken = True
+
+    def script(incoming: Input) -> list[Ask]:
+        nonlocal broken
+        if isinstance(incoming, Begin):
+            return [Ask(1, Watch("r", 1)), Ask(0, StartReading(around.facts.events.name, 5, 3))]
+        if isinstance(incoming, RecordsArrived) and broken:
+            broken = False
+            raise ValueError("a bug")
+        return []
+
+    around.launcher.ended = Ended(0)
+    watched = Watched(around, lambda: ScriptedActor(script))
+    watched.driver.give(RecordsArrived("t", 0, ()))
+
+    await until(lambda: len(watched.actors) == 2, "the second actor")
+    await until(lambda: len(watched.actors[1].given) == 2, "its own answer")
+    ((failure, too_many),) = watched.failures
+    assert str(failure) == "a bug"
+    assert not too_many
+    assert [type(given) for given in watched.actors[1].given] == [Begin, Answer]
+    assert ("unassign", around.facts.events.name, 5) in around.bus.calls
+
+
+async def test_given_an_effect_that_raises_then_it_is_a_bug_of_the_actor_as_well(
+    around: Surroundings, until: Any
+) -> None:
+    def explode(_: Produce) -> None:
+        around.bus.on_produce = lambda _: None
+        raise RuntimeError("an adapter's bug")
+
+    around.bus.on_produce = explode
+    watched = Watched(
+        around, lambda: ScriptedActor(lambda _: [Ask(3, Produce("t", None, b""))] if len(watched_actors()) < 3 else [])
+    )
+
+    def watched_actors() -> list[Any]:
+        return watched.actors
+
+    await until(lambda: len(watched.actors) == 2, "the second actor")
+    assert [str(failure) for failure, _ in watched.failures] == ["an adapter's bug"]
+    watched.driver.drop()
+
+
+async def test_given_too_many_bugs_within_a_minute_then_it_says_so_and_stops(
+    around: Surroundings, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate_node.partition_driver.REBUILD_PAUSE_FIRST_MS", 0)
+
+    def script(_: Input) -> list[Ask]:
+        raise ValueError("again")
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+
+    await until(lambda: watched.failures and watched.failures[-1][1], "the end")
+    assert len(watched.failures) == REBUILDS_MAX + 1
+    assert len(watched.actors) == REBUILDS_MAX + 1
+
+
+async def test_given_bugs_that_are_far_apart_then_it_goes_on(
+    around: Surroundings, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate_node.partition_driver.REBUILD_PAUSE_FIRST_MS", 0)
+
+    def script(_: Input) -> list[Ask]:
+        if len(watched.failures) < 2 * REBUILDS_MAX:
+            around.clock.pass_ms(20_000)
+            raise ValueError("now and then")
+        return []
+
+    watched: Watched
+    around.clock.pass_ms(0)
+    holder: list[Watched] = []
+
+    def make() -> ScriptedActor:
+        return ScriptedActor(script)
+
+    watched = Watched(around, make)
+    holder.append(watched)
+
+    await until(lambda: len(watched.actors) == 2 * REBUILDS_MAX + 1, "a long life")
+    assert not any(too_many for _, too_many in watched.failures)
+
+
+async def test_given_a_drain_then_it_calls_back_once_the_actor_has_ended(around: Surroundings, until: Any) -> None:
+    def script(incoming: Input) -> list[Ask]:
+        if isinstance(incoming, Drain):
+            watched.actors[0].has_ended = True
+            return [Ask(0, Drained(1))]
+        return []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+
+    watched.drain()
+
+    await until(lambda: watched.drained == 1, "the drain")
+    assert watched.ended == 0
+    assert not watched.driver.is_serving
+
+
+async def test_given_a_drain_while_there_is_no_actor_then_it_calls_back_at_once(
+    around: Surroundings, until: Any
+) -> None:
+    def script(_: Input) -> list[Ask]:
+        raise ValueError("a bug")
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+    await until(lambda: watched.failures, "the bug")
+
+    watched.drain()
+
+    assert watched.drained == 1
+    await asyncio.sleep(0.3)
+    assert len(watched.actors) == 1, "what was drained is not built anew"
+
+
+async def test_given_an_actor_that_ends_by_itself_then_it_is_said(around: Surroundings, until: Any) -> None:
+    def script(_: Input) -> list[Ask]:
+        watched.actors[0].has_ended = True
+        return []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+
+    await until(lambda: watched.ended == 1, "the end")
+    watched.driver.give(Tick())
+    watched.drain()
+    assert watched.drained == 1
+
+
+# -- with the core's own actor --------------------------------------------------------------------------------------------
+
+
+def _apply(name: str, period: str = "1h") -> bytes:
+    spec: Mapping[str, Any] = {
+        "kind": "schedule",
+        "namespace": "tests",
+        "name": name,
+        "target": {"type": "program", "program": {"type": "python", "file": __file__}},
+        "trigger": {"type": "every", "period": period},
+    }
+    return json.dumps(
+        {"id": f"q-{name}", "type": "schedule.apply", "namespace": "tests", "name": name, "spec": spec}
+    ).encode()
+
+
+async def test_given_the_core_s_actor_then_a_request_is_applied_and_its_receipt_published(
+    around: Surroundings, until: Any
+) -> None:
+    topic = around.facts.requests
+    around.bus.log_ends = EndOffsets({f"{topic.id}/{number}": 0 for number in range(4)})
+    tenures = iter(range(1, 100))
+    index = EventIndex()
+    drivers = []
+    for number in range(4):
+        make = partition_actor(lambda number=number: around.facts.holding(number, next(tenures)), index)
+        watched = Watched(around, make)
+        drivers.append(watched)
+    around.pokes_here = False
+
+    await until(lambda: all(each.driver.is_serving for each in drivers), "serving")
+    for offset in range(6):
+        record = LogRecord(offset, around.clock.now_ms(), None, _apply(f"s{offset}"))
+        drivers[offset % 4].driver.give(RecordsArrived(topic.name, offset % 4, (record,)))
+
+    def receipts() -> list[Item]:
+        # Sweeps find what another's shard was given: the clock goes on, as it would.
+        around.clock.pass_ms(100)
+        return [json.loads(each.value) for each in around.bus.produced if each.topic == around.facts.receipts]
+
+    await until(lambda: len(receipts()) >= 6, "six receipts")
+    assert {str(receipt["status"]) for receipt in receipts()} == {"accepted"}
+    for each in drivers:
+        assert each.failures == []
+        each.drain()
+    await until(lambda: (around.clock.pass_ms(10), all(each.drained for each in drivers))[1], "drained")

@@ -1,0 +1,55 @@
+"""Records on the pokes topic: what is written is read, what is not ours is passed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.effects import Poke
+from tidegate_node.facts import NodeFacts
+from tidegate_node.pokes import Beat, beat_record, poke_record, read_record
+
+
+@pytest.mark.parametrize("poke", [Poke(7), Poke(7, "0007-abcdefghijklmnopqrstuvwxyz")])
+def test_given_a_poke_then_its_holder_reads_it(facts: NodeFacts, poke: Poke) -> None:
+    record = poke_record(poke, facts)
+
+    assert read_record(record.value) == Poked(poke.shard, poke.run_id)
+    assert record.topic_partition in facts.pokes_of(facts.holder_of(poke.shard))
+    assert not record.guarded
+
+
+def test_given_what_an_api_process_writes_then_it_is_a_poke() -> None:
+    assert read_record(b'{"shard": 7, "run": "0007-x"}') == Poked(7, "0007-x")
+
+
+def test_given_a_beat_then_it_is_read_back(facts: NodeFacts) -> None:
+    beat = Beat("owner", 1_763_676_000_000, 12)
+
+    record = beat_record(beat, facts, 3)
+
+    assert (record.topic_partition, read_record(record.value)) == (3, beat)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"",
+        b"\xff",
+        b"[]",
+        b"7",
+        b'{"shard": "7"}',
+        b'{"beat": {"owner": 1}}',
+        b'{"shard": 1, "pad": "' + b"x" * 2_000 + b'"}',
+    ],
+)
+def test_given_what_is_not_ours_then_it_is_passed(value: bytes | None) -> None:
+    assert read_record(value) is None
+
+
+@given(st.binary(max_size=200))
+def test_given_any_bytes_then_reading_never_fails(value: bytes) -> None:
+    read_record(value)

@@ -1,0 +1,188 @@
+"""Store effects: settled as the core says, patient where nothing is known, never for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.effects import Commit, Committed, Items, Read, ReadRange, Refused, Unavailable, Write, Written
+from tidegate_core.store.values import (
+    Applied,
+    Batch,
+    Condition,
+    Delete,
+    Item,
+    Key,
+    Lost,
+    Page,
+    Put,
+    RangeRead,
+    RawOutcome,
+    Transaction,
+)
+from tidegate_core.transactions.settlement import ATTEMPTS_MAX
+from tidegate_node.store_effects import READ_ATTEMPTS_MAX, WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX
+from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+KEY = Key("SH#0001", "LEASE")
+
+
+def _put(token: str, key: Key = KEY, condition: Condition | None = None) -> Transaction:
+    item: Item = {"pk": key.pk, "sk": key.sk, "w": token}
+    return Transaction("test", (Put(key, item, condition),), token, key)
+
+
+ABSENT = Condition("attribute_not_exists(#pk)", {"#pk": "pk"})
+
+
+class Unreliable:
+    """Passes calls on to a store; before that, or after it, something may go wrong."""
+
+    def __init__(self, store: Any, *, lose_before: int = 0, lose_after: int = 0, silent: int = 0) -> None:
+        self.store = store
+        self.lose_before, self.lose_after, self.silent = lose_before, lose_after, silent
+        self.transacts = self.reads = self.writes = 0
+        self.unprocessed: Callable[[Sequence[Put | Delete]], Sequence[Put | Delete]] = lambda _: ()
+
+    def transact(self, transaction: Transaction) -> RawOutcome:
+        self.transacts += 1
+        if self.lose_before:
+            self.lose_before -= 1
+            return Lost()
+        outcome: RawOutcome = self.store.transact(transaction)
+        if self.lose_after:
+            self.lose_after -= 1
+            return Lost()
+        return outcome
+
+    def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
+        self._read()
+        found: Mapping[Key, Item] = self.store.get(keys)
+        return found
+
+    def query(self, wanted: RangeRead) -> Page:
+        self._read()
+        page: Page = self.store.query(wanted)
+        return page
+
+    def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
+        self.writes += 1
+        if self.silent:
+            self.silent -= 1
+            raise StoreUnavailable("away")
+        left = self.unprocessed(actions)
+        self.store.write([action for action in actions if action not in left])
+        return left
+
+    def _read(self) -> None:
+        self.reads += 1
+        if self.silent:
+            self.silent -= 1
+            raise StoreUnavailable("away")
+
+
+async def test_given_a_store_that_answers_then_transactions_are_settled(around: Surroundings) -> None:
+    effects = around.store_effects()
+
+    assert await effects.commit(Commit(_put("one", condition=ABSENT))) == Committed()
+    refused = await effects.commit(Commit(_put("two", condition=ABSENT)))
+
+    assert isinstance(refused, Refused)
+    assert [key for key, _ in refused.failed] == [KEY]
+    assert around.metrics.value("tidegate_transactions_total", name="test", verdict="refused") == 1
+
+
+async def test_given_a_lost_answer_of_an_applied_transaction_then_it_is_committed(around: Surroundings) -> None:
+    store = Unreliable(around.store, lose_after=1)
+
+    assert await around.store_effects(store).commit(Commit(_put("one", condition=ABSENT))) == Committed()
+    assert store.transacts == 2
+
+
+async def test_given_no_answer_at_all_then_nobody_knows_after_a_bounded_number_of_sends(around: Surroundings) -> None:
+    store = Unreliable(around.store, lose_before=1_000)
+
+    verdict = await around.store_effects(store).commit(Commit(_put("one")))
+
+    assert isinstance(verdict, Unavailable)
+    assert store.transacts == ATTEMPTS_MAX
+
+
+async def test_given_an_unknown_fate_when_it_is_sent_again_then_its_own_success_is_recognised(
+    around: Surroundings,
+) -> None:
+    other = Key("SH#0001", "OTHER")
+    around.store.transact(_put("seed", other))
+    transaction = Transaction(
+        "test",
+        (*_put("one", condition=ABSENT).actions, Put(other, {"pk": other.pk, "sk": other.sk, "w": "one"}, None)),
+        "one",
+        other,
+    )
+    store = Unreliable(around.store, lose_after=ATTEMPTS_MAX)
+    effects = around.store_effects(store)
+    assert isinstance(await effects.commit(Commit(transaction)), Unavailable)
+
+    assert await effects.commit(Commit(transaction)) == Committed()
+
+
+async def test_given_a_silent_store_then_reads_are_repeated_and_then_given_up(around: Surroundings) -> None:
+    around.store.transact(_put("one"))
+    store = Unreliable(around.store, silent=READ_ATTEMPTS_MAX - 1)
+    effects = around.store_effects(store)
+
+    found = await effects.read(Read((KEY,)))
+    assert isinstance(found, Items)
+    assert set(found.found) == {KEY}
+    page = await effects.read_range(ReadRange(RangeRead("SH#0001", "A", "Z")))
+    assert isinstance(page, Page)
+    assert len(page.items) == 1
+    store.silent = READ_ATTEMPTS_MAX
+    assert isinstance(await effects.read(Read((KEY,))), Unavailable)
+
+
+async def test_given_a_large_batch_then_it_is_written_in_chunks_until_nothing_is_left(around: Surroundings) -> None:
+    puts = tuple(
+        Put(key, {"pk": key.pk, "sk": key.sk}) for key in (Key("SH#0001", f"M#{number:03d}") for number in range(120))
+    )
+    store = Unreliable(around.store)
+    store.unprocessed = lambda actions: actions[: len(actions) // 2]
+
+    assert await around.store_effects(store).write(Write(Batch("messages", puts))) == Written()
+
+    assert len(around.store.items("main")) == 120
+    assert store.writes > 120 / WRITES_PER_CALL_MAX
+
+
+async def test_given_a_batch_that_gets_nowhere_then_it_is_given_up(around: Surroundings) -> None:
+    store = Unreliable(around.store, silent=1_000)
+    put = Put(KEY, {"pk": KEY.pk, "sk": KEY.sk})
+
+    assert isinstance(await around.store_effects(store).write(Write(Batch("messages", (put,)))), Unavailable)
+    assert store.writes == WRITE_ATTEMPTS_MAX
+
+
+async def test_given_answers_then_it_is_known_when_the_store_last_answered(around: Surroundings) -> None:
+    store = Unreliable(around.store, lose_before=1_000, silent=0)
+    effects = around.store_effects(store)
+    begun = effects.answered_at_ms
+    around.clock.pass_ms(5_000)
+    await effects.commit(Commit(_put("one")))
+    assert effects.answered_at_ms == begun
+
+    await effects.read(Read((KEY,)))
+
+    assert effects.answered_at_ms == begun + 5_000
+
+
+async def test_given_a_request_that_can_never_work_then_it_is_a_bug(around: Surroundings) -> None:
+    broken = Transaction("test", (Put(KEY, {"pk": KEY.pk, "sk": KEY.sk, "w": "t"}, Condition("((", {}, {})),), "t", KEY)
+
+    with pytest.raises(StoreRequestInvalid):
+        await around.store_effects().commit(Commit(broken))
+    assert Applied() == around.store.transact(_put("after"))

@@ -1,0 +1,76 @@
+"""Every name that the sources use stands in the table, and every name of the table is used."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidegate_telemetry.names import CORE_NOTICES, KAFKA_NOTICES, LOG_EVENTS, METRICS, NODE_EVENTS
+
+ROOT = Path(__file__).parents[3]
+CORE = ROOT / "shared" / "tidegate_core"
+KAFKA = ROOT / "shared" / "tidegate_kafka"
+NODE = ROOT / "services" / "tidegate_node"
+TELEMETRY = ROOT / "shared" / "tidegate_telemetry"
+SAYING = frozenset({"note", "Notice", "notices", "_notices", "_noticed"})
+MEASURING = frozenset({"count", "observe", "set", "value"})
+
+
+def _first_texts(folder: Path, callees: frozenset[str]) -> Iterator[str]:
+    """First arguments, as far as they are literal texts, of calls to these names."""
+    for file in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args and _name(node.func) in callees:
+                first = node.args[0]
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield first.value
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _said_by_node() -> set[str]:
+    said = set(_first_texts(NODE, SAYING))
+    # The entry point speaks through a notifier that it makes itself.
+    main = (NODE / "main.py").read_text(encoding="utf-8")
+    return said | {name for name in NODE_EVENTS if f'Notifier(Metrics())("{name}"' in main}
+
+
+def test_given_a_notice_of_the_core_then_it_is_in_the_table() -> None:
+    assert set(_first_texts(CORE, SAYING)) == set(CORE_NOTICES)
+
+
+def test_given_a_notice_of_the_kafka_adapter_then_it_is_in_the_table() -> None:
+    assert set(_first_texts(KAFKA, SAYING)) == set(KAFKA_NOTICES)
+
+
+def test_given_an_event_that_the_node_logs_then_it_is_in_the_table() -> None:
+    assert _said_by_node() | {"client_said"} == set(NODE_EVENTS)
+
+
+def test_given_a_metric_that_is_used_then_it_is_in_the_table_and_none_is_idle() -> None:
+    used = {name for name in _first_texts(NODE, MEASURING) if name.startswith("tidegate_")}
+    counted = {event.counted for event in LOG_EVENTS.values() if event.counted is not None}
+
+    assert used | counted == set(METRICS)
+
+
+@pytest.mark.parametrize("name", sorted(LOG_EVENTS))
+def test_given_an_event_then_what_it_counts_takes_its_labels(name: str) -> None:
+    event = LOG_EVENTS[name]
+
+    assert event.help.endswith(".")
+    if event.counted is not None:
+        assert METRICS[event.counted].labels == event.labels
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_given_a_metric_then_its_name_follows_the_rules(name: str) -> None:
+    metric = METRICS[name]
+
+    assert name.startswith("tidegate_")
+    assert metric.help.endswith(".")
+    assert name.endswith("_total") == (metric.kind == "counter")
+    assert bool(metric.buckets) == (metric.kind == "histogram")
