@@ -194,7 +194,11 @@ def _build(
     )
     shell = Shell(store, bus, launch, clock, notices)
     holdings.connect(_DriverMaker(facts, shell, node, loop), reader, heartbeats)
-    health = HealthServer(settings.health.host, settings.health.port, node.standing, node.refresh, metrics)
+    try:
+        health = HealthServer(settings.health.host, settings.health.port, node.standing, node.refresh, metrics)
+    except OSError as taken:
+        where = f"{settings.health.host}:{settings.health.port}"
+        raise StartRefused(f"health.host and health.port: cannot listen on {where}: {taken.strerror}") from taken
     node.connect(heartbeats, health)
     return node
 

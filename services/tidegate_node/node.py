@@ -155,7 +155,7 @@ class Node:
         parts = self._parts
         assert self._heartbeats is not None
         now = parts.clock.monotonic_ms()
-        clients: dict[str, Startable] = {"reader": parts.reader}
+        clients: dict[str, Startable] = {"reader": parts.reader, "guarded": parts.guarded, "plain": parts.plain}
         if not self._away:
             clients["membership"] = parts.membership
         return Standing(

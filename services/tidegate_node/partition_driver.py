@@ -29,10 +29,12 @@ from tidegate_core.effects import (
     StopReading,
     Taken,
 )
-from tidegate_node.shell import CLOCK_LOOK_MS_MAX, Shell
+from tidegate_node.shell import Shell
 
 INPUTS_PER_TURN_MAX: Final = 256
 """Then the loop gets its turn: heartbeats, health and other holdings wait for at most some milliseconds."""
+CLOCK_LOOK_MS_MAX: Final = 1_000
+"""Longest wait on the loop's own clock before the wall clock is looked at again: it may be set meanwhile."""
 REBUILDS_MAX: Final = 5
 REBUILD_WINDOW_MS: Final = 60_000
 """More bugs than that within this time are no accident: the process ends with 70 and the platform starts a new one."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from typing import Final, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from tidegate_core.effects import (
-    Awake,
     Cancel,
     Commit,
     Inspect,
@@ -20,7 +18,6 @@ from tidegate_core.effects import (
     ReadEndOffsets,
     ReadRange,
     Result,
-    Sleep,
     StartReading,
     StopReading,
     Submit,
@@ -34,24 +31,10 @@ from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 
-CLOCK_LOOK_MS_MAX: Final = 1_000
-"""Longest wait on the loop's own clock before the wall clock is looked at again: it may be set meanwhile."""
-
 Told: TypeAlias = Notice | Poke | Cancel | StartReading | StopReading | Taken
 """Effects that nobody answers, and that are done at once."""
 Asked: TypeAlias = (
-    Read
-    | ReadRange
-    | Commit
-    | Write
-    | ReadEndOffsets
-    | Produce
-    | Submit
-    | Lookup
-    | Watch
-    | Inspect
-    | ProveMembership
-    | Sleep
+    Read | ReadRange | Commit | Write | ReadEndOffsets | Produce | Submit | Lookup | Watch | Inspect | ProveMembership
 )
 """Effects with an answer."""
 
@@ -107,12 +90,5 @@ class Shell:
                 return await self.launch.watch(effect)
             case Inspect():
                 return await self.launch.inspect(effect)
-            case Sleep():
-                return await self._sleep(effect)
             case _:
                 assert_never(effect)
-
-    async def _sleep(self, effect: Sleep) -> Awake:
-        while (left := effect.until - self.clock.now_ms()) > 0:  # noqa: ASYNC110 - the wall clock sends no events
-            await asyncio.sleep(min(left, CLOCK_LOOK_MS_MAX) / 1000)
-        return Awake()

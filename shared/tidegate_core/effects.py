@@ -324,18 +324,6 @@ class Membership:
     holds: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    """Answer `Awake` at or after the instant (the actor's checked clock)."""
-
-    until: int
-
-
-@dataclass(frozen=True, slots=True)
-class Awake:
-    """The instant has come."""
-
-
 Effect: TypeAlias = (
     Read
     | ReadRange
@@ -355,7 +343,6 @@ Effect: TypeAlias = (
     | Drained
     | Notice
     | ProveMembership
-    | Sleep
 )
 Result: TypeAlias = (
     Items
@@ -374,7 +361,6 @@ Result: TypeAlias = (
     | Gone
     | Inspected
     | Membership
-    | Awake
 )
 
 

@@ -44,7 +44,6 @@ from tidegate_core.effects import (
     ReadRange,
     Refused,
     Result,
-    Sleep,
     StartReading,
     StopReading,
     Submit,
@@ -349,8 +348,6 @@ class Bench:
                 self._reading.discard((topic, topic_partition))
             case Taken() | Notice() | Drained():
                 pass
-            case Sleep():
-                raise AssertionError("the actor keeps its own alarms")
         return None
 
     def transact(self, transaction: Transaction) -> Committed | Refused | Unavailable:
@@ -378,7 +375,9 @@ class Bench:
                 return Submitted(f"external-{order.run_id}-{order.attempt}", "host-1", "boot-1")
             case Lookup(run, attempt):
                 process = self._processes.get((run, attempt))
-                return LookedUp("absent" if process is None else "found", f"external-{run}-{attempt}")
+                if process is None:
+                    return LookedUp("absent")
+                return LookedUp("found", f"external-{run}-{attempt}", "host-1", "boot-1")
             case Watch(run, attempt):
                 process = self._processes[(run, attempt)]
                 if process.gone is None:

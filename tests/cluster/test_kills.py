@@ -17,6 +17,7 @@ import pytest
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SESSION_S, Cluster
 from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.figures import show
 from tidegate_testkit.cluster.judging.faults import report
 from tidegate_testkit.cluster.judging.lateness import all_on_time, first_on_time, histogram, percentile
 from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_of
@@ -65,7 +66,7 @@ def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscou
     cluster: Cluster, client: Client, evidence: Evidence
 ) -> None:
     seed = int(os.environ.get(SEED_VARIABLE, "") or random.SystemRandom().randrange(1 << 32))
-    print(f"\nseed {seed} (again with {SEED_VARIABLE}={seed})")
+    show(f"\nseed {seed} (again with {SEED_VARIABLE}={seed})")
     chance = random.Random(seed)
     sink = cluster.make_topic("orders.out")
     book = MessageBook(client, sink)
@@ -89,7 +90,7 @@ def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscou
     sent = book.sent(receipts)
     faults = pipeline.judge() + judge_messages(sent, deliveries, crashes)
     firsts = [first_on_time(crash, deliveries) for crash in crashes]
-    print(_figures(lasted, pipeline, len(sent), deliveries, kills, firsts, crashes))
+    show(_figures(lasted, pipeline, len(sent), deliveries, kills, firsts, crashes))
     assert not faults, report(faults)
     assert sum(kill.between > 0 for kill in kills) >= BETWEEN_MIN
     assert all(kill.open_runs > 0 and kill.due_in_ms <= 1_000 for kill in kills)
@@ -130,7 +131,7 @@ def evidence_open(pipeline: Pipeline) -> bool:
 
 def _show(number: int, kill: Kill) -> None:
     where = f", {kill.between} rows ahead of their position" if kill.between else ""
-    print(
+    show(
         f"kill {number}: {kill.node} with topic partitions {sorted(kill.topic_partitions)}, {kill.open_runs} open runs, "
         f"next fire in {kill.due_in_ms} ms{where}; all shards served after {kill.took_over_ms} ms"
     )

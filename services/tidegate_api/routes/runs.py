@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
 from tidegate_api.bodies import read_object
+from tidegate_api.logs import Piece
 from tidegate_api.openapi import body, fields
 from tidegate_api.problems import not_found
 from tidegate_api.reads.runs import RUNS_MAX
@@ -61,6 +62,8 @@ async def get_logs(
     number = run.attempt if attempt is None else attempt
     ended = run.is_ended or number < run.attempt
     piece = await services.pools.read(lambda: services.logs.read(run_id, number, stream, offset, ended=ended))
+    if piece is None and run.started_at is None and not ended:
+        piece = Piece(0, 0, 0, "")  # Nothing has been written yet: whoever follows waits for the start.
     if piece is None:
         where = f"; its logs are on host {run.host}" if run.host else ""
         raise not_found(f"run {run_id} attempt {number}: this API process sees no {stream}{where}")

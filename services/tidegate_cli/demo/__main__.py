@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tidegate_cli.demo.story import Folders, Story, demo_options
 from tidegate_cli.dev.command import Interrupts
 from tidegate_cli.dev.console import console_for
 from tidegate_cli.dev.events import Failed
@@ -18,7 +18,10 @@ from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.stack import Stack
 from tidegate_client.errors import TidegateError
 from tidegate_pipelines.calendar_days import DAYS_MAX
-from tidegate_pipelines.source import SourceMissing
+from tidegate_pipelines.source import PACKAGE, SourceMissing
+
+NEEDED = ("pyspark", "pyarrow", PACKAGE)
+"""What the extra [demo] brings."""
 
 PIPED_WIDTH = 140
 """Columns of the tables where there is no terminal whose width could be asked for."""
@@ -31,13 +34,21 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder of the Parquet that the demo leaves.")] = Path("build/demo"),
 ) -> None:
     """Run a real pipeline on two nodes, kill one half-way, and check that nothing was lost or doubled."""
-    raise typer.Exit(run_demo(days, Folders(output.absolute())))
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.stderr.write(f"tidegate: the demo needs {', '.join(missing)}; pip install 'tidegate[demo]'\n")
+        raise typer.Exit(1)
+    raise typer.Exit(run_demo(days, output.absolute()))
 
 
-def run_demo(days: int, folders: Folders) -> int:
+def run_demo(days: int, output: Path) -> int:
     """Returns the exit code: 0 in order, 1 any difference or failure, 130 interrupted."""
+    # Imported only now: it needs what the extra brings.
+    from tidegate_cli.demo.story import Folders, Story, demo_options
+
+    folders = Folders(output)
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    components = console_for(sys.stdout, as_json=False)
+    components = console_for(sys.stdout, sys.stderr, as_json=False)
     interrupts = Interrupts()
     stack = Stack(demo_options(), components)
     begun = time.monotonic()

@@ -22,8 +22,8 @@ def runs_table(occurrences: Iterable[OccurrenceView], plan: DemoPlan) -> Table:
     day_of = dict(zip(plan.instants, plan.days, strict=True))
     for column in ("schedule", "due", "day"):
         table.add_column(column, no_wrap=True)
-    # Launched = admitted; started = its program has passed the start gate.
-    for column in ("launched after", "started after", "duration"):
+    # Launched is admitted; lateness ends where its program has passed the start gate, as in `tidegate run list`.
+    for column in ("launched after", "lateness", "duration"):
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("node", "state"):
         table.add_column(column, no_wrap=True)

@@ -51,6 +51,10 @@ class SupervisedBrick:
     def ready(self) -> bool:
         return self._brick.running
 
+    @property
+    def ending(self) -> str:
+        return "ended"
+
     def start(self) -> None:
         self._brick.start()
 

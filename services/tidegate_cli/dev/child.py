@@ -64,6 +64,10 @@ class Child:
     def ready(self) -> bool:
         return self.running and is_ready(self.plan.ready_url)
 
+    @property
+    def ending(self) -> str:
+        return f"ended with status {self.wait(0)}"
+
     def start(self) -> None:
         """Starts it; does not wait until it is ready.
 

@@ -42,7 +42,7 @@ def dev(
     if ephemeral and data_dir is not None:
         raise typer.BadParameter("--ephemeral keeps no data, so it takes no --data-dir")
     folder = None if ephemeral else (data_dir or default_data_dir())
-    console = console_for(sys.stdout, as_json=as_json)
+    console = console_for(sys.stdout, sys.stderr, as_json=as_json)
     raise typer.Exit(run_until_stopped(StackOptions(data_dir=folder, nodes=nodes), console))
 
 

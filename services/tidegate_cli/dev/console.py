@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from dataclasses import asdict
 from typing import Protocol, TextIO, assert_never
@@ -38,17 +37,19 @@ class StackConsole(Protocol):
         """Ends what is still being drawn."""
 
 
-def console_for(output: TextIO, *, as_json: bool) -> StackConsole:
-    """Returns the console that fits the output."""
+def console_for(output: TextIO, errors: TextIO, *, as_json: bool) -> StackConsole:
+    """Returns the console that fits the output; failures go to `errors`, but a script reads one stream."""
     if as_json:
         return JsonConsole(output)
-    return TerminalConsole(Terminal(file=output)) if output.isatty() else PlainConsole(output)
+    if output.isatty():
+        return TerminalConsole(Terminal(file=output), Terminal(file=errors))
+    return PlainConsole(output, errors)
 
 
 class JsonConsole:
     """One JSON object per line, with the field `event`."""
 
-    def __init__(self, output: TextIO = sys.stdout) -> None:
+    def __init__(self, output: TextIO) -> None:
         self._output = output
         self._lock = threading.Lock()
         self._stages: dict[str, str] = {}
@@ -69,16 +70,18 @@ class JsonConsole:
 class PlainConsole:
     """Lines without colour and without anything that moves."""
 
-    def __init__(self, output: TextIO = sys.stdout) -> None:
+    def __init__(self, output: TextIO, errors: TextIO) -> None:
         self._output = output
+        self._errors = errors
         self._lock = threading.Lock()
         self._stages: dict[str, str] = {}
 
     def show(self, event: StackEvent) -> None:
         with self._lock:
+            stream = self._errors if isinstance(event, Failed) else self._output
             for line in self._lines(event):
-                self._output.write(line + "\n")
-            self._output.flush()
+                stream.write(line + "\n")
+            stream.flush()
 
     def close(self) -> None:
         """Nothing is drawn."""
@@ -112,8 +115,9 @@ class PlainConsole:
 class TerminalConsole:
     """Colours, progress bars while files are fetched, and a box when all is ready."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, errors: Terminal) -> None:
         self._terminal = terminal
+        self._errors = errors
         self._lock = threading.Lock()
         self._progress: Progress | None = None
         self._bars: dict[str, TaskID] = {}
@@ -147,7 +151,7 @@ class TerminalConsole:
                 )
             case Failed():
                 self._end_progress()
-                self._terminal.print(Text(failure_text(event), style="red"), soft_wrap=True)
+                self._errors.print(Text(failure_text(event), style="red"), soft_wrap=True)
             case _:
                 assert_never(event)
 

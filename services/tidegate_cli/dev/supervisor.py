@@ -34,6 +34,10 @@ class Component(Protocol):
     def ready(self) -> bool:
         """Whether it answers; asked only after a restart."""
 
+    @property
+    def ending(self) -> str:
+        """How it ended, as a clause; asked only once it has."""
+
     def start(self) -> None:
         """Starts it; raises what `START_ERRORS` lists."""
 
@@ -84,7 +88,7 @@ class Supervisor:
             if life.component.running:
                 self._welcome(life)
             elif life.restart_at is None:
-                self._plan_restart(life, "ended")
+                self._plan_restart(life, life.component.ending)
             elif self._clock() >= life.restart_at:
                 self._restart(life)
 

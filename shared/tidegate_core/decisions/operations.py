@@ -51,10 +51,13 @@ class Operations:
         self._pending: dict[int, tuple[_Pending, int]] = {}
         self._ready: deque[tuple[Operation[Any], Any]] = deque()
         self._running = False
+        self._live: dict[Operation[Any], None] = {}
+        self._resumed: Operation[Any] | None = None
         self.asked: list[Ask] = []
 
     def start(self, operation: Operation[Any]) -> None:
         """Starts an operation; it runs at once, or as soon as the operation that starts it yields."""
+        self._live[operation] = None
         self._ready.append((operation, None))
         self._run()
 
@@ -86,9 +89,16 @@ class Operations:
         self._run()
 
     def end_all(self) -> None:
-        """Forgets every operation; answers still to come find nobody."""
+        """Ends every operation but the one that calls this; answers still to come find nobody."""
         self._pending.clear()
         self._ready.clear()
+        live, self._live = self._live, {}
+        for operation in live:
+            if operation is self._resumed:
+                self._live[operation] = None
+            else:
+                # Closed and not just forgotten: the collector would do it at some other moment, in some other order.
+                operation.close()
 
     @property
     def is_idle(self) -> bool:
@@ -106,9 +116,15 @@ class Operations:
             self._running = False
 
     def _resume(self, operation: Operation[Any], value: Any) -> None:
+        self._resumed = operation
         try:
             wanted = operation.send(value)
         except StopIteration:
+            self._live.pop(operation, None)
+            return
+        finally:
+            self._resumed = None
+        if operation not in self._live:
             return
         if isinstance(wanted, Signal):
             if wanted.raised:

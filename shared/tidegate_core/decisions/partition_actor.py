@@ -50,6 +50,7 @@ ACQUIRED_TOGETHER = 16
 REACQUIRE_PAUSE_MS = 500
 """First pause before a fenced holder that is still a member starts again; jittered by its identity."""
 PROVE_AGAIN_MS = 1_000
+DRAIN_LOOK_MS = 5
 
 
 class Outranked(Exception):
@@ -135,6 +136,8 @@ class PartitionActor:
     def _take_over(self) -> Operation[None]:
         requests = yield from self._raise_positions()
         yield from self._acquire_all(requests)
+        if self._draining:
+            return
         log_ends = yield from self._host.read_for_good(ReadEndOffsets(self.holding.requests.name))
         assert isinstance(log_ends, EndOffsets)
         yield from self._recover_all()
@@ -218,14 +221,15 @@ class PartitionActor:
         """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
         self._draining = True
         self._stop_reading()
-        if not self.is_serving:
-            # Still taking over: nothing was begun that could be finished.
-            self._host.operations.end_all()
-            self._host.tell(Drained(self.holding.topic_partition))
-            self._host.ended = True
-            return
-        drains = [shard.drain() for shard in self.shards.values()]
-        drains += [plane.drain() for plane in self.planes.values()]
+        for cursor in self._cursors.values():
+            cursor.forget_buffer()
+        # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
+        while not all(ingest.is_idle for ingest in self._ingests):
+            yield from self._host.sleep(DRAIN_LOOK_MS)
+        # Planes send as soon as they are recovered, long before all shards are.
+        drains = [plane.drain() for plane in self.planes.values()]
+        if self.is_serving:
+            drains += [shard.drain() for shard in self.shards.values()]
         left = [len(drains)]
         for drain in drains:
             self._host.operations.start(self._drain_one(drain, left))

@@ -19,7 +19,15 @@ from tidegate_core.model.identity import shard_of_run
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem, RefusedRecord
-from tidegate_core.model.requests import JobCancel, MessageCancel, MessageSend, Request, RunCancel, check_delivery
+from tidegate_core.model.requests import (
+    JobCancel,
+    MessageCancel,
+    MessageSend,
+    Request,
+    RunCancel,
+    ScheduleApply,
+    check_delivery,
+)
 from tidegate_core.model.shards import message_shard, schedule_shard
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
@@ -28,6 +36,8 @@ INBOX_ROWS_PER_MOVE = 80
 """Below DynamoDB's 100 actions, with the cursor's own."""
 INBOX_BYTES_PER_MOVE = 3_000_000
 """Below DynamoDB's 4 MB a transaction."""
+SCHEDULE_BYTES_MAX = 65_536
+"""A schedule: its program's order, with arguments of an upstream run beside it, stays far below an item's 400 KB."""
 INBOX_BODY_BYTES_MAX = 380_000
 """A request that has to be kept as an item: DynamoDB's 400 KB less keys and names."""
 
@@ -116,8 +126,10 @@ class RequestIngest:
                 sends.setdefault(shard, []).append(Sending(request, position, record.offset < self._log_end))
                 return None
         body = request.to_json().decode()
-        if len(body) > INBOX_BODY_BYTES_MAX:
-            problem = Problem("", f"the request has {len(body)} bytes, at most {INBOX_BODY_BYTES_MAX} can be kept")
+        size = len(body.encode())
+        most = SCHEDULE_BYTES_MAX if isinstance(request, ScheduleApply) else INBOX_BODY_BYTES_MAX
+        if size > most:
+            problem = Problem("", f"the request has {size} bytes, at most {most} can be kept")
             raise RefusedRecord([problem], "too_large", request_id=request.id, type=request.type)
         namespace, name = _inbox_name(request, position)
         kind = "M" if isinstance(request, MessageSend | MessageCancel) else "Q"
@@ -169,12 +181,14 @@ class RequestIngest:
         last: LogRecord | None = None
         for record, into in inboxed:
             if into is not None:
-                if rows and (len(rows) >= INBOX_ROWS_PER_MOVE or size + len(into.row.body) > INBOX_BYTES_PER_MOVE):
+                if rows and (
+                    len(rows) >= INBOX_ROWS_PER_MOVE or size + len(into.row.body.encode()) > INBOX_BYTES_PER_MOVE
+                ):
                     assert last is not None
                     yield from self._cursor.move(last.offset + 1, last.append_time, rows)
                     rows, size = [], 0
                 rows.append((into.shard, into.row))
-                size += len(into.row.body)
+                size += len(into.row.body.encode())
             last = record
         assert last is not None
         yield from self._cursor.move(last.offset + 1, last.append_time, rows)

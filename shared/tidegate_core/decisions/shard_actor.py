@@ -266,7 +266,7 @@ class ShardActor:
                 events.setdefault(keys.schedule_ref(row.namespace, row.name), []).append(key)
         messages = sorted(((key, row) for key, row in fresh if row.kind == "M"), key=lambda each: each[1].origin)
         for key, row in messages:
-            self.plane.take_inboxed(row, partial(self._remove_inboxed, key))
+            self.plane.take_inboxed(row, partial(self._remove_message, key))
         requests = sorted((row for _, row in fresh if row.kind == "Q"), key=lambda row: row.origin)
         for row in requests:
             self._lane.add(ApplyRequest(row, self))
@@ -287,7 +287,12 @@ class ShardActor:
         yield from self._produce(self._host.holding.receipts_topic, request_id, receipt)
         yield from self._remove_inboxed(row.key(self.shard))
 
+    def _remove_message(self, key: Key) -> Operation[None]:
+        yield from self.plane.remove_inboxed(key)
+        self.memory.inbox_row_gone(key)
+
     def _remove_inboxed(self, key: Key) -> Operation[None]:
+        """Removes a request's row. Whoever does it: its receipt was stored under the lease, and is published."""
         while isinstance((yield Write(Batch("inbox_done", (Delete(key),)))), Unavailable):
             yield from self._host.sleep(PRODUCE_RETRY_MS)
         self.memory.inbox_row_gone(key)

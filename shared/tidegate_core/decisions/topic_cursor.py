@@ -67,6 +67,10 @@ class TopicCursor:
         offset = self.at.next if self.at.next or self.at.last_append_time else None
         self.host.tell(StartReading(self.topic.name, self.topic_partition, offset))
 
+    def forget_buffer(self) -> None:
+        """What was read and not begun is the successor's."""
+        self._buffer.clear()
+
     def offer(self, records: Sequence[LogRecord]) -> None:
         self._buffer.extend(records)
         self.host.operations.raise_(self._arrived)

@@ -107,6 +107,11 @@ def progress_raisable(epoch_seen: int | None) -> Condition:
     return Condition("#epoch = :epoch_seen", {"#epoch": "epoch"}, {":epoch_seen": epoch_seen})
 
 
+def holds_progress(epoch: int) -> Condition:
+    """I5, I7: what the delivery plane answers for is the present owner's; the run plane's lease is left out of its way."""
+    return Condition("#epoch = :epoch", {"#epoch": "epoch"}, {":epoch": epoch})
+
+
 def guard_older(version: str) -> Condition:
     """I7: a guard only rises; an older cancel or replace that comes late changes nothing."""
     return Condition(

@@ -1,4 +1,4 @@
-"""Conditional writes of the delivery plane: the checkpoint and the guard. Everything else it writes is unconditional."""
+"""Conditional writes of the delivery plane: checkpoint, guard, and removal of inbox rows. What else it writes is unconditional."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidegate_core.records.messages import Guard
 from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Item, Put, Transaction, Update
+from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, Transaction, Update
 from tidegate_core.transactions import conditions
 
 DIGEST_MODULUS = 1 << 63
@@ -94,8 +94,12 @@ def checkpoint(
     return Transaction("checkpoint", actions, token, keys.progress(shard))
 
 
-def raise_guard(shard: int, guard: Guard, token: str) -> Transaction:
-    """Raises a guard; refused when it is as high already."""
+def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction:
+    """Raises a guard; refused when it is as high already, or when the shard has another owner.
+
+    A former owner must not answer a cancel or a replacement: the present one may have loaded what it covers, and would
+    not hear of it.
+    """
     update = Update(
         guard.key(shard),
         "SET #live_from = :version, #id = :id, #w = :w",
@@ -103,4 +107,11 @@ def raise_guard(shard: int, guard: Guard, token: str) -> Transaction:
         {":id": guard.id, ":w": token},
         conditions.guard_older(guard.live_from),
     )
-    return Transaction("guard", (update,), token, guard.key(shard))
+    actions = (update, Check(keys.progress(shard), conditions.holds_progress(epoch)))
+    return Transaction("guard", actions, token, guard.key(shard))
+
+
+def remove_inboxed(shard: int, epoch: int, inbox_row: Key, token: str) -> Transaction:
+    """Removes an inbox row whose messages are written; a former owner's removal would hide it from the present one (I8)."""
+    actions = (Delete(inbox_row), Check(keys.progress(shard), conditions.holds_progress(epoch)))
+    return Transaction("inboxed", actions, token, None)

@@ -117,5 +117,6 @@ def _cancelled(standing: Settlement, reasons: tuple[RefusalCode, ...]) -> tuple[
     if not standing.doubtful:
         return refused, Refused(failed)
     if standing.transaction.witness is None:
-        return standing.unreadable()
+        # Nothing tells whether it was applied; asking again would not either, so its author has to look.
+        return refused, Refused(failed, doubtful=True)
     return refused, ReadWitness(standing.transaction.witness)

@@ -113,7 +113,9 @@ class Cluster:
         ports = self._ports()
         initialise = self._process("init", ("init",), 0, TIDEGATE_SHARDS=str(SHARDS))
         initialise.start()
-        assert initialise.wait() == 0, initialise.last_lines()
+        status = initialise.wait()
+        initialise.close()
+        assert status == 0, initialise.last_lines()
         self.api = self._process("api", ("api",), ports[0])
         self.nodes = [
             self._process(f"node-{number}", ("node",), port, **self._node_variables)

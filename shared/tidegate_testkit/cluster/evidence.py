@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tidegate_testkit.cluster import evidence_program
+
+PROGRAM = Path(evidence_program.__file__)
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
@@ -49,6 +53,17 @@ class Evidence:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._ended: dict[Path, ProgramRun] = {}
+
+    def target(self, work_s: float = 0.0, dataset: str | None = None) -> dict[str, Any]:
+        """Returns the target of a schedule whose program writes here.
+
+        Args:
+            work_s: How long it works, in seconds.
+            dataset: In which it then announces a data partition.
+        """
+        arguments = ["--evidence", str(self.folder), "--work-s", str(work_s)]
+        arguments += [] if dataset is None else ["--dataset", dataset]
+        return {"type": "program", "program": {"type": "python", "file": str(PROGRAM), "args": arguments}}
 
     def runs(self) -> list[ProgramRun]:
         """Returns all processes that wrote their first line, by start."""

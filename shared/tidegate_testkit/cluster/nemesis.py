@@ -17,8 +17,11 @@ from tidegate_testkit.cluster.waiting import now_ms, until
 DUE_WITHIN_MS = 1_000
 WAIT_AT_RANDOM_S = 2.0
 """Before each kill, up to this: moments are random, and not those at which a node has just come back."""
-MOMENT_S_MAX = 60.0
+MOMENT_MS_MAX = 60_000
 """Patience with the moment; schedules fire every few seconds, messages all the time."""
+FRESH_MS = 400
+"""Programs work for a second and more."""
+BURSTS_MAX = 5
 BURST = 300
 """Messages that are sent at once into one topic partition: their 600 rows take the store a third of a second."""
 BURST_SEEN = 40
@@ -100,32 +103,42 @@ class Nemesis:
         return replace(kill, took_over_ms=took_over_ms)
 
     def _strike(self, node: ClusterProcess, held: frozenset[int], between: bool) -> Kill:
-        self._until_the_moment(held)
-        target, ids = (-1, [])
-        if between:
-            target = self._chance.choice(sorted(held))
-            ids = self._burst(target)
-            self._until_rows_are_ahead(target, ids)
-        open_runs, due_in = self._open_runs(), self._due_in(held)
-        at = now_ms()
+        target, ids = self._aim_between(held) if between else (-1, [])
+        if not between:
+            self._until_the_moment(held)
+        open_runs, due_in, at = len(self._evidence.open_runs()), self._due_in(held), now_ms()
         node.kill()
         # The process is gone and nobody has taken over yet: what is ahead now was so when it died.
         ahead = len(self._view.ahead(target, NAMESPACE, ids)) if between else 0
         shards = frozenset().union(*(self._view.shards_of(number) for number in held))
         return Kill(node.name, at, held, shards, open_runs, due_in, ahead)
 
+    def _aim_between(self, held: frozenset[int]) -> tuple[int, list[str]]:
+        """Waits until rows are written whose position is not, while a run is open; a burst that missed it is repeated."""
+        for _ in range(BURSTS_MAX):
+            target = self._chance.choice(sorted(held))
+            # A run that has just begun is still open when the rows are there.
+            self._until_the_moment(held, FRESH_MS)
+            ids = self._burst(target)
+            self._until_rows_are_ahead(target, ids)
+            if self._is_the_moment(held):
+                return target, ids
+        raise AssertionError(f"no run was open in the moment of {BURSTS_MAX} bursts")
+
     # -- the moment ---------------------------------------------------------------------------------------------------
 
-    def _until_the_moment(self, held: frozenset[int]) -> None:
+    def _until_the_moment(self, held: frozenset[int], fresh_ms: int = MOMENT_MS_MAX) -> None:
         until(
-            lambda: self._open_runs() > 0 and self._due_in(held) <= DUE_WITHIN_MS,
+            lambda: self._is_the_moment(held, fresh_ms),
             "a run is open and a fire is due within a second",
-            MOMENT_S_MAX,
+            MOMENT_MS_MAX / 1_000,
             look_every_s=0.01,
         )
 
-    def _open_runs(self) -> int:
-        return len(self._evidence.open_runs())
+    def _is_the_moment(self, held: frozenset[int], fresh_ms: int = MOMENT_MS_MAX) -> bool:
+        now = now_ms()
+        open_runs = [run for run in self._evidence.open_runs() if now - run.started_at <= fresh_ms]
+        return bool(open_runs) and self._due_in(held) <= DUE_WITHIN_MS
 
     def _due_in(self, held: frozenset[int]) -> int:
         """Returns how many ms until the next fire of these topic partitions that the client knows of."""
@@ -159,7 +172,7 @@ class Nemesis:
             end = last.acknowledged.offset if last.acknowledged else None
             return end is not None and self._view.place(topic_partition).next_offset > end
 
-        until(seen, "rows of the burst are written", MOMENT_S_MAX, CLOSE_LOOK_S)
+        until(seen, "rows of the burst are written", MOMENT_MS_MAX / 1_000, CLOSE_LOOK_S)
 
     def _owner(self, node: ClusterProcess) -> str:
         return str(node.events("node_started")[-1]["owner"])

@@ -9,10 +9,8 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from tidegate_testkit.cluster import evidence_program
 from tidegate_testkit.cluster.client import Acknowledged, Client
 from tidegate_testkit.cluster.evidence import Evidence, ProgramRun
 from tidegate_testkit.cluster.judging.events import judge_counts
@@ -30,7 +28,6 @@ FEED = "feed"
 FEED_COUNT = 5
 """Events of the feed for one run."""
 EXPRESSION = "*/8 * * * * *"
-PROGRAM = Path(evidence_program.__file__)
 SENT_TWICE = 0.3
 """Share of the feed's events that are repeated: producers may."""
 
@@ -103,14 +100,10 @@ class Pipeline:
     def _spec(
         self, name: str, trigger: Mapping[str, Any], dataset: str | None = None, limit: int | None = None
     ) -> dict[str, Any]:
-        arguments = ["--evidence", str(self.evidence.folder), "--work-s", str(self._work_s.get(name, 0.0))]
-        if dataset is not None:
-            arguments += ["--dataset", dataset]
-        program = {"type": "python", "file": str(PROGRAM), "args": arguments}
         return {
             "namespace": NAMESPACE,
             "name": name,
-            "target": {"type": "program", "program": program},
+            "target": self.evidence.target(self._work_s.get(name, 0.0), dataset),
             "trigger": dict(trigger),
             "constraints": [] if limit is None else [{"type": "concurrency", "max": limit}],
         }

@@ -17,7 +17,7 @@ class NotInTime(AssertionError):
 
 
 def until(
-    condition: Callable[[], Found],
+    condition: Callable[[], Found | None],
     what: str,
     patience_s: float = PATIENCE_S,
     look_every_s: float = LOOK_EVERY_S,

@@ -27,6 +27,7 @@ class MemberClient:
         self._generation = -1
         self._joining = False
         self._leaving = False
+        self._draining = False
         self.owned: frozenset[int] = frozenset()
 
     def join(self) -> None:
@@ -34,6 +35,7 @@ class MemberClient:
         self._memberships += 1
         self._member_id = f"{self._node.owner[:8]}.{self._memberships}"
         self._generation = -1
+        self._joining = self._draining = False
         self.owned = frozenset()
         self._join_again()
         self._heartbeat(self._member_id)
@@ -64,8 +66,8 @@ class MemberClient:
     # -- joining ------------------------------------------------------------------------------------------------------
 
     def _join_again(self) -> None:
-        if self._joining or self._leaving:
-            return
+        if self._joining or self._leaving or self._draining:
+            return  # A client that drains joins again when it has done so.
         self._joining = True
         member_id = self._member_id
 
@@ -83,8 +85,10 @@ class MemberClient:
         self._process.timeline.after(self._hop(), arrive)
 
     def _assigned(self, member_id: str, generation: int, topic_partitions: frozenset[int]) -> None:
+        if member_id != self._member_id:
+            return
         self._joining = False
-        if member_id != self._member_id or self._leaving:
+        if self._leaving:
             return
         self._generation = generation
         revoked, added = self.owned - topic_partitions, topic_partitions - self.owned
@@ -94,9 +98,11 @@ class MemberClient:
         if revoked:
             # The probe comes first, so that the guard lasts through the drain (DESIGN 3).
             self._node.prove(lambda verdict: None)
+            self._draining = True
             self._drain(revoked, lambda: self._give_up(member_id, revoked))
 
     def _give_up(self, member_id: str, revoked: frozenset[int]) -> None:
+        self._draining = False
         if member_id == self._member_id:
             self.owned -= revoked
             self._join_again()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tidegate_core.store.values import Check, Delete, Key, Put, Transaction
+from tidegate_core.store.values import Action, Check, Delete, Key, Put, Transaction
 from tidegate_testkit.memory_store import BeforeImages
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.store import SimStore
@@ -28,6 +28,11 @@ class _Author(NamedTuple):
     def follows(self, raised: _Author) -> bool:
         """Whether this was sent under the epoch that `raised` took."""
         return self.owner == raised.owner and (self.tenure, self.number) > (raised.tenure, raised.number)
+
+
+def _is_handed_over(action: Action) -> bool:
+    """Inbox rows are put into anybody's shard."""
+    return isinstance(action, Check) or (isinstance(action, Put) and action.key.sk.startswith("I#"))
 
 
 class StoreMonitor:
@@ -54,7 +59,6 @@ class StoreMonitor:
             return
         if written.name == "guard":
             self._rises(written, written.actions[0].key, "live_from", before)
-            return
         for pk in self._fenced_by(written):
             holder = self._holders.get(pk)
             if holder is None or not author.follows(holder):
@@ -76,13 +80,13 @@ class StoreMonitor:
                 self._fail(f"{written.name} {written.token} left its witness {written.witness} without its token")
 
     def _fenced_by(self, written: Transaction) -> list[str]:
-        """Returns the partition keys whose holder alone may send this; inbox rows are for everybody's shard."""
+        """Returns the partition keys whose holder alone may send this."""
         if written.name == "cursor":
             return [written.actions[0].key.pk]
         pks = [
             action.key.pk
             for action in written.actions
-            if action.key.pk.startswith("SH#") and not action.key.sk.startswith("I#") and not isinstance(action, Check)
+            if action.key.pk.startswith("SH#") and not _is_handed_over(action)
         ]
         return sorted(set(pks))
 

@@ -9,7 +9,6 @@ from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.definitions import NAMESPACE, Definition
 from tidegate_testkit.simulation.requests import Asked, Requests
 
-
 NEAR_MS = 500
 """Half of the requests come this close to a full second, when schedules are due."""
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tidegate_core.decisions.guard import ProbeVerdict
 from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, LogRecord, RecordsArrived, Tick, TopicFacts
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.effects import (
     Answer,
     Ask,
-    Awake,
     Cancel,
     Commit,
     Drained,
@@ -20,9 +20,9 @@ from tidegate_core.effects import (
     Inspected,
     Lookup,
     Membership,
+    Notice,
     NotProduced,
     NotSubmitted,
-    Notice,
     Poke,
     Produce,
     Produced,
@@ -31,7 +31,6 @@ from tidegate_core.effects import (
     ReadEndOffsets,
     ReadRange,
     Result,
-    Sleep,
     StartReading,
     StopReading,
     Submit,
@@ -39,11 +38,9 @@ from tidegate_core.effects import (
     Watch,
     Write,
 )
-from tidegate_core.decisions.guard import ProbeVerdict
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.broker import Outgoing, Reader
 from tidegate_testkit.simulation.record import Sent, TenureEnd
-
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
@@ -51,6 +48,8 @@ if TYPE_CHECKING:
 PRODUCE_PATIENCE_MS = 2_500
 """`message.timeout.ms`: below half a session."""
 SENT_HEADER = "simulation-sent"
+REPLAY_MS = 5_000
+"""A hand-over in the middle of a take-over may repeat what was sent before the log was replayed; a later one may not."""
 MAP_VERSION = 1
 MINIMUM_PERIOD_MS = 1_000
 
@@ -67,6 +66,8 @@ class Tenure:
         self._life = 0
         self._readers: dict[tuple[str, int], Reader] = {}
         self._tick_at: int | None = None
+        self._serving_since: int | None = None
+        self._drain_repeats_nothing = False
         self.actor = PartitionActor(self._holding(number), node.index)
 
     def _holding(self, number: int) -> Holding:
@@ -101,6 +102,8 @@ class Tenure:
         self.take(Begin())
 
     def drain(self) -> None:
+        since = self._serving_since
+        self._drain_repeats_nothing = since is not None and self.node.cluster.timeline.now - since > REPLAY_MS
         self.take(Drain())
 
     def drop(self, why: str) -> None:
@@ -113,7 +116,7 @@ class Tenure:
         self._readers.clear()
         cluster = self.node.cluster
         cluster.trace.note(self.name, "dropped", why, "drained" if self.drained else "")
-        self._life_ended(orderly=self.drained)
+        self._life_ended(orderly=self.drained and self._drain_repeats_nothing)
 
     def _life_ended(self, *, orderly: bool) -> None:
         ends = self.node.cluster.record.tenures.setdefault(self.life_name, [])
@@ -214,8 +217,6 @@ class Tenure:
                 self._notice(event, dict(fields))
             case ProveMembership():
                 self._prove(token)
-            case Sleep(until):
-                self._answer_later(token, until - node.clock(), Awake())
             case Taken():
                 pass
 
@@ -223,7 +224,10 @@ class Tenure:
         trace = self.node.cluster.trace
         trace.note(self.name, event, fields)
         trace.counts[event] += 1
-        if event in {"fenced", "outranked"}:
+        if event == "serving":
+            self._serving_since = self.node.cluster.timeline.now
+        elif event in {"fenced", "outranked"}:
+            self._serving_since = None
             self._life_ended(orderly=False)
 
     def _prove(self, token: int) -> None:

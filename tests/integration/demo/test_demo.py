@@ -28,7 +28,7 @@ def test_given_one_day_then_a_node_is_killed_nothing_is_lost_and_both_computatio
         capture_output=True,
         text=True,
         check=False,
-        env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**environment, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)},
         timeout=DEMO_TIMEOUT_S,
     )
     sys.stdout.write(f"the demo of one day took {time.monotonic() - begun:.0f} s\n")

@@ -33,6 +33,8 @@ class DevProcess:
             **{name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")},
             "PYTHONPATH": os.pathsep.join(sys.path),
             "TIDEGATE_STATE_DIR": str(state),
+            # What a killed one leaves goes with the test's own folders.
+            "TMPDIR": str(state),
             **(settings or {}),
         }
         self.events: list[dict[str, Any]] = []

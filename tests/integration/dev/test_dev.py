@@ -153,7 +153,7 @@ def test_given_a_folder_in_use_then_a_second_one_says_who_uses_it(dev: Dev, star
 def test_given_a_node_that_crashes_then_it_is_started_again_and_the_console_says_so(dev: Dev) -> None:
     (ready,) = [event for event in dev.events if event["event"] == "ready"]
     os.kill(_listener(ready["nodes"][0]), signal.SIGKILL)
-    ended = dev.wait_for("notice", "starting it again in 1 s")
+    ended = dev.wait_for("notice", "ended with status 137; starting it again in 1 s")
     assert ended["component"] == "node-1"
     assert dev.wait_for("notice", "is back after")["component"] == "node-1"
     assert status_of(f"{ready['nodes'][0]}/readyz") == 200

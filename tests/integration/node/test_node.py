@@ -16,6 +16,8 @@ from tidegate_core.model.instants import parse_instant
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
 
+    from tidegate_testkit.bricks import DynamoDbForTests
+
 DRAIN_S_MAX = 10.0
 """Far above the 2.5 s of a drain; a node that hangs takes longer."""
 
@@ -120,6 +122,7 @@ def test_given_sigterm_then_everything_is_drained_and_the_next_node_serves_at_on
     second.until_serving(cluster.shards)
 
 
+@pytest.mark.slow
 def test_given_two_nodes_when_one_is_killed_then_the_other_serves_all_and_no_instant_is_lost(cluster: Cluster) -> None:
     nodes = [cluster.start_node(), cluster.start_node()]
     cluster.until(
@@ -150,3 +153,58 @@ def test_given_two_nodes_when_one_is_killed_then_the_other_serves_all_and_no_ins
         return expected - ended
 
     cluster.until(lambda: not open_ones(), "every instant has a run", 90, open_ones)
+
+
+def test_given_no_map_or_no_secret_then_the_node_refuses_and_says_what_to_do(cluster: Cluster) -> None:
+    other = f"x{uuid.uuid4().hex[:8]}-"
+    without_tables = cluster.start_node(TIDEGATE_DYNAMODB__TABLE_PREFIX=other)
+    without_secret = cluster.start_node(TIDEGATE_GATE__SECRET_FILE="/nowhere/secret")
+    mistyped = cluster.start_node(TIDEGATE_HELTH__PORT="1")
+
+    for node in (without_tables, without_secret, mistyped):
+        assert node.process.wait(30) == 78
+    (refusal,) = without_tables.events("node_refused")
+    assert "tidegate init" in refusal["message"]
+    (refusal,) = without_secret.events("node_refused")
+    assert "secret_file" in refusal["message"]
+    (refusal,) = mistyped.events("settings_refused")
+    assert "did you mean TIDEGATE_HEALTH__PORT?" in refusal["message"]
+
+
+def test_given_bricks_that_do_not_answer_then_the_node_waits_and_then_gives_up_for_now(cluster: Cluster) -> None:
+    node = cluster.start_node(
+        TIDEGATE_KAFKA__BOOTSTRAP_SERVERS="127.0.0.1:1",
+        TIDEGATE_KAFKA__ANSWER_MS_MAX="500",
+        TIDEGATE_STARTUP_WAIT_S="2",
+    )
+
+    assert node.process.wait(60) == 75
+    assert node.events("waiting_for")
+
+
+@pytest.mark.slow
+def test_given_a_store_that_is_away_for_a_while_then_nothing_is_lost_or_doubled(
+    cluster: Cluster, dynamodb: DynamoDbForTests
+) -> None:
+    if dynamodb.brick is None:
+        pytest.skip("the store is not ours to pause")
+    cluster.start_node().until_serving(cluster.shards)
+    start = (time.time_ns() // 1_000_000) // 2_000 * 2_000 + 6_000
+    end = start + 16_000
+    receipt = cluster.apply(_every_two_seconds(cluster, "a", start=_instant(start), end=_instant(end)))
+    assert receipt["status"] == "accepted", receipt
+    cluster.until(lambda: cluster.runs("succeeded"), "a first run")
+
+    dynamodb.brick.pause()
+    time.sleep(8)  # The outage itself; four instants are due in it.
+    dynamodb.brick.resume()
+
+    expected = list(range(start, end, 2_000))
+
+    def ended() -> list[int]:
+        return sorted(parse_instant(run["nominal"]) for run in cluster.runs("succeeded"))
+
+    cluster.until(lambda: len(set(ended())) == len(expected), "every instant", 60, ended)
+    assert sorted(set(ended())) == expected
+    programs = list((cluster.settings.data_dir / "runs").iterdir())
+    assert len(programs) == len(expected)

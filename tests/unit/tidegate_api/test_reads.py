@@ -222,10 +222,13 @@ def test_given_page_token_of_another_list_then_400(process: Process, token: str)
 
 
 def test_given_logs_then_they_are_read_piece_by_piece(process: Process) -> None:
-    run = a_run(state="running")
+    run = a_run()
     process.put(run, run.key(shard_of(run)))
     url = f"/api/v1/runs/{run.id}/logs"
-    assert process.http.get(url).status_code == 404
+    assert process.http.get(url).json()["text"] == ""  # It has not started: whoever follows waits.
+    process.put(replace(run, state="running", started_at=NOW, host="far"), run.key(shard_of(run)))
+    answer = process.http.get(url)
+    assert (answer.status_code, "host far" in answer.json()["detail"]) == (404, True)
     log = process.data / f"{run.id}-1.out"
     log.write_bytes("héllo".encode()[:2])
     first = process.http.get(url).json()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,16 +15,16 @@ from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Recor
 from tidegate_core.effects import (
     Answer,
     Ask,
-    Awake,
     Drained,
     EndOffsets,
+    Items,
     Notice,
     Produce,
-    Sleep,
+    Read,
     StartReading,
     Watch,
 )
-from tidegate_core.store.values import Item
+from tidegate_core.store.values import Item, Key
 from tidegate_node.partition_driver import REBUILDS_MAX, DriverEvents, PartitionDriver, partition_actor
 from tidegate_ports.launcher import Ended
 
@@ -116,7 +117,7 @@ async def test_given_an_effect_then_its_answer_comes_back_under_its_token(around
     def script(incoming: Input) -> list[Ask]:
         if isinstance(incoming, Begin):
             return [
-                Ask(7, Sleep(around.clock.now_ms())),
+                Ask(7, Read((Key("MAP", "MAP"),))),
                 Ask(0, Produce("t", None, b"x")),
                 Ask(0, Notice("serving", {"a": 1})),
             ]
@@ -125,7 +126,7 @@ async def test_given_an_effect_then_its_answer_comes_back_under_its_token(around
     watched = Watched(around, lambda: ScriptedActor(script))
 
     await until(lambda: len(watched.actors[0].given) == 2, "the answer")
-    assert watched.actors[0].given[1] == Answer(7, Awake())
+    assert watched.actors[0].given[1] == Answer(7, Items({}))
     await until(lambda: around.bus.produced, "the record")
     assert around.notes.said == [("serving", {"a": 1})]
 
@@ -182,12 +183,7 @@ async def test_given_an_effect_that_raises_then_it_is_a_bug_of_the_actor_as_well
         raise RuntimeError("an adapter's bug")
 
     around.bus.on_produce = explode
-    watched = Watched(
-        around, lambda: ScriptedActor(lambda _: [Ask(3, Produce("t", None, b""))] if len(watched_actors()) < 3 else [])
-    )
-
-    def watched_actors() -> list[Any]:
-        return watched.actors
+    watched = Watched(around, lambda: ScriptedActor(lambda _: [Ask(3, Produce("t", None, b""))]))
 
     await until(lambda: len(watched.actors) == 2, "the second actor")
     assert [str(failure) for failure, _ in watched.failures] == ["an adapter's bug"]
@@ -220,15 +216,7 @@ async def test_given_bugs_that_are_far_apart_then_it_goes_on(
             raise ValueError("now and then")
         return []
 
-    watched: Watched
-    around.clock.pass_ms(0)
-    holder: list[Watched] = []
-
-    def make() -> ScriptedActor:
-        return ScriptedActor(script)
-
-    watched = Watched(around, make)
-    holder.append(watched)
+    watched = Watched(around, lambda: ScriptedActor(script))
 
     await until(lambda: len(watched.actors) == 2 * REBUILDS_MAX + 1, "a long life")
     assert not any(too_many for _, too_many in watched.failures)
@@ -300,11 +288,10 @@ async def test_given_the_core_s_actor_then_a_request_is_applied_and_its_receipt_
 ) -> None:
     topic = around.facts.requests
     around.bus.log_ends = EndOffsets({f"{topic.id}/{number}": 0 for number in range(4)})
-    tenures = iter(range(1, 100))
     index = EventIndex()
     drivers = []
     for number in range(4):
-        make = partition_actor(lambda number=number: around.facts.holding(number, next(tenures)), index)
+        make = partition_actor(partial(around.facts.holding, number, number + 1), index)
         watched = Watched(around, make)
         drivers.append(watched)
     around.pokes_here = False
@@ -324,4 +311,9 @@ async def test_given_the_core_s_actor_then_a_request_is_applied_and_its_receipt_
     for each in drivers:
         assert each.failures == []
         each.drain()
-    await until(lambda: (around.clock.pass_ms(10), all(each.drained for each in drivers))[1], "drained")
+
+    def drained() -> bool:
+        around.clock.pass_ms(10)
+        return all(each.drained for each in drivers)
+
+    await until(drained, "drained")

@@ -155,7 +155,7 @@ async def test_given_a_large_batch_then_it_is_written_in_chunks_until_nothing_is
 
     assert await around.store_effects(store).write(Write(Batch("messages", puts))) == Written()
 
-    assert len(around.store.items("main")) == 120
+    assert len(list(around.store.items("main"))) == 120
     assert store.writes > 120 / WRITES_PER_CALL_MAX
 
 

@@ -92,7 +92,7 @@ def _cancel(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operat
         if message.version < live_from and (message.version >= before or before == live_from)
     ]
     guard = Guard(id=name.id, live_from=live_from)
-    yield from plane.host.commit_for_good(raise_guard(plane.shard, guard, plane.host.token()))
+    yield from plane.commit(raise_guard(plane.shard, plane.durable.epoch, guard, plane.host.token()))
     plane.remember_guard(name.id, live_from)
     if not covered:
         return ReceiptStatus.NOT_FOUND

@@ -16,15 +16,15 @@ from tidegate_core.decisions.delivery_plane.sending import send_messages
 from tidegate_core.decisions.delivery_plane.slots import Slots, Slotted, Stage
 from tidegate_core.decisions.host import Fenced, Host
 from tidegate_core.decisions.operations import Operation, Signal
-from tidegate_core.effects import Items, Read, ReadRange, Refused
+from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
 from tidegate_core.model.position import Position
 from tidegate_core.model.requests import MessageSend
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Guard, Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Page, Put, RangeRead
-from tidegate_core.transactions.delivery import Progress, Tally, checkpoint
+from tidegate_core.store.values import Item, Key, Page, Put, RangeRead, Transaction
+from tidegate_core.transactions.delivery import Progress, Tally, checkpoint, remove_inboxed
 
 WINDOW_MS = 60_000
 """How far ahead timer rows are held in memory; extended at half of it."""
@@ -152,6 +152,17 @@ class DeliveryPlane:
             yield from self._work.popleft()()
             self._writing = False
 
+    def commit(self, transaction: Transaction) -> Operation[Committed | Refused]:
+        """Sends a transaction that checks the delivery position's epoch. Raises Fenced when another owner holds it."""
+        verdict = yield from self.host.commit_for_good(transaction)
+        if isinstance(verdict, Refused) and any(key == keys.progress(self.shard) for key, _ in verdict.failed):
+            raise Fenced(keys.progress(self.shard))
+        return verdict
+
+    def remove_inboxed(self, key: Key) -> Operation[None]:
+        """Removes an inbox row that is dealt with."""
+        yield from self.commit(remove_inboxed(self.shard, self.durable.epoch, key, self.host.token()))
+
     # -- rows in memory -----------------------------------------------------------------------------------------------
 
     def wait_reason(self, origin: str) -> int | str | None:
@@ -248,6 +259,13 @@ class DeliveryPlane:
         self.host.operations.raise_(self.changed)
 
     def take_loaded(self, timer: MessageTimer) -> None:
+        """Takes a row in, unless a later attempt of the same message is there: that one was made when this one had failed."""
+        siblings = [row for row in self.slots.of(timer.id) if row.version == timer.version]
+        if any(row.attempt > timer.attempt for row in siblings):
+            return
+        for row in siblings:
+            if row.attempt < timer.attempt and row.stage in (Stage.READY, Stage.WRITTEN):
+                row.stage = Stage.GONE
         row = Slotted(
             timer.slot,
             timer.id,
@@ -270,19 +288,26 @@ class DeliveryPlane:
 
     def load_payloads(self, rows: Sequence[Slotted]) -> Operation[None]:
         """Reads the message rows of timer rows; one without a message row is gone (its create never became durable)."""
-        wanted = {keys.message(self.shard, row.id, row.version): row for row in rows if row.message is None}
+        wanted: dict[Key, list[Slotted]] = {}
+        for row in rows:
+            if row.message is None:
+                wanted.setdefault(keys.message(self.shard, row.id, row.version), []).append(row)
         if not wanted:
             return
         answer = yield from self.host.read_for_good(Read(tuple(wanted)))
         assert isinstance(answer, Items)
-        for key, row in wanted.items():
+        for key, waiting in wanted.items():
             item = answer.found.get(key)
-            if item is None:
-                self.host.note("message_row_missing", shard=self.shard, id=row.id, slot=row.slot)
-                row.stage = Stage.GONE
-            elif row.message is None:
-                row.message = from_item(Message, item)
-                self.payload_bytes += len(row.message.payload)
+            for row in waiting:
+                self._take_payload(row, item)
+
+    def _take_payload(self, row: Slotted, item: Item | None) -> None:
+        if item is None:
+            self.host.note("message_row_missing", shard=self.shard, id=row.id, slot=row.slot)
+            row.stage = Stage.GONE
+        elif row.message is None:
+            row.message = from_item(Message, item)
+            self.payload_bytes += len(row.message.payload)
 
     # -- firing -------------------------------------------------------------------------------------------------------
 

@@ -159,7 +159,7 @@ def _raise_guards(plane: DeliveryPlane, creates: Sequence[_Create]) -> Operation
     """The only conditional write of a replacement: from now on older versions are not loaded, by whomever."""
     for create in creates:
         guard = Guard(id=create.name.id, live_from=create.version)
-        verdict = yield from plane.host.commit_for_good(raise_guard(plane.shard, guard, plane.host.token()))
+        verdict = yield from plane.commit(raise_guard(plane.shard, plane.durable.epoch, guard, plane.host.token()))
         if isinstance(verdict, Refused):
             item = verdict.failed[0][1]
             if item is not None and from_item(Guard, item).live_from > create.version:

@@ -42,7 +42,7 @@ def resolve_order(spec: ScheduleSpec, job: Job) -> str:
         "env": dict(program.env),
         "properties": dict(spec.target.program.properties),
     }
-    return json.dumps(order, sort_keys=True, separators=(",", ":"))
+    return json.dumps(order, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:

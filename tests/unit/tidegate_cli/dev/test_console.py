@@ -45,8 +45,8 @@ def shown_on(console: StackConsole) -> None:
 
 
 def test_given_a_pipe_then_lines_are_plain_and_each_stage_of_a_download_is_said_once() -> None:
-    output = io.StringIO()
-    shown_on(PlainConsole(output))
+    output, errors = io.StringIO(), io.StringIO()
+    shown_on(PlainConsole(output, errors))
     lines = output.getvalue().splitlines()
     assert "\x1b" not in output.getvalue()
     assert [line for line in lines if line.startswith("...")] == ["... kafka-4.1.1: downloading (only the first time)"]
@@ -54,7 +54,8 @@ def test_given_a_pipe_then_lines_are_plain_and_each_stage_of_a_download_is_said_
     assert "!   api: port 8080 is taken, it uses 20001" in lines
     assert "  API       http://127.0.0.1:8080" in lines
     assert "  Stop      Ctrl-C" in lines
-    assert lines[-2:] == ["Kept: everything.", "tidegate: no Java was found; install one"]
+    assert lines[-2:] == ["Stopped after 0.7 s.", "Kept: everything."]
+    assert errors.getvalue() == "tidegate: no Java was found; install one\n"
 
 
 def test_given_a_script_then_each_line_is_one_json_object_and_the_ready_line_has_all_addresses() -> None:
@@ -78,17 +79,19 @@ def test_given_a_script_then_each_line_is_one_json_object_and_the_ready_line_has
 
 
 def test_given_a_terminal_then_there_is_a_bar_for_a_download_and_a_box_at_the_end() -> None:
-    output = io.StringIO()
-    shown_on(TerminalConsole(Console(file=output, force_terminal=True, width=120)))
+    output, errors = io.StringIO(), io.StringIO()
+    shown_on(TerminalConsole(Console(file=output, force_terminal=True, width=120), Console(file=errors)))
     text = output.getvalue()
     assert "kafka-4.1.1: downloading" in text
     assert "tidegate is ready after 4.2 s" in text
     assert "╰" in text
+    assert errors.getvalue() == "tidegate: no Java was found; install one\n"
 
 
 def test_given_a_warm_start_then_the_terminal_shows_no_bar() -> None:
     output = io.StringIO()
-    console = TerminalConsole(Console(file=output, force_terminal=True, width=120))
+    terminal = Console(file=output, force_terminal=True, width=120)
+    console = TerminalConsole(terminal, terminal)
     for stage in ("verifying", "starting", "ready"):
         console.show(fetching(stage))
     console.close()
@@ -96,13 +99,13 @@ def test_given_a_warm_start_then_the_terminal_shows_no_bar() -> None:
 
 
 def test_given_an_output_then_the_console_fits_it() -> None:
-    assert isinstance(console_for(io.StringIO(), as_json=False), PlainConsole)
-    assert isinstance(console_for(io.StringIO(), as_json=True), JsonConsole)
+    assert isinstance(console_for(io.StringIO(), io.StringIO(), as_json=False), PlainConsole)
+    assert isinstance(console_for(io.StringIO(), io.StringIO(), as_json=True), JsonConsole)
 
 
 def test_given_an_ephemeral_stack_then_the_data_line_says_that_it_goes() -> None:
     output = io.StringIO()
-    PlainConsole(output).show(
+    PlainConsole(output, output).show(
         Ready(
             seconds=1,
             api_url="a",

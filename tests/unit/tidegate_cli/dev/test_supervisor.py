@@ -24,6 +24,7 @@ class FakeComponent:
     ready: bool = False
     starts: int = 0
     failure: str | None = None
+    ending: str = "ended with status 70"
 
     def start(self) -> None:
         self.starts += 1
@@ -59,7 +60,7 @@ def test_given_a_crash_then_the_component_starts_again_after_its_back_off_and_th
     supervisor.look()
     supervisor.look()
     assert console.notices == [
-        "node-1 ended; starting it again in 1 s; its log is node-1.log",
+        "node-1 ended with status 70; starting it again in 1 s; its log is node-1.log",
         "node-1 is back after 2.5 s",
     ]
 

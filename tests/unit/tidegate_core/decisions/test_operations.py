@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate_core.decisions.operations import Operation, Operations, Signal
-from tidegate_core.effects import Answer, Awake, Inspect, Inspected, Poke, Produced, Read
+from tidegate_core.effects import Answer, Inspect, Inspected, Poke, Produced, Read
 
 ONE, TWO, THREE = (Inspect("python", file) for file in ("one", "two", "three"))
 
@@ -84,7 +84,7 @@ def test_given_an_answer_that_comes_twice_or_to_nobody_then_it_is_dropped() -> N
     token = operations.asked[0].token
     operations.answer(Answer(token, Inspected("1")))
     operations.answer(Answer(token, Inspected("again")))
-    operations.answer(Answer(999, Awake()))
+    operations.answer(Answer(999, Produced()))
     assert log == [Inspected("1")]
 
 
@@ -129,6 +129,25 @@ def test_given_the_end_of_all_then_answers_still_to_come_resume_nobody() -> None
     for ask in operations.asked:
         operations.answer(Answer(ask.token, Produced()))
     assert log == []
+
+
+def test_given_the_end_of_all_then_every_operation_is_closed_also_one_that_waits_for_a_signal() -> None:
+    """Else it is collected some day in an order that nobody chose, in the middle of something else."""
+    operations, closed = Operations(), []
+
+    def kept_open(wanted: Any, name: str) -> Operation[None]:
+        try:
+            yield wanted
+        finally:
+            closed.append(name)
+
+    def outer(name: str) -> Operation[None]:
+        yield from kept_open(Signal("nobody else has it"), name)
+
+    operations.start(kept_open(ONE, "effect"))
+    operations.start(outer("signal"))
+    operations.end_all()
+    assert sorted(closed) == ["effect", "signal"]
 
 
 def test_given_tokens_then_no_two_effects_share_one() -> None:

@@ -1,0 +1,62 @@
+"""How late messages are on an idle stack, as a consumer of their topic sees it; and that none is early (I8)."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from tidegate_testkit.cluster.client import Client
+from tidegate_testkit.cluster.cluster import Cluster
+from tidegate_testkit.cluster.figures import show
+from tidegate_testkit.cluster.judging.faults import report
+from tidegate_testkit.cluster.judging.lateness import histogram, percentile
+from tidegate_testkit.cluster.judging.messages import judge_messages
+from tidegate_testkit.cluster.message_load import MessageBook, deliveries_of
+from tidegate_testkit.cluster.topics import TopicWatcher
+from tidegate_testkit.cluster.waiting import now_ms, until
+
+MESSAGES = 1_000
+LASTS_S = 60.0
+AHEAD_MS = 2_000
+P50_MS = 25
+P99_MS = 150
+ASSERTED_TIMES = 5
+"""The goals are reported as they are, and asserted at this: machines that run tests have other work."""
+
+
+@pytest.fixture(scope="module")
+def nodes() -> int:
+    return 1
+
+
+@pytest.mark.slow
+def test_given_an_idle_stack_then_messages_come_in_time_and_never_early(cluster: Cluster, client: Client) -> None:
+    sink = cluster.make_topic("idle.out")
+    book = MessageBook(client, sink)
+    with TopicWatcher(cluster.bootstrap_servers, sink) as consumer:
+        _send_evenly(book)
+        client.flush()
+        until(lambda: len(consumer.records) >= MESSAGES, "all messages arrive")
+
+    deliveries = deliveries_of(consumer.records)
+    faults = judge_messages(book.sent([]), deliveries, [])
+    late = [
+        record.received_at - delivery.nominal for record, delivery in zip(consumer.records, deliveries, strict=True)
+    ]
+    middle, high = percentile(late, 0.5), percentile(late, 0.99)
+    show(f"{MESSAGES} messages over {LASTS_S:g} s: p50 {middle} ms, p99 {high} ms, most {max(late)} ms")
+    show(f"lateness at the consumer: {histogram(late)}")
+    assert not faults, report(faults)
+    assert min(late) >= 0
+    assert middle <= ASSERTED_TIMES * P50_MS
+    assert high <= ASSERTED_TIMES * P99_MS
+
+
+def _send_evenly(book: MessageBook) -> None:
+    begun = time.monotonic()
+    pace = threading.Event()
+    for number in range(MESSAGES):
+        book.send(now_ms() + AHEAD_MS)
+        pace.wait(max(0.0, begun + (number + 1) * LASTS_S / MESSAGES - time.monotonic()))

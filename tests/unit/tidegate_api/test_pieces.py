@@ -1,0 +1,73 @@
+"""Small pure pieces, for all inputs: page tokens, run tokens, cut-up logs, shards of requests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_api.logs import decoded
+from tidegate_api.page_tokens import Place, place_of
+from tidegate_api.routing import shard_of_request
+from tidegate_api.tokens import run_token, speaks_for
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.problems import InvalidInput
+from tidegate_core.model.requests import REQUEST_TYPES
+from tidegate_core.model.shards import message_shard, schedule_shard
+
+
+@given(st.builds(Place, st.integers(0, 9), st.integers(0, 9_999), st.none() | st.text()))
+def test_given_any_place_then_its_token_leads_back(place: Place) -> None:
+    assert place_of(place.text()) == place
+
+
+@given(st.text(min_size=1))
+def test_given_any_text_as_token_then_a_place_or_invalid_input(text: str) -> None:
+    with contextlib.suppress(InvalidInput):
+        assert isinstance(place_of(text), Place)
+
+
+@given(st.text(), st.integers(1, 7))
+def test_given_log_read_in_pieces_then_the_text_is_whole(text: str, size: int) -> None:
+    data = text.encode("utf-8", "replace")
+    offset, found = 0, ""
+    while offset < len(data):
+        size = max(size, 4)  # A character has up to four bytes: below that a piece might hold no whole one.
+        piece = data[offset : offset + size]
+        part, used = decoded(piece, whole=offset + len(piece) == len(data))
+        found += part
+        offset += used
+        assert used > 0
+    assert found == data.decode("utf-8", "replace")
+
+
+def test_given_token_then_it_speaks_for_its_attempt_alone() -> None:
+    secret = b"s" * 32
+    token = f"Bearer {run_token(secret, 'r', 1)}"
+    assert speaks_for(secret, token, "r", 1)
+    assert speaks_for(secret, token.replace("Bearer", "bearer"), "r", 1)
+    assert not speaks_for(secret, token, "r", 2)
+    assert not speaks_for(secret, token, "s", 1)
+    assert not speaks_for(b"t" * 32, token, "r", 1)
+    assert not speaks_for(secret, "Bearer é", "r", 1)
+
+
+@pytest.mark.parametrize("kind", sorted(REQUEST_TYPES))
+def test_given_any_type_of_request_then_its_shard_is_that_of_what_it_is_about(kind: str) -> None:
+    request = parse_request(json.dumps(REQUEST_TYPES[kind].EXAMPLE).encode())
+    shard = shard_of_request(request, "id-1", 256)
+    expected = {
+        "message.send": message_shard("orders", "reminder-17", "id-1", 256),
+        "message.cancel": message_shard("orders", "reminder-17", "", 256),
+        "run.cancel": 42,
+        "job.cancel": 42,
+    }
+    assert shard == expected.get(kind, schedule_shard("flights", "join-day", 256))
+
+
+def test_given_printed_id_of_a_message_then_its_own_shard_is_meant() -> None:
+    body = {"type": "message.cancel", "namespace": "orders", "message_id": "0007-mfrggzdfmztwq2lkn5wg63tqoe"}
+    assert shard_of_request(parse_request(json.dumps(body).encode()), "id-1", 16) == 7

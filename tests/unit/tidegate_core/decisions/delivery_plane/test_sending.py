@@ -1,0 +1,262 @@
+"""Creates of messages: new, repeated, too old, or a replacement; what a replay finds (DESIGN 5, SEMANTICS 14)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_core.effects import Read, ReadRange, Write
+from tidegate_core.model.instants import format_instant
+from tidegate_core.model.shards import message_shard
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import Message, MessageTimer
+from tidegate_core.store.values import Item
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def messages(bench: Bench) -> list[Message]:
+    return [from_item(Message, row) for row in bench.rows("M#")]
+
+
+def timers(bench: Bench) -> list[MessageTimer]:
+    return [from_item(MessageTimer, row) for row in bench.rows("D#")]
+
+
+def presences(bench: Bench) -> list[Item]:
+    return bench.rows("K#")
+
+
+def test_given_a_send_then_timer_and_message_row_are_written_once_without_a_look_up_for_nothing(bench: Bench) -> None:
+    bench.request(a_send(None, after="10s"))
+    (message,), (timer,) = messages(bench), timers(bench)
+    assert message.nominal == timer.slot == bench.now + 10 * SECOND
+    assert (timer.id, timer.version, timer.attempt) == (message.id, message.version, 1)
+    assert presences(bench) == []
+    assert [effect.batch.name for effect in bench.all_asked(Write)] == ["messages"]
+    assert not [effect for effect in bench.all_asked(ReadRange) if effect.range.low.startswith("M#")]
+    assert not [effect for effect in bench.all_asked(Read) if effect.keys[0].sk.startswith(("M#", "K#"))]
+
+
+def test_given_a_send_under_a_key_then_a_presence_row_says_so(bench: Bench) -> None:
+    bench.request(a_send(key="k"))
+    assert len(presences(bench)) == 1
+
+
+def test_given_the_time_then_the_payload_is_delivered_as_it_came_with_headers(bench: Bench) -> None:
+    due = bench.now + 5 * SECOND
+    bench.request(
+        a_send("m-1", deliver_at=format_instant(due), payload={"a": [1, 2]}, headers={"k": "v"}, message_key="17")
+    )
+    bench.run(5 * SECOND - 1)
+    assert bench.delivered() == []
+    bench.run(1)
+    (sent,) = bench.on("out")
+    assert (sent.at, sent.key, sent.document) == (due, b"17", {"a": [1, 2]})
+    assert {name: sent.headers[name] for name in ("k", "tidegate-attempt", "tidegate-nominal")} == {
+        "k": "v",
+        "tidegate-attempt": "1",
+        "tidegate-nominal": format_instant(due),
+    }
+
+
+def test_given_a_time_in_the_past_then_it_is_delivered_at_once_and_keeps_its_nominal(bench: Bench) -> None:
+    past = bench.now - 10 * MINUTE
+    bench.request(a_send(deliver_at=format_instant(past)))
+    (sent,) = bench.on("out")
+    assert sent.headers["tidegate-nominal"] == format_instant(past)
+
+
+def test_given_a_create_at_or_before_the_checkpoint_then_it_gets_the_next_free_slot(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(10 * SECOND)
+    (progress,) = [row for row in bench.rows("PROGRESS") if row["fired_slot"] != 0]
+    fired_through = progress["fired_slot"]
+    assert isinstance(fired_through, int)
+    same_shard = next(
+        name
+        for name in (f"n-{number}" for number in range(100))
+        if f"SH#{message_shard('orders', None, name, 4):04d}" == progress["pk"]
+    )
+    bench.request(a_send(same_shard, deliver_at=format_instant(fired_through - 10 * SECOND)))
+    late = next(message for message in messages(bench) if message.request_id == same_shard)
+    assert late.slot == fired_through + 1
+    assert late.nominal == fired_through - 10 * SECOND
+    assert len(bench.on("out")) == 2
+
+
+@pytest.mark.parametrize("receipt", [True, False])
+def test_given_an_accepted_send_then_a_receipt_comes_when_it_was_asked_for(bench: Bench, receipt: bool) -> None:
+    bench.request(a_send("m-1", receipt=receipt))
+    assert bench.status_of("m-1") == ("accepted" if receipt else None)
+
+
+def test_given_a_delivery_then_its_id_is_the_one_that_the_receipt_named(bench: Bench) -> None:
+    bench.request(a_send("m-1", key="k", receipt=True, after="1s"))
+    bench.run(SECOND)
+    assert bench.on("out")[0].headers["tidegate-id"] == bench.receipts()["m-1"]["id"]
+
+
+# -- repeats ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keyed", [{}, {"key": "k"}], ids=["by id", "by key"])
+@pytest.mark.parametrize("delivered_before", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+def test_given_the_same_request_id_again_then_it_is_unchanged_and_delivered_once(
+    bench: Bench, keyed: dict[str, str], delivered_before: bool, together: bool
+) -> None:
+    documents = [a_send("m-1", after="2s", **keyed), a_send("m-1", after="3s", **keyed)]
+    if together:
+        bench.append(REQUESTS, 0, *documents)
+    else:
+        bench.request(documents[0])
+        bench.run(3 * SECOND if delivered_before else SECOND)
+        bench.request(documents[1])
+    bench.run(20 * SECOND)
+    assert len(bench.on("out")) == 1
+    assert bench.status_of("m-1") == "unchanged"
+
+
+def test_given_sends_without_id_then_each_is_delivered(bench: Bench) -> None:
+    bench.append(REQUESTS, 0, a_send(None, after="1s"), a_send(None, after="1s"))
+    bench.run(SECOND)
+    assert len(bench.on("out")) == 2
+
+
+# -- replacements -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_given_a_replacement_before_delivery_then_only_the_newer_is_delivered(bench: Bench, together: bool) -> None:
+    first, second = a_send("m-1", key="k", after="5s"), a_send("m-2", key="k", after="6s")
+    if together:
+        bench.append(REQUESTS, 0, first, second)
+    else:
+        bench.request(first)
+        bench.run(SECOND)
+        bench.request(second)
+    bench.run(20 * SECOND)
+    assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
+    assert bench.status_of("m-2") == "accepted"
+
+
+def test_given_a_replacement_that_is_due_earlier_then_it_is_delivered_at_its_time(bench: Bench) -> None:
+    bench.request(a_send("m-1", key="k", after="5m"))
+    bench.run(SECOND)
+    bench.request(a_send("m-2", key="k", after="2s"))
+    bench.run(10 * MINUTE)
+    assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
+
+
+def test_given_a_replacement_of_one_that_is_not_loaded_yet_then_only_the_newer_is_delivered(bench: Bench) -> None:
+    bench.request(a_send("m-1", key="k", after="5m"))
+    bench.run(SECOND)
+    bench.request(a_send("m-2", key="k", after="6m"))
+    bench.run(10 * MINUTE)
+    assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
+    assert len(timers(bench)) == 1
+
+
+def test_given_a_send_under_a_key_whose_message_was_delivered_then_both_are_delivered(bench: Bench) -> None:
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.run(2 * SECOND)
+    bench.request(a_send("m-2", key="k", after="1s"))
+    bench.run(10 * SECOND)
+    ids = [each.headers["tidegate-id"] for each in bench.on("out")]
+    assert len(set(ids)) == 2
+
+
+def test_given_keys_of_two_namespaces_then_they_do_not_meet(bench: Bench) -> None:
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.request(a_send("m-2", key="k", after="1s", namespace="others"))
+    bench.run(2 * SECOND)
+    assert len(bench.on("out")) == 2
+
+
+# -- cancelled before it came ---------------------------------------------------------------------------------------------------
+
+
+def test_given_a_create_after_the_cancel_of_its_id_then_it_is_cancelled(bench: Bench) -> None:
+    bench.request(a_cancel(message_id="m-1"))
+    assert bench.status_of("c-1") == "not_found"
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(10 * SECOND)
+    assert bench.status_of("m-1") == "cancelled"
+    assert bench.on("out") == []
+
+
+def test_given_a_create_after_the_cancel_of_its_key_then_it_is_delivered(bench: Bench) -> None:
+    """A key is used again and again: its cancel ends what was sent before it."""
+    bench.request(a_cancel(key="k"))
+    bench.run(10)
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == 1
+
+
+# -- replay -----------------------------------------------------------------------------------------------------------------------
+
+
+def crashed_with_rows_written(after: str) -> Bench:
+    """Rows are written, the position is not: the successor replays the create."""
+    bench = Bench()
+    bench.run(SECOND)
+    bench.lose(lambda effect: getattr(getattr(effect, "transaction", None), "name", "") == "cursor", times=1_000)
+    bench.request(a_send("m-1", after=after))
+    assert len(messages(bench)) == 1
+    bench._rules.clear()
+    return bench
+
+
+def test_given_a_replay_within_time_then_the_slot_stays_and_nothing_is_doubled() -> None:
+    bench = crashed_with_rows_written("10s")
+    before = timers(bench)
+    bench.crash()
+    bench.run(SECOND)
+    assert timers(bench) == before
+    bench.run(20 * SECOND)
+    assert len(bench.on("out")) == 1
+
+
+def test_given_a_replay_after_its_time_then_it_is_delivered_late_and_once() -> None:
+    bench = crashed_with_rows_written("2s")
+    bench.crash()
+    bench.now += MINUTE
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == 1
+
+
+def test_given_a_replay_whose_slot_was_passed_meanwhile_then_it_moves_to_a_new_one() -> None:
+    """The successor delivered others and checkpointed beyond the slot before the replayed record came."""
+    bench = crashed_with_rows_written("2s")
+    (old,) = timers(bench)
+    shard = int(str(bench.rows("D#")[0]["pk"])[3:])
+    bench.crash()
+    log = bench._logs.pop((REQUESTS, 0))
+    bench.run()
+    (progress,) = [row for row in bench.rows("PROGRESS") if row["pk"] == f"SH#{shard:04d}"]
+    plane = bench.actor.planes[shard]
+    plane.promised = (old.slot + 5 * SECOND, "-")
+    assert progress["fired_slot"] == 0
+    bench._logs[(REQUESTS, 0)] = log
+    from tidegate_core.decisions.inputs import RecordsArrived
+
+    bench.give(RecordsArrived(REQUESTS, 0, tuple(log)))
+    assert {timer.slot for timer in timers(bench)} == {old.slot, old.slot + 5 * SECOND + 1}
+    bench.run(20 * SECOND)
+    assert len(bench.on("out")) == 1
+
+
+def test_given_a_create_whose_position_is_not_durable_then_it_is_not_delivered_yet() -> None:
+    """A row fires only after the position that contains its create is durable."""
+    bench = crashed_with_rows_written("1s")
+    bench.lose(lambda effect: getattr(getattr(effect, "transaction", None), "name", "") == "cursor", times=1_000)
+    bench.run(10 * SECOND)
+    assert bench.on("out") == []

@@ -1,0 +1,131 @@
+"""Messages near their time: which is next, and how far the checkpoint may go (I1, I8)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.decisions.delivery_plane.slots import Slots, Slotted, Stage
+from tidegate_core.records.messages import Message
+
+OPEN = (Stage.WRITING, Stage.WRITTEN, Stage.READY, Stage.SENDING)
+CLOSED = (Stage.DONE, Stage.GONE)
+
+
+def a_row(slot: int, name: str = "a", stage: Stage = Stage.READY, version: str = "v") -> Slotted:
+    return Slotted(slot, name, version, "origin", 1, stage)
+
+
+def some(*rows: Slotted) -> Slots:
+    slots = Slots()
+    for row in rows:
+        slots.add(row)
+    return slots
+
+
+def test_given_due_rows_then_they_are_taken_earliest_first_and_once() -> None:
+    slots = some(a_row(30, "c"), a_row(10, "b"), a_row(10, "a"), a_row(40, "d"))
+    assert [row.id for row in slots.take_due(30, 10)] == ["a", "b", "c"]
+    assert slots.take_due(30, 10) == []
+    assert slots.next_slot() == 40
+
+
+def test_given_more_than_wanted_then_the_rest_stays() -> None:
+    slots = some(*(a_row(number, f"{number}") for number in range(5)))
+    assert len(slots.take_due(9, 3)) == 3
+    assert len(slots.take_due(9, 3)) == 2
+
+
+def test_given_due_rows_that_are_not_ready_then_they_stay_until_they_are() -> None:
+    waiting = a_row(10, stage=Stage.WRITTEN)
+    slots = some(waiting, a_row(11, "b"))
+    assert [row.id for row in slots.take_due(20, 10)] == ["b"]
+    waiting.stage = Stage.READY
+    assert slots.take_due(20, 10) == [waiting]
+
+
+def test_given_a_row_put_back_then_it_is_due_again() -> None:
+    row = a_row(10)
+    slots = some(row)
+    slots.take_due(10, 1)
+    row.stage = Stage.SENDING
+    assert slots.take_due(10, 1) == []
+    slots.put_back(row)
+    assert row.stage is Stage.READY
+    assert slots.take_due(10, 1) == [row]
+
+
+def test_given_the_same_place_again_then_it_is_refused_and_another_version_is_not() -> None:
+    slots = some(a_row(10))
+    assert not slots.add(a_row(10))
+    assert slots.add(a_row(10, version="w"))
+    assert slots.add(a_row(11))
+    assert len(slots.of("a")) == 3
+    assert len(slots) == 3
+
+
+def test_given_an_open_first_row_then_nothing_is_passed() -> None:
+    slots = some(a_row(10, stage=Stage.SENDING), a_row(11, "b", Stage.DONE))
+    assert slots.passed() is None
+
+
+def test_given_closed_rows_then_the_last_before_an_open_one_is_passed_and_they_are_forgotten() -> None:
+    slots = some(a_row(10, "a", Stage.DONE), a_row(10, "b", Stage.GONE), a_row(10, "c"), a_row(11, "d", Stage.DONE))
+    assert slots.passed() == (10, "b#v")
+    assert slots.of("a") == []
+    assert len(slots) == 2
+    assert slots.passed() is None
+
+
+def test_given_payloads_that_are_missing_then_ready_rows_within_the_horizon_are_named_earliest_first() -> None:
+    rows = [a_row(number, f"{number}") for number in range(6)]
+    rows[0].message = Message(
+        id="0", version="v", origin="o", namespace="n", nominal=0, slot=0, topic="t", payload=b"", keyed=False,
+        headers="[]", expires_at=0,
+    )  # fmt: skip
+    rows[1].stage = Stage.SENDING
+    slots = some(*rows)
+    assert [row.id for row in slots.unloaded(4, 2)] == ["2", "3"]
+    assert [row.id for row in slots.unloaded(2, 9)] == ["2"]
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 5), st.sampled_from("abc"), st.sampled_from("vw"), st.sampled_from(list(Stage))),
+    max_size=20,
+)
+
+
+@given(ROWS)
+def test_given_any_rows_then_the_checkpoint_never_passes_an_open_one(
+    rows: list[tuple[int, str, str, Stage]],
+) -> None:
+    slots = Slots()
+    kept = {(slot, name, version): stage for slot, name, version, stage in reversed(rows)}
+    for slot, name, version, stage in rows:
+        slots.add(a_row(slot, name, stage, version))
+    places = sorted(kept)
+    first_open = next((place for place in places if kept[place] in OPEN), None)
+    expected = [place for place in places if first_open is None or place < first_open]
+    passed = slots.passed()
+    assert passed == ((expected[-1][0], f"{expected[-1][1]}#{expected[-1][2]}") if expected else None)
+    assert len(slots) == len(places) - len(expected)
+
+
+@given(ROWS, st.lists(st.integers(0, 6), max_size=5))
+def test_given_any_looks_then_ready_rows_come_in_order_each_once(
+    rows: list[tuple[int, str, str, Stage]], looks: list[int]
+) -> None:
+    slots = Slots()
+    ready = set()
+    for slot, name, version, stage in rows:
+        if slots.add(a_row(slot, name, stage, version)) and stage is Stage.READY:
+            ready.add((slot, name, version))
+    taken = []
+    for now in [*sorted(looks), 6]:
+        found = slots.take_due(now, 3)
+        assert [row.place for row in found] == sorted(row.place for row in found)
+        assert all(row.slot <= now for row in found)
+        taken += found
+    taken += [row for _ in range(20) for row in slots.take_due(6, 3)]
+    assert len(taken) == len({row.place for row in taken})
+    assert {row.place for row in taken} == ready

@@ -1,0 +1,152 @@
+"""Who listens to an event: cached per node, right at the moment of asking (DESIGN 7)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tidegate_core.decisions.event_index import EventIndex, Listener, vector_item
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Answer, Effect, Items, Read, ReadRange
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import IndexRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Put, RangeRead
+from tidegate_testkit.builders import EVENTS_ID, NOW, a_holding
+from tidegate_testkit.memory_store import MemoryStore
+
+KEY = "data/flights/raw"
+
+
+def a_row(
+    name: str = "s", *, generation: int = 1, leaf: int = 0, event_key: str = KEY, vector: str | None = None
+) -> IndexRow:
+    return IndexRow(
+        event_key=event_key,
+        namespace="flights",
+        name=name,
+        incarnation="I1",
+        generation=generation,
+        leaf=leaf,
+        shard=0,
+        activated_at=NOW,
+        vector=vector,
+    )
+
+
+class Node:
+    """One event index on a store."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.index = EventIndex()
+        self.asked: list[Effect] = []
+
+    def listen(self, *rows: IndexRow, raises: bool = True) -> None:
+        self.store.write([Put(row.key(), to_item(row, row.key())) for row in rows])
+        if raises:
+            for row in rows:
+                self.raise_version(row.event_key)
+
+    def raise_version(self, event_key: str) -> None:
+        key = keys.index_version(keys.index_shard_of(event_key))
+        before = (self.store.peek(key) or {}).get("version", 0)
+        assert isinstance(before, int)
+        self.store.write([Put(key, {"pk": key.pk, "sk": key.sk, "version": before + 1})])
+
+    def names(self, event_key: str = KEY) -> list[str]:
+        return sorted(each.row.name for each in self.match(event_key)[event_key])
+
+    def match(self, *event_keys: str) -> dict[str, tuple[Listener, ...]]:
+        host, found = Host(a_holding()), []
+
+        def ask() -> Operation[None]:
+            found.append((yield from self.index.match(host, event_keys)))
+
+        host.operations.start(ask())
+        while host.operations.asked:
+            asked = host.operations.asked.pop(0)
+            self.asked.append(asked.effect)
+            host.operations.answer(Answer(asked.token, self._result(asked.effect)))
+        return found[0]
+
+    def _result(self, effect: Effect) -> Any:
+        match effect:
+            case Read(wanted):
+                return Items(self.store.get(wanted))
+            case ReadRange(wanted):
+                return self.store.query(RangeRead(wanted.pk, wanted.low, wanted.high, 2, wanted.after))
+            case _:
+                raise AssertionError(effect)
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+def test_given_nobody_who_listens_then_the_answer_is_empty(node: Node) -> None:
+    assert node.match(KEY) == {KEY: ()}
+
+
+def test_given_listeners_then_those_of_the_asked_keys_are_named(node: Node) -> None:
+    node.listen(a_row("one"), a_row("two"), a_row("other", event_key="data/flights/other"))
+    assert node.names() == ["one", "two"]
+    assert node.names("data/flights/other") == ["other"]
+
+
+def test_given_rows_without_a_raised_version_then_they_may_be_unseen_and_with_it_they_are_seen(node: Node) -> None:
+    node.listen(a_row("one"))
+    assert node.names() == ["one"]
+    node.listen(a_row("two"), raises=False)
+    assert node.names() == ["one"]
+    node.raise_version(KEY)
+    assert node.names() == ["one", "two"]
+
+
+def test_given_an_unchanged_version_then_only_versions_are_read(node: Node) -> None:
+    node.listen(a_row("one"))
+    node.match(KEY)
+    node.asked.clear()
+    node.match(KEY)
+    assert [type(effect) for effect in node.asked] == [Read]
+
+
+def test_given_several_keys_then_their_versions_are_read_together(node: Node) -> None:
+    event_keys = [f"data/flights/d{number}" for number in range(20)]
+    node.match(*event_keys)
+    reads = [effect for effect in node.asked if isinstance(effect, Read)]
+    assert len(reads) == 1
+    assert len(reads[0].keys) == len({keys.index_shard_of(each) for each in event_keys})
+
+
+def test_given_many_rows_then_all_pages_are_read(node: Node) -> None:
+    node.listen(*(a_row(f"s{number}") for number in range(9)))
+    assert len(node.names()) == 9
+
+
+def test_given_leaves_and_generations_then_each_is_a_listener_of_its_own(node: Node) -> None:
+    node.listen(a_row("s", leaf=0), a_row("s", leaf=1), a_row("s", generation=2))
+    found = node.match(KEY)[KEY]
+    assert {(each.row.generation, each.row.leaf) for each in found} == {(1, 0), (1, 1), (2, 0)}
+
+
+def test_given_an_activation_vector_then_events_below_it_are_not_heard(node: Node) -> None:
+    vector, key, item = vector_item({f"{EVENTS_ID}/0": 5, f"{EVENTS_ID}/1": 0})
+    node.store.write([Put(key, item)])
+    node.listen(a_row(vector=vector))
+    (listener,) = node.match(KEY)[KEY]
+    heard = {(each, offset): listener.hears(EVENTS_ID, each, offset) for each in (0, 1, 2) for offset in (0, 4, 5)}
+    assert [heard[0, offset] for offset in (0, 4, 5)] == [False, False, True]
+    assert all(heard[1, offset] for offset in (0, 4, 5))
+    assert all(heard[2, offset] for offset in (0, 4, 5))  # A topic partition that is newer than the activation.
+
+
+def test_given_equal_vectors_then_they_share_one_item_whatever_their_order() -> None:
+    one: tuple[str, object, Item] = vector_item({"t/0": 1, "t/1": 2})
+    assert one == vector_item({"t/1": 2, "t/0": 1})
+    assert json.loads(str(one[2]["offsets"])) == {"t/0": 1, "t/1": 2}
+    assert vector_item({"t/0": 1})[0] != one[0]

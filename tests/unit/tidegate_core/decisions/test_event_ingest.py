@@ -1,0 +1,221 @@
+"""Events on their way to the schedules that listen: each is handed to each of them once, whatever is replayed (I3)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate_core.decisions.event_ingest import DEDUPE_HORIZON_MS, ROWS_PER_MOVE
+from tidegate_core.effects import Commit, Effect, Taken
+from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import EVENTS, HOUR, MINUTE, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
+
+
+def a_bench(*schedules: Doc, **holding: Any) -> Bench:
+    bench = Bench(behaviour=Behaviour(starts_after=None), **holding)
+    bench.run(SECOND)
+    for schedule in schedules:
+        bench.request(an_apply(schedule))
+    bench.run(SECOND)
+    return bench
+
+
+def counts(bench: Bench, name: str = "nightly") -> list[object]:
+    return [row["counts"] for row in bench.rows(f"E#flights/{name}#")]
+
+
+def a_cursor_move(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and effect.transaction.name == "cursor"
+
+
+WAITS = a_spec(trigger=on_data(count=1_000))
+
+
+def test_given_events_then_each_is_counted_once_and_the_position_is_behind_them() -> None:
+    bench = a_bench(WAITS)
+    bench.append(EVENTS, 0, *(an_event(f"d{number}") for number in range(10)))
+    assert counts(bench) == [[10]]
+    (position,) = [row for row in bench.rows("TP") if "b" * 32 in str(row["pk"])]
+    assert position["next"] == 10
+    assert bench.rows("I#") == []
+
+
+@pytest.mark.parametrize("later_ms", [0, MINUTE, DEDUPE_HORIZON_MS - HOUR])
+def test_given_the_same_event_id_again_then_it_counts_once(later_ms: int) -> None:
+    """Another data partition under the same id: only the id can tell that it is a repeat."""
+    bench = a_bench(WAITS)
+    bench.event(an_event("d1", event_id="e-1"))
+    bench.run(later_ms)
+    bench.event(an_event("d2", event_id="e-1"))
+    assert counts(bench) == [[1]]
+
+
+def test_given_the_same_event_id_within_one_batch_then_it_counts_once() -> None:
+    bench = a_bench(WAITS)
+    bench.append(EVENTS, 0, an_event("d1", event_id="e-1"), an_event("d2", event_id="e-1"))
+    assert counts(bench) == [[1]]
+
+
+def test_given_the_same_event_id_beyond_the_horizon_then_it_counts_again() -> None:
+    bench = a_bench(WAITS)
+    bench.event(an_event("d1", event_id="e-1"))
+    bench.now += DEDUPE_HORIZON_MS + 1
+    bench.event(an_event("d2", event_id="e-1"))
+    bench.run(SECOND)
+    assert counts(bench) == [[2]]
+
+
+def test_given_events_without_id_then_their_content_tells_repeats() -> None:
+    bench = a_bench(WAITS)
+    for day in ("d1", "d1", "d2"):
+        document = an_event(day)
+        del document["id"]
+        bench.event(document)
+    assert counts(bench) == [[2]]
+    assert len(bench.rows("DD")) == 2
+
+
+def test_given_an_id_that_meets_in_two_topic_partitions_then_it_counts_once() -> None:
+    """One of both was counted by another move while this batch was looked up."""
+    bench = a_bench(WAITS, events=_two_event_topic_partitions())
+    bench.hold_back(a_cursor_move)
+    bench.event(an_event("d1", event_id="e-1"), 0)
+    assert bench.holds_something
+    bench.event(an_event("d2", event_id="e-1"), 1)
+    bench.release()
+    bench.run(SECOND)
+    assert counts(bench) == [[1]]
+    bench.event(an_event("d3"), 0)
+    bench.event(an_event("d4"), 1)
+    assert counts(bench) == [[3]]
+
+
+def _two_event_topic_partitions() -> object:
+    from tidegate_core.decisions.inputs import TopicFacts
+
+    return TopicFacts(EVENTS, "b" * 32, 2)
+
+
+def test_given_nobody_who_listens_then_only_the_position_moves() -> None:
+    bench = a_bench()
+    bench.event(an_event("d1"))
+    assert bench.rows("DD") == []
+    assert [len(transaction.actions) for transaction in bench.commits("cursor")][-1] == 1
+
+
+def test_given_several_leaves_and_schedules_then_each_has_what_it_listens_to() -> None:
+    both = a_spec("both", all_of(on_data("a", 9), on_data("b", 9)))
+    bench = a_bench(both, a_spec("first", on_data("a", 9)), a_spec("second", on_data("b", 9)))
+    bench.append(EVENTS, 0, an_event("d1", "a"), an_event("d2", "a"), an_event("d3", "b"))
+    assert counts(bench, "both") == [[2, 1]]
+    assert counts(bench, "first") == [[2]]
+    assert counts(bench, "second") == [[1]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"{", b"[]", b'{"type":"data.partition"}', b"\xff\xfe"],
+    ids=["empty", "cut", "list", "lacking", "no text"],
+)
+def test_given_a_record_that_cannot_be_read_then_it_is_a_dead_letter_and_the_next_one_counts(value: bytes) -> None:
+    bench = a_bench(WAITS)
+    bench.append(EVENTS, 0, value, an_event("d1"))
+    assert counts(bench) == [[1]]
+    (letter,) = bench.on("tidegate.events.dlq")
+    assert letter.value == value
+    assert letter.headers["tidegate.error.offset"] == "0"
+
+
+def test_given_a_batch_then_its_credits_go_back_with_the_durable_position() -> None:
+    bench = a_bench(WAITS)
+    bench.append(EVENTS, 0, an_event("d1"), an_event("d2"))
+    assert bench.all_asked(Taken)[-1] == Taken(EVENTS, 0, 2, 2)
+
+
+# -- paged fan-out --------------------------------------------------------------------------------------------------------------
+
+MANY = ROWS_PER_MOVE * 2 + 10
+
+
+def a_crowd() -> Bench:
+    """More schedules listen to one dataset than one transaction can hold inbox rows for."""
+    return a_bench(*(a_spec(f"s{number:03d}", on_data(count=1_000)) for number in range(MANY)))
+
+
+def heard(bench: Bench) -> dict[str, object]:
+    return {str(row["name"]): row["counts"] for row in bench.rows("E#")}
+
+
+def test_given_more_listeners_than_a_transaction_holds_then_each_hears_each_event_once() -> None:
+    bench = a_crowd()
+    before = len(bench.commits("cursor"))
+    bench.append(EVENTS, 0, an_event("d1"), an_event("d2"), an_event("d3"))
+    bench.run(SECOND)
+    assert heard(bench) == {f"s{number:03d}": [3] for number in range(MANY)}
+    moves = bench.commits("cursor")[before:]
+    assert len(moves) > 3
+    assert all(len(move.actions) <= ACTIONS_PER_TRANSACTION_MAX for move in moves)
+
+
+@pytest.mark.parametrize("move", range(8))
+def test_given_a_crash_between_two_pages_then_each_still_hears_each_event_once(move: int) -> None:
+    bench = a_crowd()
+    seen = [0]
+
+    def after_the_move(effect: Effect) -> bool:
+        if a_cursor_move(effect):
+            seen[0] += 1
+        return False
+
+    bench.answer_with(after_the_move, Taken(EVENTS, 0, 0, 0))  # type: ignore[arg-type]  # never answers: it only looks
+    bench.hold_back(lambda effect: a_cursor_move(effect) and seen[0] == move + 1, answer_only=True)
+    bench.append(EVENTS, 0, an_event("d1"), an_event("d2"), an_event("d3"))
+    if bench.holds_something:
+        bench.crash()
+    bench.run(SECOND)
+    assert heard(bench) == {f"s{number:03d}": [3] for number in range(MANY)}
+
+
+def test_given_a_listener_that_came_between_two_pages_then_it_hears_what_came_after_it_only() -> None:
+    bench = a_crowd()
+    bench.hold_back(a_cursor_move, answer_only=True)
+    bench.append(EVENTS, 0, an_event("d1"))
+    bench.request(an_apply(a_spec("s000-late", on_data(count=1_000))))
+    bench.release()
+    bench.run(SECOND)
+    assert "s000-late" not in heard(bench)
+    bench.event(an_event("d2"))
+    assert heard(bench)["s000-late"] == [1]
+    assert heard(bench)["s001"] == [2]
+
+
+# -- any replay -------------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(
+    ids=st.lists(st.sampled_from("abcdef"), min_size=1, max_size=12),
+    cuts=st.sets(st.integers(1, 11), max_size=4),
+    crashes=st.sets(st.integers(0, 40), max_size=3),
+)
+def test_given_any_repeats_batches_and_crashes_then_each_id_counts_once(
+    ids: list[str], cuts: set[int], crashes: set[int]
+) -> None:
+    bench = a_bench(WAITS)
+    begun = bench.effects_outside
+    for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(ids)], strict=True):
+        if ids[start:end]:
+            for after in crashes:
+                bench.crash_after = max(bench.effects_outside + 1, begun + after)
+            bench.append(EVENTS, 0, *(an_event(f"of-{each}", event_id=each) for each in ids[start:end]))
+            bench.run(SECOND)
+    assert counts(bench) == [[len(set(ids))]]
+    chunks = [json.loads(str(row["entries"])) for row in bench.rows("EC#")]
+    assert sorted(entry["partition"] for chunk in chunks for entry in chunk) == sorted(
+        f"of-{each}" for each in set(ids)
+    )

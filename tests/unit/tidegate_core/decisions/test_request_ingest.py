@@ -1,0 +1,221 @@
+"""The ownership topic partition: own messages to their plane, everything else to the inbox of its shard, poison aside."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidegate_core.decisions.request_ingest import INBOX_BODY_BYTES_MAX, INBOX_ROWS_PER_MOVE
+from tidegate_core.effects import Commit, Effect, NotProduced, Poke, Produce, Taken
+from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_core.store.values import ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import REQUESTS, SECOND, Doc, a_cancel, a_request, a_send, a_spec, an_apply, every
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def half() -> Bench:
+    """Holds topic partition 0 of 2: the odd shards are somebody else's."""
+    made = Bench(topic_partitions=2)
+    made.run(SECOND)
+    return made
+
+
+def foreign_message(**more: str) -> Doc:
+    name = next(name for name in (f"m-{number}" for number in range(99)) if message_shard("orders", None, name, 4) % 2)
+    return a_send(name, **more)
+
+
+def foreign_name() -> str:
+    return next(name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) % 2)
+
+
+def test_given_a_message_of_an_own_shard_then_it_never_touches_the_inbox(bench: Bench) -> None:
+    bench.request(a_send("m-1"))
+    assert len(bench.rows("M#")) == 1
+    assert not [key for move in bench.commits("cursor") for key in move.actions if key.key.sk.startswith("I#")]
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        pytest.param(foreign_message(), "M", id="message"),
+        pytest.param(a_request("delete", foreign_name()), "Q", id="request"),
+        pytest.param(an_apply(a_spec(foreign_name())), "Q", id="apply"),
+        pytest.param({"id": "x", "type": "run.cancel", "run_id": "0003-" + "a" * 26}, "Q", id="run"),
+        pytest.param({"id": "x", "type": "job.cancel", "job_id": "0001-" + "a" * 26}, "Q", id="job"),
+        pytest.param(a_cancel(message_id="0003-" + "a" * 26), "M", id="printed id"),
+    ],
+)
+def test_given_a_request_of_a_foreign_shard_then_it_lies_in_that_inbox_and_its_owner_is_poked(
+    document: Doc, kind: str
+) -> None:
+    bench = half()
+    bench.request(document)
+    (row,) = bench.rows("I#")
+    shard = int(str(row["pk"])[3:])
+    assert shard % 2 == 1
+    assert row["kind"] == kind
+    assert json.loads(str(row["body"]))["id"] == document["id"]
+    assert Poke(shard) in bench.all_asked(Poke)
+    assert bench.receipts() == {}
+
+
+def test_given_an_inbox_row_of_another_holder_then_its_owner_applies_it_at_take_over() -> None:
+    bench = half()
+    bench.request(foreign_message(after="1s", receipt="no") | {"receipt": True})
+    other = Bench(topic_partitions=2, topic_partition=1)
+    other.store, other.now = bench.store, bench.now
+    other.new_actor("node-x")
+    other.run(5 * SECOND)
+    assert len(other.on("out")) == 1
+    assert other.rows("I#") == []
+
+
+def test_given_a_message_through_the_inbox_then_it_fires_only_when_its_row_is_gone() -> None:
+    """Else the row's replay after a crash would send it a second time."""
+    bench = half()
+    bench.request(foreign_message(after="0s"))
+    other = Bench(topic_partitions=2, topic_partition=1)
+    other.store, other.now = bench.store, bench.now
+    other.new_actor("node-x")
+    other.hold_back(lambda effect: getattr(getattr(effect, "batch", None), "name", "") == "inbox_done")
+    other.run(5 * SECOND)
+    assert other.on("out") == []
+    other.release()
+    assert len(other.on("out")) == 1
+
+
+# -- what cannot be processed ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "answered"),
+    [
+        pytest.param(b"{", None, id="cut"),
+        pytest.param(b"", None, id="empty"),
+        pytest.param(b'{"type": "schedule.apply"}', None, id="no id"),
+        pytest.param(b'{"id": "r", "type": "schedule.apply"}', "rejected", id="incomplete"),
+        pytest.param(b'{"id": "r", "type": "schedule.undo"}', "rejected", id="unknown type"),
+        pytest.param(b'{"id": "r", "type": "control.suspend"}', "rejected", id="planned"),
+        pytest.param(
+            b'{"id": "r", "type": "run.cancel", "run_id": "0007-' + b"a" * 26 + b'"}', "rejected", id="no such shard"
+        ),
+    ],
+)
+def test_given_poison_then_it_is_copied_answered_where_it_can_be_and_passed(
+    bench: Bench, value: bytes, answered: str | None
+) -> None:
+    bench.append(REQUESTS, 0, value, an_apply(a_spec(trigger=every("1h"))))
+    (letter,) = bench.on("tidegate.requests.dlq")
+    assert letter.value == value
+    assert letter.headers["tidegate.error.topic"] == REQUESTS
+    assert (letter.headers["tidegate.error.partition"], letter.headers["tidegate.error.offset"]) == ("0", "0")
+    assert bench.status_of("r") == answered
+    assert bench.status_of("apply-nightly") == "accepted"
+
+
+def test_given_a_message_more_than_ten_years_ahead_then_it_is_rejected(bench: Bench) -> None:
+    bench.request(a_send("m-1", deliver_at="2099-01-01T00:00:00Z"))
+    assert bench.status_of("m-1") == "rejected"
+    assert bench.rows("M#") == []
+
+
+def test_given_a_dead_letter_that_is_not_acknowledged_then_the_position_waits(bench: Bench) -> None:
+    bench.answer_with(a_dead_letter, NotProduced("unavailable", "away"), times=3)
+    bench.request(b"{")
+    assert bench.all_asked(Taken) == []
+    bench.run(5 * SECOND)
+    assert bench.all_asked(Taken)[-1].next_offset == 1
+    assert len(bench.on("tidegate.requests.dlq")) == 1
+
+
+def a_dead_letter(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic.endswith("requests.dlq")
+
+
+def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(bench: Bench) -> None:
+    bench.answer_with(a_dead_letter, NotProduced("refused", "too large"), times=100)
+    bench.append(REQUESTS, 0, b"{", a_send("m-1", receipt=True))
+    assert bench.status_of("m-1") == "accepted"
+    assert bench.notices("dead_letter_refused") != []
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "日", "\U0001f600"], ids=["1 byte", "2 bytes", "3 bytes", "4 bytes"])
+def test_given_a_request_too_large_to_keep_then_it_is_refused_and_never_blocks_the_log(letter: str) -> None:
+    """Bytes count and not characters: an item holds 400 KB."""
+    bench = half()
+    name = foreign_name()
+    large = an_apply(a_spec(name, labels={f"l{number}": letter * 256 for number in range(64)}), "r")
+    program = large["spec"]["target"]["program"]
+    program["args"] = [letter * 4_000] * 30
+    size = len(json.dumps(large, ensure_ascii=False).encode())
+    bench.request(json.dumps(large, ensure_ascii=False).encode())
+    bench.request(a_request("delete", name))
+    rows = bench.rows("I#")
+    assert len(rows) == (2 if size < INBOX_BODY_BYTES_MAX else 1)
+    assert all(len(str(row["body"]).encode()) < ITEM_BYTES_MAX for row in rows)
+    assert (bench.status_of("r") == "rejected") == (size >= INBOX_BODY_BYTES_MAX)
+
+
+# -- many -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_long_batch_then_moves_stay_below_the_stores_limits_and_all_is_handed_over() -> None:
+    bench = half()
+    before = len(bench.commits("cursor"))
+    documents = [a_request("suspend", foreign_name(), f"r-{number}") for number in range(2 * INBOX_ROWS_PER_MOVE + 7)]
+    bench.append(REQUESTS, 0, *documents)
+    assert len(bench.rows("I#")) == len(documents)
+    assert [len(move.actions) for move in bench.commits("cursor")[before:]] == [81, 81, 8]
+
+
+def test_given_large_requests_then_a_move_stays_below_the_stores_bytes() -> None:
+    bench = half()
+    before = len(bench.commits("cursor"))
+    documents = [foreign_message(payload_text="x" * 250_000) for _ in range(20)]
+    bench.append(REQUESTS, 0, *documents)
+    assert len(bench.rows("I#")) == 20
+    for move in bench.commits("cursor")[before:]:
+        assert (
+            sum(len(str(getattr(action, "item", {}).get("body", ""))) for action in move.actions)
+            < TRANSACTION_BYTES_MAX
+        )
+
+
+def test_given_append_times_that_go_back_then_positions_do_not(bench: Bench) -> None:
+    from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
+
+    late = json.dumps(a_send("m-2", key="k", after="30s")).encode()
+    early = json.dumps(a_send("m-1", key="k", after="20s")).encode()
+    records = (LogRecord(0, bench.now, None, early), LogRecord(1, bench.now - 5_000, None, late))
+    bench.give(RecordsArrived(REQUESTS, 0, records))
+    bench.run(60 * SECOND)
+    assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
+
+
+def test_given_records_that_come_twice_then_they_are_dealt_with_once(bench: Bench) -> None:
+    from tidegate_core.decisions.inputs import RecordsArrived
+
+    bench.request(a_send(None, after="1s"))
+    bench.give(RecordsArrived(REQUESTS, 0, tuple(bench.log(REQUESTS, 0))))
+    bench.run(5 * SECOND)
+    assert len(bench.on("out")) == 1
+
+
+def test_given_a_position_moved_by_a_later_holder_then_the_former_one_ends(bench: Bench) -> None:
+    other = Bench()
+    other.store, other._logs, other.now = bench.store, bench._logs, bench.now
+    other.new_actor("node-x")
+    other.run()
+    bench.is_member = False
+    bench.request(a_send("m-1"))
+    assert [notice.event for notice in bench.notices("fenced")] == ["fenced"]
+    assert isinstance(bench.all_asked(Commit)[-1], Commit)

@@ -1,0 +1,75 @@
+"""The durable position of a topic partition: taken over at its true place, moved once, fenced by a later holder (I3)."""
+
+from __future__ import annotations
+
+from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
+from tidegate_core.decisions.topic_cursor import BATCH_RECORDS_MAX
+from tidegate_core.effects import Commit, Effect, Taken
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import EVENTS, REQUESTS, SECOND, a_send, an_event
+
+
+def a_raise(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and effect.transaction.name == "raise"
+
+
+def position(bench: Bench, topic_id: str = "a" * 32) -> object:
+    (row,) = [row for row in bench.rows("TP") if topic_id in str(row["pk"])]
+    return row["next"]
+
+
+def test_given_a_move_between_look_and_raise_then_the_position_is_the_moved_one() -> None:
+    """The former holder still moves it while the new one has looked and not yet raised."""
+    bench = Bench()
+    bench.run(SECOND)
+    other = Bench()
+    other.store, other._logs, other.now = bench.store, bench._logs, bench.now
+    other.new_actor("node-x")
+    other.hold_back(a_raise)
+    other.settle()
+    bench.request(a_send("m-1", after="1s"))
+    other.release()
+    other.run(SECOND)
+    other.request(a_send("m-2", after="1s"))
+    other.run(10 * SECOND)
+    assert other.notices("fenced") == []
+    assert position(other) == 2
+
+
+def test_given_a_long_log_then_it_is_dealt_with_in_batches_in_order() -> None:
+    bench = Bench()
+    bench.run(SECOND)
+    records = [an_event(f"d{number}") for number in range(BATCH_RECORDS_MAX * 2 + 1)]
+    bench.append(EVENTS, 0, *records)
+    taken = [effect for effect in bench.all_asked(Taken) if effect.topic == EVENTS]
+    assert [effect.count for effect in taken] == [BATCH_RECORDS_MAX, BATCH_RECORDS_MAX, 1]
+    assert taken[-1].next_offset == len(records)
+
+
+def test_given_records_below_the_position_then_they_are_passed_over() -> None:
+    bench = Bench()
+    bench.run(SECOND)
+    bench.event(an_event("d1"))
+    moves = len(bench.commits("cursor"))
+    bench.give(RecordsArrived(EVENTS, 0, tuple(bench.log(EVENTS, 0))))
+    assert len(bench.commits("cursor")) == moves
+
+
+def test_given_gaps_in_the_log_then_the_position_follows_the_records() -> None:
+    """Compaction and aborted transactions leave gaps."""
+    bench = Bench()
+    bench.run(SECOND)
+    value = b'{"id": "e", "type": "data.partition", "namespace": "n", "dataset": "d", "partition": "p"}'
+    bench.give(RecordsArrived(EVENTS, 0, tuple(LogRecord(offset, bench.now, None, value) for offset in (4, 9))))
+    assert position(bench, "b" * 32) == 10
+
+
+def test_given_a_lost_answer_to_a_move_then_its_own_success_is_recognised() -> None:
+    bench = Bench()
+    bench.run(SECOND)
+    bench.lose_answer_of(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "cursor")
+    bench.append(REQUESTS, 0, a_send("m-1", after="1s"))
+    bench.run(5 * SECOND)
+    assert bench.notices("fenced") == []
+    assert position(bench) == 1
+    assert len(bench.on("out")) == 1

@@ -1,0 +1,109 @@
+"""`tidegate init`: makes what is missing, changes nothing that is there, and `--check` only looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidegate_core.effects import Committed, Refused, Unavailable
+from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.store.values import Item, Key, Transaction
+from tidegate_core.transactions.map import map_of
+from tidegate_node.cluster_init import initialise_cluster
+from tidegate_node.startup import BrokerFacts, Difference, NotYet, StartRefused, TopicNames
+from tidegate_testkit.memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+NAMES = TopicNames("r", "e", "p", "receipts", "runs", "r.dlq", "e.dlq")
+
+
+@dataclass
+class Bricks:
+    """Counts what is made."""
+
+    store: MemoryStore
+    made: list[str] = field(default_factory=list)
+    found: Sequence[Difference] = ()
+    answer: Unavailable | None = None
+    quicker: Transaction | None = None
+
+    def tables(self) -> Sequence[Difference]:
+        return self.found
+
+    def topics(self) -> Sequence[Difference]:
+        return ()
+
+    def make_tables(self) -> None:
+        self.made.append("tables")
+
+    def make_topics(self) -> None:
+        self.made.append("topics")
+
+    def items(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
+        return self.store.get(keys)
+
+    def commit(self, transaction: Transaction) -> Committed | Refused | Unavailable:
+        if self.answer is not None:
+            return self.answer
+        self.made.append(transaction.name)
+        self.store.transact(transaction)
+        return Committed()
+
+
+def _run(around: Surroundings, bricks: Bricks, shards: int = 8, check: bool = False) -> list[Difference]:
+    return initialise_cluster(shards, NAMES, bricks, partial(_brokers, around), check=check)
+
+
+def _brokers(around: Surroundings) -> BrokerFacts:
+    return around.bus
+
+
+def test_given_nothing_then_everything_is_made_and_a_second_time_nothing_changes(around: Surroundings) -> None:
+    bricks = Bricks(around.store)
+
+    assert _run(around, bricks) == []
+    assert bricks.made == ["tables", "topics", "map"]
+    assert _run(around, bricks, shards=64) == []
+
+    assert bricks.made == ["tables", "topics", "map", "tables", "topics"]
+    assert map_of(around.store.get([MAP_KEY])[MAP_KEY]).shards == 8
+
+
+def test_given_a_check_then_nothing_is_made_and_what_is_missing_is_said(around: Surroundings) -> None:
+    bricks = Bricks(around.store)
+
+    (difference,) = _run(around, bricks, check=True)
+
+    assert "MAP" in difference.text
+    assert bricks.made == []
+
+
+def test_given_unsafe_differences_then_no_map_is_made_on_top_of_them(around: Surroundings) -> None:
+    wrong = Difference("topic r has the wrong time", unsafe=True)
+    bricks = Bricks(around.store, found=[wrong])
+
+    assert _run(around, bricks) == [wrong]
+    assert around.store.get([MAP_KEY]) == {}
+
+
+def test_given_safe_differences_then_the_map_is_made_and_they_are_returned(around: Surroundings) -> None:
+    odd = Difference("retention is shorter", unsafe=False)
+
+    assert _run(around, Bricks(around.store, found=[odd])) == [odd]
+    assert MAP_KEY in around.store.get([MAP_KEY])
+
+
+def test_given_too_few_shards_then_it_is_refused(around: Surroundings) -> None:
+    with pytest.raises(StartRefused, match="shards is 3"):
+        _run(around, Bricks(around.store), shards=3)
+
+
+def test_given_an_unknown_fate_of_the_write_then_it_says_to_try_again(around: Surroundings) -> None:
+    with pytest.raises(NotYet):
+        _run(around, Bricks(around.store, answer=Unavailable("store")))

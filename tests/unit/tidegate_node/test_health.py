@@ -1,0 +1,104 @@
+"""Health: it says why, it never blames the bricks for a dead process, and it shows the figures."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tidegate_node.health import POLL_SILENCE_MS_MAX, STORE_SILENCE_MS_MAX, HealthServer, Standing
+from tidegate_telemetry.metrics import Metrics
+
+GOOD = Standing({"membership": 5, "reader": 9}, True, frozenset({0, 1}), frozenset({0, 1}), 100)
+
+
+@pytest.mark.parametrize(
+    ("standing", "dead", "unready"),
+    [
+        pytest.param(GOOD, None, None, id="good"),
+        pytest.param(
+            dataclasses.replace(GOOD, poll_silence_ms={"reader": POLL_SILENCE_MS_MAX + 1}),
+            "reader did not turn",
+            "reader did not turn",
+            id="a thread hangs",
+        ),
+        pytest.param(dataclasses.replace(GOOD, joined=False), None, "not joined", id="not joined"),
+        pytest.param(
+            dataclasses.replace(GOOD, serving=frozenset({0})), None, "topic partitions 1 are being", id="taking over"
+        ),
+        pytest.param(
+            dataclasses.replace(GOOD, store_silence_ms=STORE_SILENCE_MS_MAX + 1), None, "the store", id="store away"
+        ),
+        pytest.param(dataclasses.replace(GOOD, stopping=True), None, "stopping", id="stopping"),
+        pytest.param(
+            dataclasses.replace(GOOD, held=frozenset(), serving=frozenset()), None, None, id="joined and given nothing"
+        ),
+    ],
+)
+def test_given_a_standing_then_its_reasons_are_said(standing: Standing, dead: str | None, unready: str | None) -> None:
+    for reasons, said in ((standing.why_dead(), dead), (standing.why_unready(), unready)):
+        if said is None:
+            assert reasons == []
+        else:
+            (reason,) = reasons
+            assert said in reason
+
+
+@asynccontextmanager
+async def _server(standing: Standing, metrics: Metrics) -> AsyncIterator[str]:
+    def refresh() -> None:
+        metrics.set("tidegate_owned_shards", 16)
+
+    server = HealthServer("127.0.0.1", 0, lambda: standing, refresh, metrics)
+    server.start()
+    yield f"http://127.0.0.1:{server.port}"
+    await server.stop()
+
+
+async def _get(url: str) -> tuple[int, str]:
+    def get() -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, refusal.read().decode()
+
+    return await asyncio.to_thread(get)
+
+
+async def test_given_a_good_node_then_it_is_alive_and_ready() -> None:
+    async with _server(GOOD, Metrics()) as url:
+        assert await _get(f"{url}/livez") == (200, '{"ok":true,"reasons":[]}')
+        assert (await _get(f"{url}/readyz"))[0] == 200
+        assert (await _get(f"{url}/nothing"))[0] == 404
+
+
+async def test_given_a_node_that_takes_over_then_it_is_alive_and_not_ready() -> None:
+    async with _server(dataclasses.replace(GOOD, serving=frozenset()), Metrics()) as url:
+        assert (await _get(f"{url}/livez"))[0] == 200
+        status, body = await _get(f"{url}/readyz")
+
+    assert status == 503
+    assert json.loads(body) == {"ok": False, "reasons": ["topic partitions 0, 1 are being taken over"]}
+
+
+async def test_given_figures_then_they_are_fresh() -> None:
+    async with _server(GOOD, Metrics()) as url:
+        status, body = await _get(f"{url}/metrics")
+
+    assert status == 200
+    assert "tidegate_owned_shards 16.0" in body.splitlines()
+
+
+async def test_given_a_port_that_is_taken_then_it_says_so_at_once() -> None:
+    async with _server(GOOD, Metrics()) as url:
+        port = int(url.rpartition(":")[2])
+        with pytest.raises(OSError, match="in use"):
+            HealthServer("127.0.0.1", port, lambda: GOOD, lambda: None, Metrics())

@@ -1,0 +1,221 @@
+"""What the group gives and takes: a driver each, pokes and records to the one that they concern."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, PositionGone, RecordsArrived
+from tidegate_core.effects import Ask, Poke
+from tidegate_node.facts import NodeFacts
+from tidegate_node.holdings import GroupListener, Holdings, OthersListener
+from tidegate_node.partition_driver import DriverEvents, PartitionDriver
+from tidegate_node.pokes import Beat, beat_record, poke_record
+from tidegate_ports.bus import END, Record
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+
+class QuietActor:
+    """Ends when it is drained, unless it is told to be slow."""
+
+    def __init__(self, slow: bool) -> None:
+        self.given: list[Input] = []
+        self.is_serving = False
+        self.has_ended = False
+        self._slow = slow
+
+    def step(self, now: int, incoming: Input) -> list[Ask]:
+        self.given.append(incoming)
+        self.is_serving = True
+        self.has_ended = isinstance(incoming, Drain) and not self._slow
+        return []
+
+    def next_wake(self) -> int | None:
+        return None
+
+
+class PendingDrain:
+    """A revocation that notes when it is done."""
+
+    def __init__(self, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.times_done = 0
+
+    def done(self) -> None:
+        self.times_done += 1
+
+
+class World:
+    def __init__(self, around: Surroundings) -> None:
+        self.around = around
+        self.facts: NodeFacts = around.facts
+        self.slow = False
+        self.actors: dict[int, list[QuietActor]] = {}
+        self.beats: list[tuple[Beat, int]] = []
+        self.holdings = Holdings(self.facts, around.clock, around.notes, asyncio.get_running_loop())
+        self.holdings.connect(self._make, around.bus, self)
+        self.group, self.others = GroupListener(self.holdings), OthersListener(self.holdings)
+
+    def heard(self, beat: Beat, append_time: int) -> None:
+        self.beats.append((beat, append_time))
+
+    def given(self, number: int) -> list[Input]:
+        return self.actors[number][-1].given
+
+    def drain(self, left_ms: int = 60_000) -> PendingDrain:
+        return PendingDrain(self.around.clock.monotonic_ms() + left_ms)
+
+    def record(self, topic: str, topic_partition: int, value: bytes | None, offset: int = 5) -> Record:
+        return Record(topic, "id", topic_partition, offset, 77, b"k", value, (("h", b"v"),))
+
+    def _make(self, number: int) -> PartitionDriver:
+        def actor() -> QuietActor:
+            made = QuietActor(self.slow)
+            self.actors.setdefault(number, []).append(made)
+            return made
+
+        events = DriverEvents(lambda *_: None, lambda _: None)
+        return PartitionDriver(number, actor, self.around.shell(), events, asyncio.get_running_loop())
+
+
+@pytest.fixture
+async def world(around: Surroundings) -> World:
+    return World(around)
+
+
+async def test_given_an_assignment_then_each_is_driven_and_its_pokes_are_read(world: World, until: Any) -> None:
+    world.group.assigned([1, 3])
+
+    await until(lambda: world.holdings.serving == {1, 3}, "both serve")
+    assert world.holdings.held == {1, 3}
+    assert world.holdings.shards(world.holdings.held) == 4
+    assert [call for call in world.around.bus.calls if call[0] == "assign"] == [
+        ("assign", "tidegate.pokes", 1, END),
+        ("assign", "tidegate.pokes", 3, END),
+    ]
+    assert world.given(1) == [Begin()]
+
+
+async def test_given_a_revocation_then_it_is_done_once_all_are_drained(world: World, until: Any) -> None:
+    world.group.assigned([0, 1, 2])
+    drain = world.drain()
+
+    world.group.revoked([0, 2], drain)
+
+    await until(lambda: drain.times_done == 1, "done")
+    assert world.holdings.held == {1}
+    assert ("unassign", "tidegate.pokes", 2) in world.around.bus.calls
+
+
+async def test_given_a_revocation_of_what_is_not_held_then_it_is_done_at_once(world: World) -> None:
+    drain = world.drain()
+
+    world.group.revoked([2], drain)
+
+    assert drain.times_done == 1
+
+
+async def test_given_a_drain_that_takes_too_long_then_it_is_cut_at_its_deadline(world: World, until: Any) -> None:
+    world.slow = True
+    world.group.assigned([0])
+    drain = world.drain(left_ms=30)
+
+    world.group.revoked([0], drain)
+    assert world.holdings.held == {0}
+
+    await until(lambda: drain.times_done == 1, "cut")
+    assert world.holdings.held == frozenset()
+
+
+async def test_given_a_loss_during_a_drain_and_a_new_assignment_then_the_new_one_is_not_touched(
+    world: World, until: Any
+) -> None:
+    world.slow = True
+    world.group.assigned([0])
+    drain = world.drain(left_ms=30)
+    world.group.revoked([0], drain)
+    world.group.lost([0])
+    world.slow = False
+    world.group.assigned([0])
+
+    await until(lambda: drain.times_done == 1, "the old drain is over")
+
+    await until(lambda: world.holdings.serving == {0}, "the new one serves")
+    assert len(world.actors[0]) == 2
+
+
+async def test_given_a_loss_then_everything_is_dropped_at_once(world: World, until: Any) -> None:
+    world.group.assigned([0, 1])
+
+    world.group.lost([0, 1, 2])
+
+    assert world.holdings.held == frozenset()
+    assert "lost" in world.around.notes.names()
+
+
+async def test_given_an_assignment_of_what_is_held_already_then_it_begins_anew(world: World, until: Any) -> None:
+    world.group.assigned([0])
+    await until(lambda: world.holdings.serving == {0}, "serving")
+
+    world.group.assigned([0])
+
+    await until(lambda: len(world.actors[0]) == 2 and world.given(0), "anew")
+    assert world.given(0) == [Begin()]
+
+
+async def test_given_records_then_they_go_to_the_holder(world: World, until: Any) -> None:
+    world.group.assigned([1])
+    record = LogRecord(5, 77, b"k", b"v", (("h", b"v"),))
+
+    world.group.records(1, [world.record("tidegate.requests", 1, b"v")])
+    world.others.records("tidegate.events", 5, [world.record("tidegate.events", 5, b"v")])
+    world.group.position_gone(1, 9)
+    world.others.position_gone("tidegate.events", 5, 4)
+    world.group.records(2, [world.record("tidegate.requests", 2, b"v")])
+    world.others.position_gone("tidegate.events", 6, 4)
+
+    await until(lambda: len(world.given(1)) == 5, "all of them")
+    assert world.given(1)[1:] == [
+        RecordsArrived("tidegate.requests", 1, (record,)),
+        RecordsArrived("tidegate.events", 5, (record,)),
+        PositionGone("tidegate.requests", 1, 9),
+        PositionGone("tidegate.events", 5, 4),
+    ]
+
+
+async def test_given_pokes_and_beats_then_each_finds_its_taker_and_the_flow_goes_on(world: World, until: Any) -> None:
+    world.group.assigned([1])
+    beat = Beat("other", 1, 2)
+    values = [
+        poke_record(Poke(5, "0005-x"), world.facts).value,
+        beat_record(beat, world.facts, 1).value,
+        b"nonsense",
+        poke_record(Poke(6), world.facts).value,
+    ]
+
+    world.others.records("tidegate.pokes", 1, [world.record("tidegate.pokes", 1, value) for value in values])
+
+    await until(lambda: len(world.given(1)) == 2, "the poke")
+    assert world.given(1)[1] == Poked(5, "0005-x")
+    assert world.beats == [(beat, 77)]
+    assert world.around.notes.names().count("poke_unreadable") == 1
+    assert ("taken", "tidegate.pokes", 1, 4) in world.around.bus.calls
+
+
+async def test_given_pokes_that_were_cut_off_then_reading_goes_on_at_the_end(world: World) -> None:
+    world.group.assigned([1])
+
+    world.others.position_gone("tidegate.pokes", 1, 4)
+
+    assert world.around.bus.calls.count(("assign", "tidegate.pokes", 1, END)) == 2
+
+
+async def test_given_shards_then_only_those_of_this_process_are_poked_here(world: World) -> None:
+    world.group.assigned([1])
+
+    assert world.holdings.poke(Poked(5))
+    assert not world.holdings.poke(Poked(6))

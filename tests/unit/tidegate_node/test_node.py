@@ -1,0 +1,197 @@
+"""A node's life: begun in order, ended in order, with the exit code that says why."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.decisions.inputs import Input
+from tidegate_core.effects import Ask
+from tidegate_node.health import HealthServer
+from tidegate_node.heartbeat import Verdict
+from tidegate_node.heartbeat_loop import HeartbeatLoop
+from tidegate_node.holdings import Holdings
+from tidegate_node.node import Node, Parts
+from tidegate_node.partition_driver import DriverEvents, PartitionDriver
+from tidegate_node.startup import EXIT_BUG, EXIT_TRY_LATER
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+
+class FakeClient:
+    """A Kafka client with a thread, as far as a node sees it; the membership among them holds what a test gives it."""
+
+    def __init__(self, name: str, order: list[str]) -> None:
+        self._name = name
+        self._order = order
+        self.polled_at_ms = 1_000_000
+        self.rebalances = 0
+        self.held: frozenset[int] = frozenset()
+
+    def start(self) -> None:
+        self._order.append(f"start {self._name}")
+
+    async def stop(self) -> bool:
+        self._order.append(f"stop {self._name}")
+        self.held = frozenset()
+        return True
+
+    def owned(self) -> frozenset[int]:
+        return self.held
+
+    def guard_holds(self) -> bool:
+        return True
+
+    def seek_and_resume(self, topic_partition: int, offset: int) -> None: ...
+
+    def pause(self, topic_partition: int) -> None: ...
+
+    def resume(self, topic_partition: int) -> None: ...
+
+    def taken(self, topic_partition: int, count: int) -> None: ...
+
+    def commit_hint(self, topic_partition: int, offset: int) -> None: ...
+
+    async def prove(self, topic_partition: int) -> bool | None:
+        return True
+
+
+class ServingActor:
+    """Serves from its first input on."""
+
+    has_ended = False
+
+    def __init__(self) -> None:
+        self.is_serving = False
+
+    def step(self, now: int, incoming: Input) -> list[Ask]:
+        self.is_serving = True
+        return []
+
+    def next_wake(self) -> int | None:
+        return None
+
+
+class World:
+    def __init__(self, around: Surroundings) -> None:
+        self.around = around
+        self.order: list[str] = []
+        loop = asyncio.get_running_loop()
+        self.holdings = Holdings(around.facts, around.clock, around.notes, loop)
+        self.membership, reader, guarded, plain = (
+            FakeClient(name, self.order) for name in ("membership", "reader", "guarded", "plain")
+        )
+        parts = Parts(
+            around.facts,
+            self.holdings,
+            self.membership,
+            reader,
+            guarded,
+            plain,
+            around.launch_effects(),
+            around.clock,
+            around.metrics,
+            around.notes,
+        )
+        self.node = Node(parts)
+        self.heartbeats = HeartbeatLoop(
+            around.facts,
+            store=around.store_effects(),
+            plain=around.bus,
+            clock=around.clock,
+            metrics=around.metrics,
+            notices=around.notes,
+            act=self.node.act,
+        )
+        events = DriverEvents(self.node.actor_failed, self.node.actor_ended)
+        self.holdings.connect(
+            lambda number: PartitionDriver(number, ServingActor, around.shell(), events, loop),
+            around.bus,
+            self.heartbeats,
+        )
+        health = HealthServer("127.0.0.1", 0, self.node.standing, self.node.refresh, around.metrics)
+        self.node.connect(self.heartbeats, health)
+        self.running = loop.create_task(self.node.run())
+
+    async def ended(self) -> int:
+        return await asyncio.wait_for(self.running, 20)
+
+
+@pytest.fixture
+async def world(around: Surroundings, until: Any) -> World:
+    world = World(around)
+    await until(lambda: "node_started" in around.notes.names(), "started")
+    return world
+
+
+async def test_given_an_order_to_stop_then_the_group_is_left_before_anything_is_closed(world: World) -> None:
+    world.node.stop()
+
+    assert await world.ended() == 0
+    assert world.order[:4] == ["start plain", "start guarded", "start reader", "start membership"]
+    assert world.order[4:6] == ["stop membership", "stop reader"]
+    assert set(world.order[6:]) == {"stop guarded", "stop plain"}
+    assert world.around.notes.names()[-1] == "node_stopped"
+
+
+async def test_given_several_orders_then_the_first_one_counts(world: World) -> None:
+    world.node.actor_failed(1, ValueError("a bug"), True)
+    world.node.stop(0)
+
+    assert await world.ended() == EXIT_BUG
+
+
+async def test_given_one_bug_then_the_node_goes_on(world: World) -> None:
+    world.node.actor_failed(1, ValueError("a bug"), False)
+    world.node.actor_ended(2)
+
+    assert not world.node.standing().stopping
+    world.node.stop()
+    await world.ended()
+
+
+async def test_given_a_clock_that_is_off_then_the_node_gives_up(world: World) -> None:
+    await world.node.act(Verdict.CLOCK_OFF)
+
+    assert await world.ended() == EXIT_TRY_LATER
+    assert "clock_off" in world.around.notes.names()
+
+
+async def test_given_a_store_out_of_reach_then_it_leaves_and_comes_back_with_the_store(
+    world: World, until: Any
+) -> None:
+    world.membership.rebalances = 1
+    world.around.clock.pass_ms(30_000)
+    world.order.clear()
+    assert world.node.standing().joined
+
+    stepping = asyncio.create_task(world.node.act(Verdict.STORE_OUT_OF_REACH))
+    await until(stepping.done, "back")
+
+    assert world.order == ["stop membership", "start membership"]
+    names = world.around.notes.names()
+    assert names.index("store_out_of_reach") < names.index("store_back")
+    world.node.stop()
+    await world.ended()
+
+
+async def test_given_holdings_then_health_and_figures_say_so(world: World, until: Any) -> None:
+    assert not world.node.standing().joined
+    world.membership.rebalances = 1
+    world.membership.held = frozenset({0, 1})
+    world.holdings.assigned([0])
+    await until(lambda: world.holdings.serving == {0}, "serving")
+
+    standing = world.node.standing()
+    assert (standing.joined, standing.held, standing.serving) == (True, frozenset({0, 1}), frozenset({0}))
+    world.node.refresh()
+    assert world.around.metrics.value("tidegate_owned_shards") == 4
+    assert world.around.metrics.value("tidegate_serving_shards") == 2
+    assert world.around.metrics.value("tidegate_guard_holds") == 1
+
+    world.node.stop()
+    await world.ended()
+    assert world.holdings.held == frozenset()
