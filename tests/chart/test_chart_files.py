@@ -126,7 +126,7 @@ def test_given_a_wrong_value_then_the_schema_refuses_it(
         ("dynamodb.endpointUrl", "http://dynamodb-local:8000"),
         ("image.digest", "sha256:" + "0" * 64),
         ("node.maxUnavailable", "25%"),
-        ("settings", {"TIDEGATE_KAFKA__SECURITY_PROTOCOL": "SASL_SSL"}),
+        ("settings", {"TIDEGATE_LOG__LEVEL": "debug"}),
         ("extraEnvFrom", [{"secretRef": {"name": "kafka-login"}}]),
     ],
 )

@@ -19,7 +19,7 @@ FULL: dict[str, Any] = {
     "kafka": {"bootstrapServers": "broker-0:9092,broker-1:9092"},
     "dynamodb": {"region": "eu-central-1", "endpointUrl": "http://dynamodb-local:8000", "tablePrefix": "tide"},
     "gate": {"existingSecret": "our-gate", "secretKey": "token-key", "url": "https://tide.example"},
-    "settings": {"TIDEGATE_KAFKA__SECURITY_PROTOCOL": "SASL_SSL", "TIDEGATE_API__PORT": "8080"},
+    "settings": {"TIDEGATE_LOG__LEVEL": "debug", "TIDEGATE_API__PORT": "8080"},
     "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/tide"}},
     "node": {
         "replicas": 5,
@@ -184,7 +184,7 @@ def test_given_all_values_then_they_arrive_in_the_environment(render: Render) ->
     assert environment["TIDEGATE_DYNAMODB__TABLE_PREFIX"] == "tide"
     assert environment["AWS_DEFAULT_REGION"] == "eu-central-1"
     assert environment["TIDEGATE_GATE__URL"] == "https://tide.example"
-    assert environment["TIDEGATE_KAFKA__SECURITY_PROTOCOL"] == "SASL_SSL"
+    assert environment["TIDEGATE_LOG__LEVEL"] == "debug"
 
 
 def test_given_no_endpoint_then_the_regions_own_is_used(render: Render) -> None:

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -23,9 +20,10 @@ from tidegate_testkit.cluster.judging.lateness import all_on_time, first_on_time
 from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_of
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
 from tidegate_testkit.cluster.nemesis import Kill, Nemesis
-from tidegate_testkit.cluster.pipeline import FEED_COUNT, JOIN, LANDING, REPORT, Pipeline
+from tidegate_testkit.cluster.pipeline import JOIN, LANDING, REPORT, Pipeline
+from tidegate_testkit.cluster.scenario import repeatedly, settle
 from tidegate_testkit.cluster.topics import read_topic
-from tidegate_testkit.cluster.waiting import now_ms, until
+from tidegate_testkit.cluster.waiting import now_ms
 
 KILLS = 20
 BETWEEN_MIN = 5
@@ -35,29 +33,9 @@ BETWEEN_EVERY = 2
 SCENARIO_S_MIN = 240
 ON_TIME_S = SESSION_S + 4
 ASSERTED_TIMES = 3
-SETTLE_S_MAX = 60.0
 FEED_EVERY_S = 0.7
 WORK_S = {**dict.fromkeys(LANDING.values(), 1.0), JOIN: 1.5, REPORT: 1.5}
 SEED_VARIABLE = "TIDEGATE_TEST_SEED"
-QUIET_MS = 3_000
-"""No landing is due so soon when they are suspended: the receipt comes long before."""
-
-
-@contextmanager
-def _repeatedly(act: Callable[[], None], every_s: float) -> Iterator[None]:
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.wait(every_s):
-            act()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @pytest.mark.slow
@@ -75,14 +53,14 @@ def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscou
     nemesis = Nemesis(cluster, book, evidence, chance)
     begun = time.monotonic()
     kills: list[Kill] = []
-    with MessageLoad(book, chance), _repeatedly(lambda: pipeline.feed(chance), FEED_EVERY_S):
+    with MessageLoad(book, chance), repeatedly(lambda: pipeline.feed(chance), FEED_EVERY_S):
         while len(kills) < KILLS or time.monotonic() - begun < SCENARIO_S_MIN:
             node = cluster.nodes[len(kills) % len(cluster.nodes)]
             kills.append(nemesis.kill(node, between=len(kills) % BETWEEN_EVERY == 0))
             _show(len(kills), kills[-1])
     lasted = time.monotonic() - begun
 
-    _settle(cluster, client, pipeline, book, sink, chance)
+    settle(cluster, client, pipeline, book, sink, chance)
 
     deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
     receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
@@ -96,37 +74,6 @@ def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscou
     assert all(kill.open_runs > 0 and kill.due_in_ms <= 1_000 for kill in kills)
     assert {kill.node for kill in kills} == {node.name for node in cluster.nodes}
     assert all(first is not None and first <= ASSERTED_TIMES * ON_TIME_S * 1_000 for first in firsts), firsts
-
-
-def _settle(
-    cluster: Cluster, client: Client, pipeline: Pipeline, book: MessageBook, sink: str, chance: random.Random
-) -> None:
-    """Lets everything that was asked for come to its end; what does not is for the judge to name."""
-    client.flush()
-    until(lambda: pipeline.next_landing(now_ms()) - now_ms() > QUIET_MS and not pipeline.missing(now_ms()), "a pause")
-    pipeline.suspend_landings()
-    for _ in range(-len(pipeline.uncounted) % FEED_COUNT):
-        pipeline.feed(chance)
-    client.flush()
-
-    def nothing_open() -> bool:
-        deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
-        receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
-        return (
-            pipeline.is_done()
-            and not pipeline.uncounted
-            and not evidence_open(pipeline)
-            and not book.unanswered(receipts)
-            and not book.owed(deliveries, receipts)
-        )
-
-    deadline = time.monotonic() + SETTLE_S_MAX
-    while not nothing_open() and time.monotonic() < deadline:
-        time.sleep(0.5)
-
-
-def evidence_open(pipeline: Pipeline) -> bool:
-    return bool(pipeline.evidence.open_runs())
 
 
 def _show(number: int, kill: Kill) -> None:
@@ -164,6 +111,6 @@ def _figures(
             f"all topic partitions of the killed node on time: {everywhere}",
             f"survivor serves all shards: median {percentile(takeovers, 0.5)} ms, most {max(takeovers)} ms",
             f"lateness of messages: {histogram(late)}",
-            f"lateness of landings: {histogram(pipeline.lateness(runs))}",
+            f"lateness of landings: {histogram(pipeline.lateness())}",
         ]
     )

@@ -8,7 +8,6 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import Cluster
 from tidegate_testkit.cluster.evidence import Evidence

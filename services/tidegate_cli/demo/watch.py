@@ -12,10 +12,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tidegate_cli.demo.plan import NAMESPACE, DemoPlan
 from tidegate_client.client import Client
-from tidegate_client.errors import TidegateError
+from tidegate_client.errors import ApiUnavailable, ApiUnreachable
 from tidegate_client.views import OccurrenceView, RunView
 
 LOOK_INTERVAL_S = 0.5
+RUNS_ASKED_FOR = 50
+"""The newest ones: far more than are open at once, four schedules with one run each."""
+
 PATIENCE_BASE_S = 240.0
 """Start of the stack's work, take-over and all that does not grow with the number of days."""
 
@@ -69,20 +72,21 @@ class Watcher:
                     before = now
                     self._kill_half_way(standing)
                     if standing.ended >= self.plan.occurrences:
-                        return self._ledger()
+                        return self.ledger()
                 time.sleep(LOOK_INTERVAL_S)
         self.console.print(f"Time is up: {self._what_is_open()}", style="bold red", soft_wrap=True)
-        return self._ledger()
+        return self.ledger()
 
     def _standing(self) -> Standing | None:
         """Asks the API; None while it does not answer, which is no reason to give up."""
         try:
-            runs = self.client.runs(namespace=NAMESPACE, limit=2 * self.plan.occurrences)
-            return Standing(tuple(runs), len(self._ledger()))
-        except TidegateError:
+            runs = self.client.runs(namespace=NAMESPACE, limit=RUNS_ASKED_FOR)
+            return Standing(tuple(runs), len(self.ledger()))
+        except (ApiUnreachable, ApiUnavailable):
             return None
 
-    def _ledger(self) -> list[OccurrenceView]:
+    def ledger(self) -> list[OccurrenceView]:
+        """Returns what became of each occurrence, as the API has it now."""
         return list(self.client.occurrences(NAMESPACE))
 
     def _kill_half_way(self, standing: Standing) -> None:

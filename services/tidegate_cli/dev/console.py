@@ -1,7 +1,13 @@
-"""Shows the events of a stack: to a person at a terminal, as plain lines in a pipe, or as JSON lines for a script."""
+"""Shows the events of a stack: to a person at a terminal, as plain lines in a pipe, or as JSON lines for a script.
+
+A reader that has gone (`| head`, a terminal that was closed) is no reason to end a stack, or to break off its drain: what
+cannot be written is dropped.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import threading
 from dataclasses import asdict
@@ -39,6 +45,9 @@ class StackConsole(Protocol):
 
 def console_for(output: TextIO, errors: TextIO, *, as_json: bool) -> StackConsole:
     """Returns the console that fits the output; failures go to `errors`, but a script reads one stream."""
+    for stream in (output, errors):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # For terminals that have no check mark.
     if as_json:
         return JsonConsole(output)
     if output.isatty():
@@ -55,7 +64,7 @@ class JsonConsole:
         self._stages: dict[str, str] = {}
 
     def show(self, event: StackEvent) -> None:
-        with self._lock:
+        with self._lock, contextlib.suppress(OSError):
             if isinstance(event, Fetching) and self._stages.get(event.component) == event.stage:
                 return  # A script wants to know what is being done, not each file of it.
             if isinstance(event, Fetching):
@@ -77,7 +86,7 @@ class PlainConsole:
         self._stages: dict[str, str] = {}
 
     def show(self, event: StackEvent) -> None:
-        with self._lock:
+        with self._lock, contextlib.suppress(OSError):
             stream = self._errors if isinstance(event, Failed) else self._output
             for line in self._lines(event):
                 stream.write(line + "\n")
@@ -123,14 +132,14 @@ class TerminalConsole:
         self._bars: dict[str, TaskID] = {}
 
     def show(self, event: StackEvent) -> None:
-        with self._lock:
+        with self._lock, contextlib.suppress(OSError):
             if isinstance(event, Fetching):
                 self._draw(event)
             else:
                 self._print(event)
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, contextlib.suppress(OSError):
             self._end_progress()
 
     def _print(self, event: ComponentReady | Notice | Ready | Stopping | Stopped | Failed) -> None:

@@ -98,10 +98,10 @@ class EventIngest:
         self, events: Sequence[tuple[LogRecord, tuple[Event, ...]]], listeners: dict[str, tuple[Listener, ...]]
     ) -> Operation[set[Key]]:
         """Returns dedupe keys that are within their horizon."""
-        wanted = sorted({_dedupe_key(event) for _, found in events for event in found if listeners[event.event_key]})
-        if not wanted:
+        dedupe_keys = sorted({_dedupe_key(event) for _, found in events for event in found if listeners[event.event_key]})
+        if not dedupe_keys:
             return set()
-        answer = yield from self._cursor.host.read_for_good(Read(tuple(wanted)))
+        answer = yield from self._cursor.host.read_for_good(Read(tuple(dedupe_keys)))
         assert isinstance(answer, Items)
         now = self._cursor.host.now
         return {key for key, item in answer.found.items() if isinstance(item["until"], int) and item["until"] > now}

@@ -6,9 +6,10 @@ same item. Several in each because a store answer costs milliseconds and a decis
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host
 from tidegate_core.decisions.operations import Operation, Signal
@@ -44,13 +45,17 @@ class Decision(Protocol):
     def decide(self, unit: UnitOfWork, now: int) -> None: ...
 
 
-@runtime_checkable
-class Procedure(Protocol):
-    """Something that needs the lane for more than one transaction."""
+class Procedure(ABC):
+    """Something that needs the lane for more than one transaction.
+
+    A base class and no protocol: each piece of work is asked several times which of the two it is.
+    """
 
     @property
+    @abstractmethod
     def name(self) -> str: ...
 
+    @abstractmethod
     def run(self, lane: Lane) -> Operation[None]: ...
 
 

@@ -26,6 +26,11 @@ def _field_names(record_type: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(record_type))
 
 
+@cache
+def _known(record_type: type) -> frozenset[str]:
+    return frozenset(_field_names(record_type))
+
+
 def to_item(record: DataclassInstance, key: Key) -> Item:
     """Returns the item of a record under its key."""
     item: Item = {"pk": key.pk, "sk": key.sk}
@@ -39,7 +44,7 @@ def to_item(record: DataclassInstance, key: Key) -> Item:
 
 def from_item(record_type: type[R], item: Item) -> R:
     """Returns the record of an item; attributes that this version does not know are ignored (rolling upgrades)."""
-    known = _field_names(record_type)
+    known = _known(record_type)
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in item.items() if name in known
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate_testkit.cluster.client import Acknowledged, Client
@@ -179,7 +179,10 @@ class Pipeline:
             faults += judge_limit(name, 1, [run for run in runs if run.schedule == name])
         return faults
 
-    def lateness(self, runs: Sequence[ProgramRun]) -> list[int]:
+    def landings(self) -> list[ProgramRun]:
+        """Returns the landings' program runs so far."""
+        return self.evidence.of(*LANDING.values())
+
+    def lateness(self) -> list[int]:
         """Returns start minus nominal of the landings, ms."""
-        names = frozenset(LANDING.values())
-        return [run.started_at - run.nominal for run in runs if run.schedule in names and run.nominal is not None]
+        return [run.started_at - run.nominal for run in self.landings() if run.nominal is not None]

@@ -17,6 +17,8 @@ from tidegate_testkit.cluster.waiting import now_ms
 
 ASK_TIMEOUT_S = 10.0
 POLL_S = 0.2
+BATCH_WAIT_S = 0.1
+"""A batch waits so long for its last record, also when the end of the topic has been said."""
 BATCH_MAX = 1_000
 GROUP = "tests.readers"
 """Nothing is ever committed; the client only wants a name."""
@@ -66,7 +68,7 @@ def read_topic(bootstrap_servers: str, topic: str) -> list[Arrived]:
         waiting = _assign(consumer, [topic])
         found: list[Arrived] = []
         while waiting:
-            for message in consumer.consume(BATCH_MAX, ASK_TIMEOUT_S):
+            for message in consumer.consume(BATCH_MAX, BATCH_WAIT_S):
                 if message.error() is None:
                     found.append(_arrived(message, 0))
                 else:

@@ -11,7 +11,7 @@ from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
-from tidegate_testkit.simulation.timeline import Timeline
+from tidegate_testkit.simulation.timeline import START, Timeline
 from tidegate_testkit.simulation.trace import Trace
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ CLUSTER_ID = "simulated"
 REQUESTS, EVENTS, RECEIPTS, RUNS = "tidegate.requests", "tidegate.events", "tidegate.receipts", "tidegate.runs"
 REQUESTS_DLQ, EVENTS_DLQ = "tidegate.requests.dlq", "tidegate.events.dlq"
 POKE_MS = 6
+SETTLED_AFTER_MS = 4_000
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class Cluster:
     healed: bool = False
     raises: bool = False
     _launcher: Launcher | None = None
+    _served_by: dict[int, str] = field(default_factory=dict)
 
     @property
     def launcher(self) -> Launcher:
@@ -52,6 +54,13 @@ class Cluster:
     @launcher.setter
     def launcher(self, launcher: Launcher) -> None:
         self._launcher = launcher
+
+    def serves(self, topic_partition: int, tenure: str) -> None:
+        """Counts the topic partitions that change their owner once the cluster has settled."""
+        before = self._served_by.get(topic_partition)
+        self._served_by[topic_partition] = tenure
+        if before not in {None, tenure} and self.timeline.now - START > SETTLED_AFTER_MS:
+            self.trace.counts["take_over"] += 1
 
     def poke(self, shard: int, run_id: str | None) -> None:
         """Reaches whoever believes to hold the shard, or nobody."""

@@ -70,7 +70,12 @@ def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
         Definition("tock", {"type": "every", "period": f"{chance.randint(3, 6)}s"}, most=None, program=shared),
         Definition(
             "bell",
-            {"type": "cron", "expression": f"*/{chance.choice((3, 4, 5))} * * * * *", "dialect": "unix6", "zone": "UTC"},
+            {
+                "type": "cron",
+                "expression": f"*/{chance.choice((3, 4, 5))} * * * * *",
+                "dialect": "unix6",
+                "zone": "UTC",
+            },
             most=chance.choice((1, None)),
             program=shared if chance.random() < 0.5 else None,
             makes="made" if chance.random() < 0.5 else None,
@@ -88,9 +93,7 @@ def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
         drawn.append(Definition("chain", _data("made", chance.randint(1, 2)), most=1))
     if chance.random() < 0.5:
         begins = format_instant((begin + busy_ms // 2) // 1_000 * 1_000)[11:19]
-        drawn.append(
-            Definition("night", {"type": "every", "period": "9s"}, most=None, window=(begins, "23:00:00"))
-        )
+        drawn.append(Definition("night", {"type": "every", "period": "9s"}, most=None, window=(begins, "23:00:00")))
     if chance.random() < 0.5:
         drawn.append(
             Definition(

@@ -80,7 +80,5 @@ class Producers:
 
     def event_appended(self, topic_partition: int, record: LogRecord) -> None:
         event = json.loads(record.value or b"{}")
-        known = self.announced.setdefault(
-            event["id"], Announced(event["id"], event["dataset"], event["partition"])
-        )
+        known = self.announced.setdefault(event["id"], Announced(event["id"], event["dataset"], event["partition"]))
         known.appended.append(record.append_time)

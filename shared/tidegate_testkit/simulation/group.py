@@ -32,6 +32,7 @@ class Coordinator:
     Attributes:
         is_away: Whether the coordinator's broker is down; nobody is put out meanwhile.
         generation: Of the last assignment.
+        holders: Member id by topic partition, as the last assignment says.
         rebalancing: Between the first join of a round and its assignment.
     """
 
@@ -41,6 +42,7 @@ class Coordinator:
     is_away: Callable[[], bool]
     generation: int = 0
     rebalancing: bool = False
+    holders: dict[int, str] = field(default_factory=dict)
     _members: dict[str, _Member] = field(default_factory=dict)
     _round: int = 0
 
@@ -111,6 +113,7 @@ class Coordinator:
             return
         self.generation += 1
         assignment = _assigned({each: member.owned for each, member in self._members.items()}, self.topic_partitions)
+        self.holders = {number: member for member, numbers in assignment.items() for number in numbers}
         self.trace.note("group", "generation", self.generation, *(f"{k}:{sorted(v)}" for k, v in assignment.items()))
         for member_id, member in self._members.items():
             answer, member.joined = member.joined, None

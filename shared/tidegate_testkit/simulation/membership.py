@@ -40,6 +40,10 @@ class MemberClient:
         self._join_again()
         self._heartbeat(self._member_id)
 
+    def is_known_as(self, member_id: str) -> bool:
+        """Whether the id is, or was, this process's; an empty one is nobody's and contradicts nobody."""
+        return not member_id or member_id.startswith(self._node.owner[:8])
+
     def commit(self, answer: Callable[[ProbeVerdict], None]) -> None:
         """Sends an offset commit; says nothing when the broker does not."""
         member_id, generation = self._member_id, self._generation

@@ -75,7 +75,7 @@ class Senders:
 
     def _send_bare(self) -> None:
         """No key, no id: whoever does not hear of it cannot repeat it."""
-        letter, document = self._write()
+        _letter, document = self._write()
         self._produce(document)
 
     def _send_with_id(self) -> None:

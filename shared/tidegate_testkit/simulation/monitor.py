@@ -92,12 +92,11 @@ class StoreMonitor:
 
     def _rises(self, written: Transaction, key: Key, name: str, before: BeforeImages) -> None:
         old, new = (before.get(key) or {}).get(name), (self._store.memory.peek(key) or {}).get(name)
-        if isinstance(old, int) and isinstance(new, int):
-            fell = new < old
-        else:
-            fell = old is not None and str(new) < str(old)
+        fell = new < old if isinstance(old, int) and isinstance(new, int) else old is not None and str(new) < str(old)
         if fell:
-            self._fail(f"I5: {written.name} {written.token} took {name} of {key.pk} {key.sk} back from {old} to {new}")
+            self._fail(
+                f"I5: {written.name} {written.token} took {name} of {key.pk} {key.sk} back from {old!r} to {new!r}"
+            )
 
     def _fail(self, problem: str) -> None:
         self._record.failures.append(problem)

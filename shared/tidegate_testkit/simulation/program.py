@@ -119,7 +119,7 @@ class Program:
         }
 
         def done(result: object) -> None:
-            self.process.post(self._end if isinstance(result, Produced) else lambda: self._report_data())
+            self.process.post(self._end if isinstance(result, Produced) else self._report_data)
 
         value = json.dumps(event).encode()
         outgoing = Outgoing(world.EVENTS, None, value, (), None, API_TIMEOUT_MS, lambda: self.process.alive)

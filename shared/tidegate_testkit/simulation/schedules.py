@@ -76,11 +76,19 @@ class ScheduleUser:
             life.suspended = True
         elif kind == "schedule.resume" and accepted:
             life.suspended = False
+        if kind == "schedule.trigger" and accepted and self._cluster.timeline.happens(0.5):
+            made = str(asked.receipt.body["id"]) if asked.receipt else ""
+            self._cluster.timeline.after(self._cluster.timeline.between(0, 3_000), lambda: self._cancel(made))
         if self._closing:
             self._close()
         elif self._troubles > 0:
             self._troubles -= 1
             self._cluster.timeline.after(self._pause(), self._trouble)
+
+    def _cancel(self, made: str) -> None:
+        """Takes back what was asked for, whatever has become of it."""
+        kind = "run" if self._cluster.timeline.happens(0.6) else "job"
+        self._requests.ask({"type": f"{kind}.cancel", f"{kind}_id": made}, lambda asked: None)
 
     def _trouble(self) -> None:
         if not self._closing and not self.life.waiting:
@@ -99,6 +107,7 @@ class ScheduleUser:
         chance, life = self._cluster.timeline.chance, self.life
         if life.deleted:
             return self._apply()
+        kinds: tuple[str, ...]
         if life.suspended:
             kinds = ("resume", "resume", "resume", "update", "delete", "trigger")
         else:
@@ -133,5 +142,3 @@ def draw_users(cluster: Cluster, requests: Requests, definitions: list[Definitio
         cluster.timeline.after(chance.randint(100, 6_000), user.begin)
         users.append(user)
     return users
-
-

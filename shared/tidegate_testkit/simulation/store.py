@@ -102,9 +102,7 @@ class SimStore:
 
     # -- batches ------------------------------------------------------------------------------------------------------
 
-    def write(
-        self, actions: Sequence[Put | Delete], answer: Callable[[Sequence[Put | Delete] | None], None]
-    ) -> None:
+    def write(self, actions: Sequence[Put | Delete], answer: Callable[[Sequence[Put | Delete] | None], None]) -> None:
         """Answers with what was not processed, or None when nothing is known."""
         faults, after = self._faults, self._timeline.after
         if self._is_down():

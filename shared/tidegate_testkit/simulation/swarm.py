@@ -130,9 +130,7 @@ def swarm_of(chance: Random, *, faults: bool = True) -> Swarm:
     if not faults:
         calm = StoreFaults(latency_ms=4, timeout_ms=500)
         return Swarm(*size, calm, BrokerFaults(fetch_ms=5), NodeFaults(()), LauncherFaults())
-    return Swarm(
-        *size, _store(chance, busy_ms), _broker(chance, busy_ms), _nodes(chance, busy_ms), _launcher(chance)
-    )
+    return Swarm(*size, _store(chance, busy_ms), _broker(chance, busy_ms), _nodes(chance, busy_ms), _launcher(chance))
 
 
 def _rate(chance: Random, most: float) -> float:
@@ -173,8 +171,9 @@ def _broker(chance: Random, busy_ms: int) -> BrokerFaults:
 
 def _nodes(chance: Random, busy_ms: int) -> NodeFaults:
     trouble: list[tuple[int, str, int]] = []
-    for _ in range(chance.randint(3, 6)):
-        kind = chance.choice(("crash", "crash", "pause", "pause", "drain"))
+    for number in range(chance.randint(3, 6)):
+        # The first two are of the kind that makes others take over.
+        kind = chance.choice(("crash", "drain") if number < 2 else ("crash", "crash", "pause", "pause", "drain"))
         length = chance.choice((1_500, 5_000, 7_000, 12_000, 18_000)) if kind == "pause" else chance.randint(200, 9_000)
         trouble.append((chance.randint(4_000, busy_ms), kind, length))
     return NodeFaults(

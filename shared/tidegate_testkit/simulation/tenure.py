@@ -193,6 +193,7 @@ class Tenure:
                 self._produce(ask.effect, token)
             case Submit(order):
                 if node.guard_holds():
+                    self._acts(f"submit {order.run_id}")
                     node.cluster.launcher.submit(node, order, answer)
                 else:
                     node.cluster.trace.bit("guard_lapsed", "submit")
@@ -226,6 +227,7 @@ class Tenure:
         trace.counts[event] += 1
         if event == "serving":
             self._serving_since = self.node.cluster.timeline.now
+            self.node.cluster.serves(self.topic_partition, self.name)
         elif event in {"fenced", "outranked"}:
             self._serving_since = None
             self._life_ended(orderly=False)
@@ -255,6 +257,14 @@ class Tenure:
         if reader is not None:
             self.node.cluster.broker.stop(reader)
 
+    def _acts(self, what: str) -> None:
+        """Something irreversible: by then nobody else may have been given the topic partition (the guard's whole point)."""
+        holder = self.node.cluster.coordinator.holders.get(self.topic_partition, "")
+        if not self.node.member.is_known_as(holder):
+            self.node.cluster.record.failures.append(
+                f"I5: {self.name} did {what} while {holder} held its topic partition"
+            )
+
     def _produce(self, produce: Produce, token: int) -> None:
         cluster, process = self.node.cluster, self.node.process
         headers, patience = produce.headers, float(PRODUCE_PATIENCE_MS)
@@ -265,6 +275,7 @@ class Tenure:
                 cluster.trace.bit("guard_lapsed", "produce")
                 self._answer_later(token, 1, NotProduced("guard", "the guard has lapsed"))
                 return
+            self._acts(f"produce {message}")
             patience = min(patience, left)
             sent = [cluster.timeline.now, self.node.clock(), self.node.owner, self.life_name]
             headers = (*headers, (SENT_HEADER, json.dumps(sent).encode()))
@@ -287,6 +298,3 @@ def sent_of(record: LogRecord) -> Sent:
     """Returns what the simulated driver noted when it checked the guard for this record."""
     at, clock, owner, tenure = json.loads(dict(record.headers)[SENT_HEADER])
     return Sent(at, clock, owner, tenure)
-
-
-

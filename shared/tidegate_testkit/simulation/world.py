@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from tidegate_core.decisions.inputs import LogRecord
@@ -114,11 +115,13 @@ class _Troubles:
         swarm = self._cluster.swarm
         for number in range(swarm.nodes):
             name = f"node{number}"
-            self._timeline.after(self._timeline.between(0, 800), lambda name=name: self._start(name))
+            self._timeline.after(self._timeline.between(0, 800), partial(self._start, name))
         for instant, kind, length in swarm.node.trouble:
-            self._timeline.after(instant, lambda kind=kind, length=length: self._trouble(kind, length))
-        for down_from, down_to in swarm.broker.downs:
+            self._timeline.after(instant, partial(self._trouble, kind, length))
+        for _down_from, down_to in swarm.broker.downs:
             self._timeline.after(down_to + 1, self._cluster.coordinator.forgive)
+        for _ in range(self._timeline.chance.randint(0, 3)):
+            self._timeline.after(self._timeline.between(3_000, swarm.busy_ms), self._cancel_a_run)
         if swarm.node.steps:
             for _ in range(6):
                 self._timeline.after(self._timeline.between(3_000, swarm.busy_ms), self._step_a_clock)
@@ -141,7 +144,7 @@ class _Troubles:
         able = [node for node in self._cluster.nodes.values() if node.process.alive and not node.process.paused]
         if not able:
             return
-        node = self._timeline.chance.choice(able)
+        node = self._timeline.chance.choice([each for each in able if each.tenures] or able)
         if kind == "crash":
             node.crash()
             self._timeline.after(length, lambda: self._start(node.name))
@@ -157,6 +160,13 @@ class _Troubles:
         if node.process.paused:
             self._cluster.trace.note(node.name, "goes on")
             node.process.go_on()
+
+    def _cancel_a_run(self) -> None:
+        """Somebody ends a program that is running."""
+        running = [body.run_id for body in self._cluster.record.bodies if body.end is None]
+        if running:
+            run_id = self._timeline.chance.choice(running)
+            self._world.requests.ask({"type": "run.cancel", "run_id": run_id}, lambda asked: None)
 
     def _step_a_clock(self) -> None:
         drift = self._cluster.swarm.node.drift_ms
@@ -225,9 +235,9 @@ def open_work(world: World) -> list[str]:
     for item in cluster.store.memory.items():
         sk = str(item["sk"])
         if sk.startswith(OPEN_KINDS):
-            found.append(f"{item['pk']} {sk}")
+            found.append(f"{item['pk']!s} {sk}")
         elif sk == "LIMIT" and item.get("in_use"):
-            found.append(f"{item['pk']} is in use")
+            found.append(f"{item['pk']!s} is in use")
     found += _unread(cluster)
     return found
 
@@ -242,6 +252,6 @@ def _unread(cluster: Cluster) -> list[str]:
         for number, log in enumerate(topic.logs):
             position = cluster.store.memory.peek(keys.topic_position(parts.CLUSTER_ID, topic.id, number))
             if log and (position is None or position["next"] != len(log)):
-                found.append(f"{name} {number} is read up to {position and position['next']} of {len(log)}")
+                read = 0 if position is None else position["next"]
+                found.append(f"{name} {number} is read up to {read!s} of {len(log)}")
     return found
-

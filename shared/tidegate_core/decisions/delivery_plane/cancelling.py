@@ -117,7 +117,7 @@ def _take_back(plane: DeliveryPlane, message: Message) -> bool:
     if not rows:
         # Not loaded: far ahead, or passed by the checkpoint, or its guard kept it from being loaded after a predecessor,
         # who may have sent it, had raised that.
-        return message.slot > plane.fenced_at and not plane.is_passed(message.slot, message.id, message.version)
+        return message.slot > plane.maybe_sent_through and not plane.is_passed(message.slot, message.id, message.version)
     taken_back = [_take_back_row(plane, row) for row in rows]  # Each of them, also behind one that is too late.
     return all(taken_back)
 

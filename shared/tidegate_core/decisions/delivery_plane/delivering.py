@@ -59,6 +59,8 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
             if not paused:
                 yield from plane.pause_firing(PAUSE_MS)
                 paused = True
+            # Without an acknowledgement it may be there all the same: a cancel is too late from now on.
+            row.maybe_sent = row.maybe_sent or answer.kind == "unavailable"
             _put_back(plane, row)
 
 
@@ -116,7 +118,7 @@ def _refused(plane: DeliveryPlane, row: Slotted, problem: str) -> Operation[None
     yield from write(plane, "retry", [Put(timer.key(plane.shard), to_item(timer, timer.key(plane.shard)))])
     _end(plane, row, Stage.GONE, Tally())
     if slot <= plane.loaded_through and timer.version >= plane.guards.get(timer.id, ""):
-        plane.take_loaded(timer)
+        plane.take_loaded(timer, maybe_sent=row.maybe_sent)
 
 
 def _bury(plane: DeliveryPlane, row: Slotted, problem: str) -> Operation[None]:

@@ -40,6 +40,8 @@ CHECKPOINT_AFTER_MS = 5_000
 GUARDS_MAX = 100_000
 """Raised guards in memory (10 MB), the latest ones: far more than are raised while one page is loaded."""
 TALLY_MS = 60_000
+CLOCKS_APART_MS = 1_000
+"""Two nodes' clocks deviate by 500 ms each at most (DESIGN 3): the predecessor may have sent what is not due here yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class DeliveryPlane:
         self.slots = Slots()
         self.durable = progress
         self.promised = (progress.slot, progress.id)
-        self.fenced_at = host.now
+        self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self.loaded_through = progress.slot
         self.guards: dict[str, str] = {}
         self.pending_origins: set[str] = set()
@@ -258,7 +260,7 @@ class DeliveryPlane:
                 self.take_loaded(timer)
         self.host.operations.raise_(self.changed)
 
-    def take_loaded(self, timer: MessageTimer) -> None:
+    def take_loaded(self, timer: MessageTimer, *, maybe_sent: bool = False) -> None:
         """Takes a row in, unless a later attempt of the same message is there: that one was made when this one had failed."""
         siblings = [row for row in self.slots.of(timer.id) if row.version == timer.version]
         if any(row.attempt > timer.attempt for row in siblings):
@@ -273,7 +275,7 @@ class DeliveryPlane:
             timer.origin,
             timer.attempt,
             Stage.READY,
-            maybe_sent=timer.slot <= self.fenced_at,
+            maybe_sent=maybe_sent or timer.slot <= self.maybe_sent_through,
         )
         if self.slots.add(row):
             self.settle(row)
@@ -288,15 +290,15 @@ class DeliveryPlane:
 
     def load_payloads(self, rows: Sequence[Slotted]) -> Operation[None]:
         """Reads the message rows of timer rows; one without a message row is gone (its create never became durable)."""
-        wanted: dict[Key, list[Slotted]] = {}
+        waiting_for: dict[Key, list[Slotted]] = {}
         for row in rows:
             if row.message is None:
-                wanted.setdefault(keys.message(self.shard, row.id, row.version), []).append(row)
-        if not wanted:
+                waiting_for.setdefault(keys.message(self.shard, row.id, row.version), []).append(row)
+        if not waiting_for:
             return
-        answer = yield from self.host.read_for_good(Read(tuple(wanted)))
+        answer = yield from self.host.read_for_good(Read(tuple(waiting_for)))
         assert isinstance(answer, Items)
-        for key, waiting in wanted.items():
+        for key, waiting in waiting_for.items():
             item = answer.found.get(key)
             for row in waiting:
                 self._take_payload(row, item)

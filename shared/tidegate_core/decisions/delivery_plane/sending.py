@@ -87,6 +87,10 @@ def _send_round(plane: DeliveryPlane, creates: list[_Create]) -> Operation[None]
     actions: list[Put | Delete] = []
     accepted = [create for create in creates if create.status is ReceiptStatus.ACCEPTED]
     rows = [_make_rows(plane, create, actions) for create in accepted]
+    for create in creates:
+        refused = create.status is not ReceiptStatus.ACCEPTED
+        if refused and create.mine is not None and create.mine.origin == create.sending.position.text():
+            _unmake_rows(plane, create.mine, actions)
     if actions:
         yield from write(plane, "messages", actions)
     for row in rows:
@@ -214,6 +218,18 @@ def _make_rows(plane: DeliveryPlane, create: _Create, actions: list[Put | Delete
     older = create.others if create.replaces else ()
     actions.extend(Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in older)
     return _remember(plane, timer, message)
+
+
+def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete]) -> None:
+    """Removes what a former owner wrote for a create that is refused now, because a repeat of it was accepted meanwhile.
+
+    Such rows have not been sent: whoever sends waits until the create's position, or its inbox row, says that it is done.
+    """
+    for row in plane.slots.of(mine.id):
+        if row.version == mine.version and row.stage in (Stage.READY, Stage.WRITTEN):
+            row.stage = Stage.GONE
+    actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
+    actions.append(Delete(keys.message(plane.shard, mine.id, mine.version)))
 
 
 def _put(key: Key, item: Item) -> Put:

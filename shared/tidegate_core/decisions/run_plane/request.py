@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.event_index import vector_item
-from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.lane import Lane, Procedure
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -60,7 +60,7 @@ def request_id_of(request_id: str | None, origin: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyRequest:
+class ApplyRequest(Procedure):
     """Applies one inbox row of kind `Q`, in the lane, then has its receipt announced."""
 
     row: InboxRow

@@ -109,8 +109,8 @@ def _check_manifests(world: World, life: Life, mine: _Counted) -> Iterator[str]:
             yield f"I3: {body.run_id} of {life.name} was told of {told}, its evidence is {entries}"
         if trigger["type"] == "data_partitions" and len(told) < trigger["count"]:
             yield f"I3: {body.run_id} of {life.name} fired with {len(told)} of {trigger['count']}"
-        if trigger["type"] == "all_of" and told != [f"{dataset}/{body.context['correlation']}" for dataset in "bc"]:
-            yield f"I3: {body.run_id} of {life.name} for {body.context['correlation']} was told of {told}"
+        if trigger["type"] == "all_of" and told != [f"{dataset}/{body.context['correlation']!s}" for dataset in "bc"]:
+            yield f"I3: {body.run_id} of {life.name} for {body.context['correlation']!s} was told of {told}"
         if trigger["type"] == "run_status" and not isinstance(upstream, dict):
             yield f"I3: {body.run_id} of {life.name} was told of no upstream run"
         seen.update(told)

@@ -44,4 +44,4 @@ def _check_permits(world: World) -> Iterator[str]:
     for item in world.cluster.store.memory.items():
         is_limit = str(item["sk"]).startswith("LIM#") or item["sk"] == "LIMIT"
         if is_limit and (item.get("holders") or item.get("in_use")):
-            yield f"I4: {item['pk']} {item['sk']} is held at rest: {item.get('holders')} {item.get('in_use')}"
+            yield f"I4: {item['pk']!s} {item['sk']!s} is held at rest: {item.get('holders')!r} {item.get('in_use')!r}"

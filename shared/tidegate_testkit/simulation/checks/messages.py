@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def _check_repeats(record: Record, letter: Letter, mine: list[Delivery]) -> Iter
     for delivery in sorted(mine, key=lambda each: each.sent.at):
         by_id.setdefault(delivery.id, []).append(delivery)
     for repeats in by_id.values():
-        for before, after in zip(repeats, repeats[1:], strict=False):
+        for before, after in itertools.pairwise(repeats):
             if (before.sent.tenure, letter.name) in record.unsure:
                 continue
             ends = record.tenures.get(before.sent.tenure, [])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import json
 
@@ -96,6 +97,35 @@ def test_given_a_warm_start_then_the_terminal_shows_no_bar() -> None:
         console.show(fetching(stage))
     console.close()
     assert output.getvalue() == ""
+
+
+class Gone(io.StringIO):
+    """A pipe whose reader has gone, or a terminal that was closed."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def write(self, _text: str) -> int:
+        raise self.error
+
+    def flush(self) -> None:
+        raise self.error
+
+
+def test_given_a_reader_that_has_gone_then_nothing_is_raised() -> None:
+    """Else `tidegate dev | head` would break off the drain of its nodes."""
+    pipe = Gone(BrokenPipeError())
+    terminal = Console(file=Gone(OSError(errno.EIO, "Input/output error")), force_terminal=True)
+    for console in (PlainConsole(pipe, pipe), JsonConsole(pipe), TerminalConsole(terminal, terminal)):
+        shown_on(console)
+
+
+def test_given_an_output_without_check_marks_then_lines_are_written_all_the_same() -> None:
+    written = io.BytesIO()
+    output = io.TextIOWrapper(written, encoding="ascii")
+    console_for(output, io.StringIO(), as_json=False).show(ComponentReady(component="api", seconds=1, where="here"))
+    assert written.getvalue().startswith(b"?   api")
 
 
 def test_given_an_output_then_the_console_fits_it() -> None:

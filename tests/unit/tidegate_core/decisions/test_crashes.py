@@ -14,7 +14,6 @@ import pytest
 from tidegate_core.effects import Commit, Effect, Write
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
-    MINUTE,
     SECOND,
     a_cancel,
     a_request,
@@ -45,7 +44,7 @@ def fire(bench: Bench) -> None:
 def fire_what_was_missed(bench: Bench) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), args=["${nominal}"], overlap="allow")))
     bench.run(SECOND)
-    bench.now += 100 * SECOND  # The node was away.
+    bench.now += 95 * SECOND  # The node was away.
     bench.run(5 * SECOND)
 
 
@@ -60,7 +59,7 @@ def admit_under_a_shared_limit(bench: Bench) -> None:
     for name in ("one", "two"):
         shared = [at_most(1, "program")]
         bench.request(an_apply(a_spec(name, every("10s"), file="/jobs/same.py", constraints=shared, overlap="allow")))
-    bench.run(25 * SECOND)
+    bench.run(18 * SECOND)
 
 
 def count_to_three(bench: Bench) -> None:
@@ -92,17 +91,17 @@ def follow_a_run(bench: Bench) -> None:
 
 
 def update_while_pending(bench: Bench) -> None:
-    bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
-    bench.run(8 * MINUTE)
-    bench.request(an_apply(a_spec(trigger=every("2m"), args=["new"]), "second"))
-    bench.run(3 * MINUTE)
+    bench.request(an_apply(a_spec(trigger=every("10s"), constraints=[CLOSED])))
+    bench.run(75 * SECOND)
+    bench.request(an_apply(a_spec(trigger=every("20s"), args=["new"]), "second"))
+    bench.run(30 * SECOND)
 
 
 def delete_with_many_pending(bench: Bench) -> None:
-    bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
-    bench.run(9 * MINUTE)
+    bench.request(an_apply(a_spec(trigger=every("10s"), constraints=[CLOSED])))
+    bench.run(95 * SECOND)
     bench.request(a_request("delete"))
-    bench.run(2 * MINUTE)
+    bench.run(20 * SECOND)
 
 
 def suspend_before_the_gate(bench: Bench) -> None:
@@ -129,7 +128,7 @@ def drop_evidence(bench: Bench) -> None:
     trigger = all_of(on_data("a"), on_data("b"), correlate="data_partition")
     bench.request(an_apply(a_spec(trigger=trigger)))
     bench.run(3 * SECOND)
-    for number in range(8):
+    for number in range(7):
         bench.event(an_event(f"d{number}", "a"))
     bench.run(3 * SECOND)
     bench.request(an_apply(a_spec(trigger=trigger, args=["changed"]), "second"))
@@ -146,8 +145,8 @@ def trigger_by_hand(bench: Bench) -> None:
 
 
 def cancel_a_job(bench: Bench) -> None:
-    bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
-    bench.run(MINUTE + 5 * SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10s", end="2025-11-13T02:13:32Z"), constraints=[CLOSED])))
+    bench.run(15 * SECOND)
     job = str(bench.rows("J#")[0]["id"])
     bench.request({"id": "cancel", "type": "job.cancel", "job_id": job})
     bench.run(5 * SECOND)
@@ -211,7 +210,7 @@ def cancel_in_time(bench: Bench) -> None:
     bench.run(SECOND)
     bench.request(a_cancel("c-1", message_id="m-1"))
     bench.request(a_cancel("c-2", key="k"))
-    bench.run(6 * MINUTE)
+    bench.run(330 * SECOND)
 
 
 def cancel_too_late(bench: Bench) -> None:
@@ -255,6 +254,8 @@ SCENARIOS: list[Scenario] = [
 ]
 
 
+UNORDERED = frozenset({admit_under_a_shared_limit})
+"""Which of two shards' owners takes a free permit first is nobody's promise: only what came of it is compared."""
 BEGUN = SECOND
 """The actor serves by then, and no schedule is activated at an instant that it fires at."""
 
@@ -298,13 +299,16 @@ def writes_of(scenario: Scenario) -> range:
 def test_given_a_crash_after_any_effect_then_the_outcome_is_that_without_one(
     scenario: Scenario, late_writes_after: int | None
 ) -> None:
-    expected = undisturbed(scenario).picture()
+    looks_at = Bench.summary if scenario in UNORDERED else Bench.picture
+    expected = looks_at(undisturbed(scenario))
     wrong: dict[int, list[str]] = {}
-    for effects in range(begun().effects_outside + 1, undisturbed(scenario).effects_outside + 1):
+    # Late writes differ from none at few of the effects: every third is a sample, moved by the scenario's place.
+    step, offset = (1, 0) if late_writes_after is None else (3, SCENARIOS.index(scenario) % 3)
+    for effects in range(begun().effects_outside + 1 + offset, undisturbed(scenario).effects_outside + 1, step):
         bench = begun()
         bench.crash_after, bench.late_writes_after = effects, late_writes_after
         scenario(bench)
-        if found := differences(expected, bench.picture()):
+        if found := differences(expected, looks_at(bench)):
             wrong[effects] = found
     assert wrong == {}
 

@@ -50,8 +50,9 @@ def test_given_the_same_event_id_again_then_it_counts_once(later_ms: int) -> Non
     """Another data partition under the same id: only the id can tell that it is a repeat."""
     bench = a_bench(WAITS)
     bench.event(an_event("d1", event_id="e-1"))
-    bench.run(later_ms)
+    bench.now += later_ms
     bench.event(an_event("d2", event_id="e-1"))
+    bench.run(SECOND)
     assert counts(bench) == [[1]]
 
 
@@ -162,7 +163,7 @@ def test_given_more_listeners_than_a_transaction_holds_then_each_hears_each_even
     assert all(len(move.actions) <= ACTIONS_PER_TRANSACTION_MAX for move in moves)
 
 
-@pytest.mark.parametrize("move", range(8))
+@pytest.mark.parametrize("move", range(6))
 def test_given_a_crash_between_two_pages_then_each_still_hears_each_event_once(move: int) -> None:
     bench = a_crowd()
     seen = [0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tidegate_core.decisions.host import Fenced, Host
-from tidegate_core.decisions.lane import GROUP_MAX, Lane
+from tidegate_core.decisions.lane import GROUP_MAX, Lane, Procedure
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import (
     Answer,
@@ -83,7 +83,7 @@ class StepByStep:
 
 
 @dataclass(eq=False)
-class Alone:
+class Alone(Procedure):
     """A procedure: two transactions, with nothing of anybody in between."""
 
     done: list[int]

@@ -269,6 +269,7 @@ def test_given_a_drain_during_the_take_over_then_nothing_is_begun() -> None:
     assert bench.actor.has_ended
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_given_a_fence_while_draining_then_it_is_over() -> None:
     bench = Bench()
     bench.run(SECOND)

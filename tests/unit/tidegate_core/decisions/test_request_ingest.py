@@ -86,7 +86,7 @@ def test_given_a_message_through_the_inbox_then_it_fires_only_when_its_row_is_go
     other = Bench(topic_partitions=2, topic_partition=1)
     other.store, other.now = bench.store, bench.now
     other.new_actor("node-x")
-    other.hold_back(lambda effect: getattr(getattr(effect, "batch", None), "name", "") == "inbox_done")
+    other.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "inboxed")
     other.run(5 * SECOND)
     assert other.on("out") == []
     other.release()
@@ -149,20 +149,21 @@ def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(benc
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "日", "\U0001f600"], ids=["1 byte", "2 bytes", "3 bytes", "4 bytes"])
-def test_given_a_request_too_large_to_keep_then_it_is_refused_and_never_blocks_the_log(letter: str) -> None:
+@pytest.mark.parametrize("letters", [10_000, 30_000, 120_000])
+def test_given_a_request_of_any_size_then_it_fits_or_is_refused_and_never_blocks_the_log(
+    letter: str, letters: int
+) -> None:
     """Bytes count and not characters: an item holds 400 KB."""
     bench = half()
     name = foreign_name()
-    large = an_apply(a_spec(name, labels={f"l{number}": letter * 256 for number in range(64)}), "r")
-    program = large["spec"]["target"]["program"]
-    program["args"] = [letter * 4_000] * 30
-    size = len(json.dumps(large, ensure_ascii=False).encode())
-    bench.request(json.dumps(large, ensure_ascii=False).encode())
+    large = json.dumps(an_apply(a_spec(name, args=[letter * (letters // 30)] * 30), "r"), ensure_ascii=False).encode()
+    bench.request(large)
     bench.request(a_request("delete", name))
     rows = bench.rows("I#")
-    assert len(rows) == (2 if size < INBOX_BODY_BYTES_MAX else 1)
     assert all(len(str(row["body"]).encode()) < ITEM_BYTES_MAX for row in rows)
-    assert (bench.status_of("r") == "rejected") == (size >= INBOX_BODY_BYTES_MAX)
+    assert len(rows) == (1 if bench.status_of("r") == "rejected" else 2)
+    if len(large) > INBOX_BODY_BYTES_MAX:
+        assert bench.status_of("r") == "rejected"
 
 
 # -- many -------------------------------------------------------------------------------------------------------------------------

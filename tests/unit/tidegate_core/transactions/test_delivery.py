@@ -77,15 +77,21 @@ def test_given_a_closed_tally_then_its_row_is_written_with_the_checkpoint_or_not
         pytest.param("v5", FOR_EVER, True, id="to for ever"),
     ],
 )
-def test_given_a_guard_then_it_only_rises(before: str | None, wanted: str, rises: bool) -> None:
-    store = MemoryStore()
+def test_given_a_guard_then_it_only_rises(store: MemoryStore, before: str | None, wanted: str, rises: bool) -> None:
     if before is not None:
-        store.transact(raise_guard(0, Guard(id="m", live_from=before), "before"))
-    outcome = store.transact(raise_guard(0, Guard(id="m", live_from=wanted), "now"))
+        store.transact(raise_guard(0, 1, Guard(id="m", live_from=before), "before"))
+    outcome = store.transact(raise_guard(0, 1, Guard(id="m", live_from=wanted), "now"))
     assert isinstance(outcome, Applied) == rises
     item = store.peek(keys.message_guard(0, "m"))
     assert item is not None
     assert item["live_from"] == (wanted if rises else before)
+
+
+def test_given_a_new_owner_then_the_former_one_raises_no_guard(store: MemoryStore) -> None:
+    """The present owner may have loaded what the guard covers, and would not hear of it (I7)."""
+    store.transact(acquire_shard(0, store.peek(keys.lease(0)), store.peek(PROGRESS), 1, 2, "node-2", "again"))
+    assert isinstance(store.transact(raise_guard(0, 1, Guard(id="m", live_from="v"), "zombie")), Cancelled)
+    assert store.transact(raise_guard(0, 2, Guard(id="m", live_from="v"), "mine")) == Applied()
 
 
 @given(

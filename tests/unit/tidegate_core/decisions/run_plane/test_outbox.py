@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate_core.decisions.event_index import Listener
@@ -104,6 +104,7 @@ def test_given_a_row_that_is_matched_then_a_repeat_writes_nothing() -> None:
     assert desk.decide(Distribute(ROW.key(0), [a_listener(1), a_listener(2)], 0)) is None
 
 
+@settings(max_examples=25)
 @given(first=st.sets(st.integers(0, 300), min_size=85, max_size=120), later=st.sets(st.integers(0, 300), max_size=120))
 def test_given_listeners_that_come_and_go_between_pages_then_nobody_hears_it_twice(
     first: set[int], later: set[int]

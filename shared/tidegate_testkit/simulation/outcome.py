@@ -1,0 +1,87 @@
+"""What became of a seed: how much happened, which faults bit, and what was wrong."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tidegate_testkit.simulation.checks import violations
+from tidegate_testkit.simulation.checks.history import all_rows
+from tidegate_testkit.simulation.swarm import Swarm
+from tidegate_testkit.simulation.world import World, build, run
+
+TAIL_LINES = 60
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One seed's figures.
+
+    Attributes:
+        fires: Occurrences of schedules that were launched.
+        events: Distinct events announced.
+        messages: Messages delivered, repeats included.
+        take_overs: Ownership topic partitions that found another owner after the first seconds.
+        faults: `(kind, where)` to how often it bit.
+        violations: In words; empty when all is well.
+        tail: The trace's last lines, when something is wrong.
+    """
+
+    seed: int
+    nodes: int
+    fires: int = 0
+    events: int = 0
+    messages: int = 0
+    take_overs: int = 0
+    faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+    tail: list[str] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of fault that bit."""
+        return sorted({kind for kind, _ in self.faults})
+
+    def story(self) -> str:
+        """Returns what a failing test prints."""
+        return "\n".join(
+            [
+                (
+                    f"seed {self.seed}: {len(self.violations)} violations; replay with "
+                    f"`python -m tidegate_testkit.simulation --seed {self.seed} --trace`"
+                ),
+                *self.violations,
+                *self.tail,
+            ]
+        )
+
+
+def simulate(seed: int, *, faults: bool = True, swarm: Swarm | None = None) -> Outcome:
+    """Runs one seed and judges it. Never raises for what the simulated system does wrong."""
+    world = build(seed, faults=faults, swarm=swarm)
+    try:
+        run(world)
+    except Exception:  # noqa: BLE001  # whatever the simulated system raises is a finding of this seed
+        return Outcome(seed, world.cluster.swarm.nodes, violations=[traceback.format_exc()], tail=_tail(world))
+    return judged(world)
+
+
+def judged(world: World) -> Outcome:
+    """Returns the figures and violations of a world that was run."""
+    found = violations(world)
+    return Outcome(
+        seed=world.seed,
+        nodes=world.cluster.swarm.nodes,
+        fires=sum(1 for row in all_rows(world) if row.disposition == "launched"),
+        events=len(world.producers.announced),
+        messages=len(world.cluster.record.deliveries),
+        take_overs=world.trace.counts["take_over"],
+        faults=world.trace.faults,
+        violations=found,
+        tail=_tail(world) if found else [],
+    )
+
+
+def _tail(world: World) -> list[str]:
+    return list(world.trace.tail(TAIL_LINES))

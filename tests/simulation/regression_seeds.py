@@ -1,0 +1,20 @@
+"""Seeds that once found something, each with what it found. They stay, although a later world draws another scenario from
+the same number: what they guard as scenarios is in the directed tests of the parts that were mended.
+"""
+
+from __future__ import annotations
+
+REGRESSION_SEEDS: dict[int, str] = {
+    3: "an `at` schedule fired again after an update; a message came back to life after its replacement",
+    15: "an actor that was drained while it took over had sent messages and wrote no checkpoint",
+    19: "a drain cut a decision that was reading",
+    20: "a message that may have been sent was moved to a retry slot and then answered as cancelled",
+    22: "retry rows of one message, taken together, stayed open for ever and stopped the checkpoint",
+    24: "a read of the inbox that began before a row's end brought the row again",
+    25: "rows of a former owner outlived the refusal of their create: one message under two ids",
+    29: "a transaction of deletes alone, applied without an answer, was never settled",
+    37: "a former owner's delete hid an inbox row from the present one: a message was lost",
+    38: "a drain emptied the lane under a decision's feet",
+    73: "two generations of a schedule in the index made one inbox row twice",
+    96: "a replaced message was sent by a group that was under way",
+}
