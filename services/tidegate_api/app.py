@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tidegate_api import openapi, problems
-from tidegate_api.metrics import Metrics
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.parts import Parts, running
 from tidegate_api.routes import events, gate, health, jobs, messages, occurrences, requests, runs, schedules
@@ -25,11 +24,10 @@ DESCRIPTION = (
 
 def make_app(parts: Parts) -> FastAPI:
     """Returns the application; its lifespan starts and stops what `parts` describes."""
-    metrics = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with running(parts, metrics) as services:
+        async with running(parts) as services:
             app.state.services = services
             yield
 
@@ -44,7 +42,7 @@ def make_app(parts: Parts) -> FastAPI:
     )
     problems.install(app)
     add_routes(app)
-    app.add_middleware(RequestFrame, metrics=metrics, notices=parts.notices)
+    app.add_middleware(RequestFrame, metrics=parts.metrics, notices=parts.notices)
     return app
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import fields
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +19,7 @@ from tidegate_api.bus import Bus, OpenBus, TopicNames
 from tidegate_api.gate import CarryOut
 from tidegate_api.logs import FileLogs
 from tidegate_api.parts import Parts
-from tidegate_api.settings import ApiSettings, SettingsInvalid, read_secret
+from tidegate_api.settings import OTHERS, ApiSettings, SettingsInvalid, read_secret
 from tidegate_core.model.problems import did_you_mean
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.settlement import Verdict
@@ -34,15 +35,31 @@ from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports.bus import Notices, ReaderListener
 from tidegate_ports.clock import Clock, SystemClock
+from tidegate_ports.load_settings import SettingsRefused, load_settings
 from tidegate_ports.store import Store
+from tidegate_telemetry.metrics import Metrics
+
+__all__ = ["Settings", "SettingsRefused", "build", "load"]
 
 T = TypeVar("T")
 
-DELIVERY_MS_MAX = 5_000
+DELIVERY_MS_MAX: Final = 5_000
 """A client waits for its answer: it is told after this that the broker is down, unless the settings say otherwise."""
+CLIENT_ID: Final = "tidegate-api"
 
 
-def build(settings: ApiSettings, notices: Notices) -> FastAPI:
+class Settings(ApiSettings):
+    """An API process's settings with those of the Kafka adapter."""
+
+    kafka: KafkaSettings = KafkaSettings()
+
+
+def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
+    """Reads the settings; `given` sections and fields win. Raises SettingsRefused."""
+    return load_settings(Settings, os.environ if environment is None else environment, OTHERS, **given)
+
+
+def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
     """Returns the application of these settings; nothing is connected before its lifespan begins.
 
     Raises:
@@ -59,6 +76,7 @@ def build(settings: ApiSettings, notices: Notices) -> FastAPI:
         logs=FileLogs(LocalLauncher(local).log_paths),
         clock=clock,
         notices=notices,
+        metrics=metrics,
         secret=secret,
         topics=TopicNames.with_prefix(kafka.topic_prefix),
         gate_threads=settings.api.gate_threads,
@@ -98,15 +116,16 @@ def kafka_bus(settings: KafkaSettings, clock: Clock, notices: Notices) -> OpenBu
     return opened
 
 
-def kafka_settings(settings: ApiSettings) -> KafkaSettings:
-    """Raises SettingsInvalid."""
-    given = {"client_id": "tidegate-api", "delivery_ms_max": DELIVERY_MS_MAX, **settings.adapter_fields(settings.kafka)}
-    return _checked("TIDEGATE_KAFKA__", lambda: KafkaSettings(**given))
+def kafka_settings(settings: Settings) -> KafkaSettings:
+    """Returns the adapter's settings with the API's own defaults."""
+    ours = {"client_id": CLIENT_ID, "delivery_ms_max": DELIVERY_MS_MAX}
+    given = settings.kafka.model_fields_set
+    return settings.kafka.model_copy(update={name: value for name, value in ours.items() if name not in given})
 
 
-def dynamo_settings(settings: ApiSettings) -> DynamoSettings:
+def dynamo_settings(settings: Settings) -> DynamoSettings:
     """Raises SettingsInvalid."""
-    given = settings.adapter_fields(settings.dynamodb)
+    given = settings.store_fields()
     known = [field.name for field in fields(DynamoSettings)]
     for name in given:
         if name not in known:
@@ -115,7 +134,7 @@ def dynamo_settings(settings: ApiSettings) -> DynamoSettings:
     return _checked("TIDEGATE_DYNAMODB__", lambda: TypeAdapter(DynamoSettings).validate_python(given))
 
 
-def local_settings(settings: ApiSettings) -> LocalSettings:
+def local_settings(settings: Settings) -> LocalSettings:
     """Raises SettingsInvalid."""
     return _checked("TIDEGATE_DATA_DIR", lambda: LocalSettings(data_dir=settings.data_dir))
 

@@ -76,7 +76,7 @@ class Gate:
 
         Raises:
             InvalidInput: The outputs are no JSON, or more than 64 KiB.
-            ApiProblem: 404, 409, 503.
+            ApiProblem: 404, 409 with what was recorded instead, 503.
         """
         text = None if outputs is None else outputs_text(outputs)
         short = reason[:REASON_CHARACTERS_MAX] if reason else None
@@ -84,9 +84,9 @@ class Gate:
             run_id, attempt, driver, outcome, exit_code, short, error_class, text, self._clock.now_ms(), _token()
         )
         item = self._refused_by(transaction)
-        if item is _PASSED or gate.was_finished_by(item, attempt, driver):
+        if item is _PASSED or gate.was_finished_by(item, attempt, driver, outcome):
             return
-        if item is None and gate.was_finished_by(self._ended(run_id), attempt, driver):
+        if item is None and gate.was_finished_by(self._ended(run_id), attempt, driver, outcome):
             return
         self._refuse("finished", run_id, attempt, driver, item)
 
@@ -140,7 +140,8 @@ def _why_not(run: Run, attempt: int, driver: str) -> tuple[str, str]:
     if attempt > run.attempt:
         return "unknown_attempt", f"the current attempt is {run.attempt}"
     if run.ended_at is not None:
-        return "ended", f"the run has ended as {run.outcome or run.state}"
+        why = f" ({run.reason})" if run.reason else ""
+        return "ended", f"the run has ended as {run.outcome or run.state}{why}"
     if run.driver is None:
         return "not_started", "no driver has passed the start gate"
     return "duplicate", "another driver has passed the start gate"

@@ -7,13 +7,12 @@ import sys
 from types import FrameType
 
 import uvicorn
-from pydantic import ValidationError
 
-from tidegate_api.bootstrap import build
-from tidegate_api.log_events import ApiNotices
-from tidegate_api.settings import ApiSettings, SettingsInvalid
+from tidegate_api.bootstrap import SettingsRefused, build, load
+from tidegate_api.settings import SettingsInvalid
 from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
+from tidegate_telemetry.names import API_METRICS
 
 EXIT_CONFIG = 78
 """EX_CONFIG: starting again as it is would fail again."""
@@ -21,11 +20,12 @@ EXIT_CONFIG = 78
 
 def run() -> int:
     """Serves until it is told to stop; returns the exit code."""
-    set_up_logs()
+    metrics = Metrics(API_METRICS)
     try:
-        settings = ApiSettings()
-        app = build(settings, ApiNotices(Notifier(Metrics())))
-    except (SettingsInvalid, ValidationError) as error:
+        settings = load()
+        set_up_logs(settings.log.level, settings.log.format)
+        app = build(settings, Notifier(metrics), metrics)
+    except (SettingsInvalid, SettingsRefused) as error:
         sys.stderr.write(f"tidegate api: {error}\n")
         return EXIT_CONFIG
     server = uvicorn.Server(

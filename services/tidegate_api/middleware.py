@@ -10,9 +10,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tidegate_api.metrics import Metrics
 from tidegate_api.problems import ApiProblem, bug_document, respond
 from tidegate_ports.bus import Notices
+from tidegate_telemetry.metrics import Metrics
 
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
@@ -56,8 +56,8 @@ class RequestFrame:
     def _count(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
         method = scope["method"] if route != "unknown" else "ANY"
-        self._metrics.requests.labels(method, route, str(status)).inc()
-        self._metrics.seconds.labels(method, route).observe(seconds)
+        self._metrics.count("tidegate_api_requests_total", method=method, route=route, status=str(status))
+        self._metrics.observe("tidegate_api_request_seconds", seconds, method=method, route=route)
         if route not in QUIET_ROUTES:
             self._notices(
                 "api_request",

@@ -12,7 +12,6 @@ from tidegate_api.bus import Bus, OpenBus, TopicNames
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.gate import CarryOut, Gate
 from tidegate_api.logs import RunLogs
-from tidegate_api.metrics import Metrics
 from tidegate_api.pokes import Pokes
 from tidegate_api.pools import Pools
 from tidegate_api.reads.jobs import JobReads
@@ -27,6 +26,7 @@ from tidegate_api.submission import Submission, Timing
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
+from tidegate_telemetry.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Parts:
     Attributes:
         carry_out: Settles one transaction; blocking.
         open_bus: Starts the Kafka clients on the running loop.
+        metrics: With the API's table.
         secret: Of the run tokens.
         minimum_period_ms: Shortest period of a time trigger, for dry runs; the owner's own setting decides.
     """
@@ -46,6 +47,7 @@ class Parts:
     logs: RunLogs
     clock: Clock
     notices: Notices
+    metrics: Metrics
     secret: bytes
     topics: TopicNames
     gate_threads: int = 16
@@ -81,12 +83,12 @@ class Services:
 
 
 @asynccontextmanager
-async def running(parts: Parts, metrics: Metrics) -> AsyncIterator[Services]:
+async def running(parts: Parts) -> AsyncIterator[Services]:
     """Starts everything, and stops it in the order in which nothing is lost: pokes, clients, threads."""
     pools = Pools(parts.gate_threads, parts.read_threads)
     desk = ReceiptDesk(parts.topics.receipts, parts.notices)
     async with parts.open_bus(desk) as bus:
-        services = assemble(parts, metrics, pools, desk, bus)
+        services = assemble(parts, pools, desk, bus)
         # In the background: the gate and the reads work while the broker is down.
         begin = asyncio.create_task(desk.begin(bus))
         try:
@@ -99,7 +101,7 @@ async def running(parts: Parts, metrics: Metrics) -> AsyncIterator[Services]:
     pools.close()
 
 
-def assemble(parts: Parts, metrics: Metrics, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Services:
+def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Services:
     """Builds the services; nothing here acts."""
     cluster = MapReader(parts.store, pools, parts.clock)
     ranges = RangeReader(parts.store, pools)
@@ -113,12 +115,12 @@ def assemble(parts: Parts, metrics: Metrics, pools: Pools, desk: ReceiptDesk, bu
         bus=bus,
         topics=parts.topics,
         pools=pools,
-        metrics=metrics,
+        metrics=parts.metrics,
         cluster=cluster,
         gate=Gate(parts.store, parts.carry_out, parts.clock),
-        pokes=Pokes(bus, cluster, parts.topics.pokes, metrics),
+        pokes=Pokes(bus, cluster, parts.topics.pokes, parts.metrics),
         desk=desk,
-        submission=Submission(bus, desk, answers, cluster, pools, parts.clock, parts.topics, metrics, parts.timing),
+        submission=Submission(bus, desk, answers, cluster, pools, parts.clock, parts.topics, parts.metrics, parts.timing),
         answers=answers,
         logs=parts.logs,
         schedules=schedules,

@@ -7,11 +7,11 @@ import json
 
 from tidegate_api.bus import Bus
 from tidegate_api.cluster_map import MapReader
-from tidegate_api.metrics import Metrics
 from tidegate_api.problems import ApiProblem
 from tidegate_core.effects import Produce, Produced, Unavailable
 from tidegate_core.store.keys import shard_of_run
 from tidegate_ports.store import StoreUnavailable
+from tidegate_telemetry.metrics import Metrics
 
 OPEN_MAX = 1_000
 """Pokes under way; beyond it they are dropped. More means that the broker is down, and then each costs only latency."""
@@ -31,7 +31,7 @@ class Pokes:
     def poke(self, run_id: str) -> None:
         """Returns at once."""
         if len(self._open) >= OPEN_MAX:
-            self._metrics.pokes.labels("dropped").inc()
+            self._metrics.count("tidegate_api_pokes_total", outcome="dropped")
             return
         task = asyncio.create_task(self._send(run_id))
         self._open.add(task)
@@ -47,7 +47,7 @@ class Pokes:
             sent = await self._produce(run_id)
         except (ApiProblem, StoreUnavailable):
             sent = False
-        self._metrics.pokes.labels("sent" if sent else "failed").inc()
+        self._metrics.count("tidegate_api_pokes_total", outcome="sent" if sent else "failed")
 
     async def _produce(self, run_id: str) -> bool:
         cluster = await self._cluster.current()

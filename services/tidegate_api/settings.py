@@ -1,24 +1,22 @@
-"""Settings of an API process, read once at start from `TIDEGATE_…` variables (`__` goes one level down) and a YAML file.
+"""Settings of an API process, read once, at start, and checked together.
 
-What belongs to an adapter is passed on to the adapter's own settings, which know all names, units and defaults and
-refuse unknown ones; here stand only the fields that nearly everybody sets.
+They come from the environment (`TIDEGATE_API__PORT` is `api.port`), which wins over an optional YAML file (named by
+`TIDEGATE_CONFIG`), which wins over the defaults. Settings of Kafka are the adapter's own; `bootstrap.py` adds them. Those of
+the store are passed on to its adapter, which refuses unknown ones.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    YamlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-CONFIG_VARIABLE = "TIDEGATE_CONFIG"
+from tidegate_telemetry.settings import LogSection
+
+OTHERS = ("HEALTH", "LAUNCHER", "NODE", "SHARDS", "STARTUP")
+"""First words of the settings that only nodes read."""
 SECRET_CHARACTERS_MIN = 32
 """256 bits in hex have 64; below 32 characters a secret could be found by trying."""
 
@@ -46,15 +44,6 @@ class HttpSettings(BaseModel):
     drain_s: int = Field(default=15, ge=0, le=600)
 
 
-class KafkaConnection(BaseModel):
-    """Where Kafka is; further fields are those of the Kafka adapter's settings."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    bootstrap_servers: str = "127.0.0.1:9092"
-    topic_prefix: str = "tidegate"
-
-
 class DynamoConnection(BaseModel):
     """Where the store is; further fields are those of the DynamoDB adapter's settings."""
 
@@ -79,27 +68,21 @@ class GateSettings(BaseModel):
 
 
 class ApiSettings(BaseSettings):
-    """All settings of an API process.
+    """Everything that an API process is told from outside, but for Kafka's section.
 
     Attributes:
         data_dir: The local launcher's folder, the same as the nodes': run logs are read there.
         minimum_period_ms: The nodes' setting of this name; a dry run of `apply` judges by it.
     """
 
-    model_config = SettingsConfigDict(
-        frozen=True,
-        env_prefix="TIDEGATE_",
-        env_nested_delimiter="__",
-        extra="ignore",
-        nested_model_default_partial_update=True,
-    )
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="TIDEGATE_", env_nested_delimiter="__")
 
     api: HttpSettings = HttpSettings()
-    kafka: KafkaConnection = KafkaConnection()
     dynamodb: DynamoConnection = DynamoConnection()
     gate: GateSettings = GateSettings()
     data_dir: Path = Path("/var/lib/tidegate")
     minimum_period_ms: int = Field(default=10_000, ge=1_000)
+    log: LogSection = LogSection()
 
     @classmethod
     def settings_customise_sources(
@@ -110,13 +93,12 @@ class ApiSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over the YAML file that TIDEGATE_CONFIG names, which wins over the defaults."""
-        file = YamlConfigSettingsSource(settings_cls, yaml_file=os.environ.get(CONFIG_VARIABLE) or None)
-        return (init_settings, env_settings, file)
+        """Only what it is made with: `load_settings` has read environment and file by then, and names what is unknown."""
+        return (init_settings,)
 
-    def adapter_fields(self, part: KafkaConnection | DynamoConnection) -> dict[str, Any]:
-        """Returns the fields of an adapter that were set, for its own class to check."""
-        return part.model_dump(exclude_unset=True)
+    def store_fields(self) -> dict[str, Any]:
+        """Returns the store's fields that were set, for its adapter to check."""
+        return self.dynamodb.model_dump(exclude_unset=True)
 
 
 class SettingsInvalid(Exception):

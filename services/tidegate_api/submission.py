@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from tidegate_api.bus import Bus, TopicNames
 from tidegate_api.cluster_map import ClusterMap, MapReader
-from tidegate_api.metrics import Metrics
 from tidegate_api.pools import Pools
 from tidegate_api.problems import unavailable
 from tidegate_api.receipts import ReceiptDesk, Waiter
@@ -27,6 +26,7 @@ from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageSend, Request, check_delivery
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import StoreUnavailable
+from tidegate_telemetry.metrics import Metrics
 
 FIRST_LOOK_S = 2.0
 """A receipt usually takes 50 ms; after this the stored one is looked for, in case the topic lost it for us."""
@@ -136,7 +136,7 @@ class Submission:
             await self._produce(ready, cluster)
             receipt = await self._awaited(ready, waiter)
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
-        self._metrics.receipt_seconds.labels(status.value).observe(time.monotonic() - started)
+        self._metrics.observe("tidegate_api_receipt_seconds", time.monotonic() - started, status=status.value)
         key = ready.request.key if isinstance(ready.request, MessageSend) else None
         return Answer(receipt or self._pending(ready), ready.shard, key)
 

@@ -22,15 +22,16 @@ from tidegate_core.effects import (
 )
 from tidegate_core.effects import Membership as Proof
 from tidegate_core.model.instants import parse_instant
+from tidegate_node.beginnings import Beginnings
 from tidegate_node.facts import NodeFacts
 from tidegate_node.pokes import poke_record
-from tidegate_ports.bus import Membership, PartitionReader, Publisher, Topic, Topics
+from tidegate_node.standing_still import StandingStill
+from tidegate_ports.bus import Membership, Notices, PartitionReader, Publisher, Topic, Topics
 from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
 
 POKES_UNDER_WAY_MAX: Final = 1_000
 """Above that, pokes are dropped: the sweep finds within 10 s what they would have said."""
-BEGINNING: Final = 0
 NOMINAL_HEADER: Final = "tidegate-nominal"
 
 
@@ -43,6 +44,7 @@ class BusEffects:
         guarded: Publisher of what is irreversible.
         plain: Publisher of what may repeat.
         topics: Asks the brokers.
+        standing_still: Told when reading starts or stops, which ends a stand-still.
         poke_here: Pokes a shard of this process; False when it does not hold it.
     """
 
@@ -55,9 +57,11 @@ class BusEffects:
         guarded: Publisher,
         plain: Publisher,
         topics: Topics,
+        standing_still: StandingStill,
         poke_here: Callable[[Poked], bool],
         clock: Clock,
         metrics: Metrics,
+        notices: Notices,
     ) -> None:
         self._facts = facts
         self._membership = membership
@@ -65,6 +69,8 @@ class BusEffects:
         self._guarded = guarded
         self._plain = plain
         self._topics = topics
+        self._standing_still = standing_still
+        self._beginnings = Beginnings(topics, self._start, notices)
         self._poke_here = poke_here
         self._clock = clock
         self._metrics = metrics
@@ -85,17 +91,29 @@ class BusEffects:
         return Proof(await self._membership.prove(effect.topic_partition))
 
     def start_reading(self, effect: StartReading) -> None:
-        # A topic partition without a position was never read, and begins at 0. Where retention has emptied its front
-        # before any node came, the reader says that the position is gone rather than passing over what is missing.
-        offset = BEGINNING if effect.offset is None else effect.offset
-        if effect.topic == self._facts.requests.name:
-            self._membership.seek_and_resume(effect.topic_partition, offset)
+        self._ends(effect.topic, effect.topic_partition)
+        if effect.offset is not None:
+            self._start(effect.topic, effect.topic_partition, effect.offset)
+            return
+        # Nobody has read it yet, so nothing of it can be missed: it begins where its log begins.
+        facts = self._facts
+        topic = facts.requests if effect.topic == facts.requests.name else facts.events
+        self._beginnings.find(topic, effect.topic_partition)
+
+    def _start(self, topic: str, topic_partition: int, offset: int) -> None:
+        if topic == self._facts.requests.name:
+            self._membership.seek_and_resume(topic_partition, offset)
         else:
             events = self._facts.events
-            topic = Topic(events.name, events.id, events.topic_partitions)
-            self._reader.assign(topic, effect.topic_partition, offset)
+            self._reader.assign(Topic(events.name, events.id, events.topic_partitions), topic_partition, offset)
+
+    def _ends(self, topic: str, topic_partition: int) -> None:
+        """What went on for it before is over: a search for its beginning, or a stand-still."""
+        self._beginnings.forget(topic, topic_partition)
+        self._standing_still.over(topic, topic_partition)
 
     def stop_reading(self, effect: StopReading) -> None:
+        self._ends(effect.topic, effect.topic_partition)
         if effect.topic == self._facts.requests.name:
             self._membership.pause(effect.topic_partition)
         else:

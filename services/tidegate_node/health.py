@@ -37,6 +37,7 @@ class Standing:
         joined: The group has given this member its share, which may be empty.
         held, serving: Ownership topic partitions, and those of them that fire.
         store_silence_ms: Since the store last answered.
+        standing_still: (topic, topic partition) whose stored position is gone from the log.
         stopping: It drains and will be gone.
     """
 
@@ -45,6 +46,7 @@ class Standing:
     held: frozenset[int]
     serving: frozenset[int]
     store_silence_ms: int
+    standing_still: frozenset[tuple[str, int]] = frozenset()
     stopping: bool = False
 
     def why_dead(self) -> list[str]:
@@ -66,6 +68,12 @@ class Standing:
             reasons.append(f"topic partitions {', '.join(map(str, waiting))} are being taken over")
         if self.store_silence_ms > STORE_SILENCE_MS_MAX:
             reasons.append(f"the store did not answer for {self.store_silence_ms} ms")
+        for topic in sorted({topic for topic, _ in self.standing_still}):
+            numbers = ", ".join(str(number) for each, number in sorted(self.standing_still) if each == topic)
+            reasons.append(
+                f"topic {topic}, topic partitions {numbers} stand still: their logs do not hold the stored positions any "
+                "more, and an operator has to decide (docs/operations.md)"
+            )
         return reasons
 
 

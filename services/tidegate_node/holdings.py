@@ -15,6 +15,7 @@ from tidegate_core.decisions.inputs import LogRecord, Poked, PositionGone, Recor
 from tidegate_node.facts import NodeFacts
 from tidegate_node.partition_driver import PartitionDriver
 from tidegate_node.pokes import Beat, read_record
+from tidegate_node.standing_still import StandingStill
 from tidegate_ports.bus import END, Drain, Notices, PartitionReader, Record, Topic
 from tidegate_ports.clock import Clock
 
@@ -28,8 +29,16 @@ class Heartbeats(Protocol):
 class Holdings:
     """One per process. `connect` is called once, before the membership starts."""
 
-    def __init__(self, facts: NodeFacts, clock: Clock, notices: Notices, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        facts: NodeFacts,
+        standing_still: StandingStill,
+        clock: Clock,
+        notices: Notices,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self._facts = facts
+        self.standing_still = standing_still
         self._clock = clock
         self._notices = notices
         self._loop = loop
@@ -130,8 +139,7 @@ class Holdings:
         self._pass_on(topic_partition, self._facts.requests.name, topic_partition, records)
 
     def requests_gone(self, topic_partition: int, offset: int) -> None:
-        if (driver := self._drivers.get(topic_partition)) is not None:
-            driver.give(PositionGone(self._facts.requests.name, topic_partition, offset))
+        self._position_gone(topic_partition, self._facts.requests.name, topic_partition, offset)
 
     def others(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
         if topic == self._facts.pokes.name:
@@ -144,7 +152,12 @@ class Holdings:
         if topic == self._facts.pokes.name:
             # Nothing of value lies there: go on at the end.
             self._read_pokes(number)
-        elif (driver := self._drivers.get(number)) is not None:
+        else:
+            self._position_gone(number, topic, topic_partition, offset)
+
+    def _position_gone(self, holder: int, topic: str, topic_partition: int, offset: int) -> None:
+        if (driver := self._drivers.get(holder)) is not None:
+            self.standing_still.gone(topic, topic_partition, offset)
             driver.give(PositionGone(topic, topic_partition, offset))
 
     def _pass_on(self, holder: int, topic: str, topic_partition: int, records: Sequence[Record]) -> None:

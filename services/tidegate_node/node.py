@@ -164,6 +164,7 @@ class Node:
             held=parts.holdings.held | parts.membership.owned(),
             serving=parts.holdings.serving,
             store_silence_ms=self._heartbeats.store_silence_ms,
+            standing_still=frozenset(parts.holdings.standing_still.positions),
             stopping=self._exit.done(),
         )
 

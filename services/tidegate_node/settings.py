@@ -9,10 +9,14 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from tidegate_telemetry.settings import LogSection
+
+OTHERS = ("API",)
+"""First words of the settings that only other services read."""
 
 
 class Section(BaseModel):
@@ -94,17 +98,6 @@ class HealthSection(Section):
 
     host: str = Field(default="127.0.0.1", description="Only this host; a pod listens on 0.0.0.0.")
     port: int = Field(default=8081, ge=0, le=65_535, description="Beside the API's 8080; 0 takes a free one.")
-
-
-class LogSection(Section):
-    """How logs are written."""
-
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="`debug` adds each decision that was made twice."
-    )
-    format: Literal["auto", "json", "console"] = Field(
-        default="auto", description="Text on a terminal, JSON lines elsewhere."
-    )
 
 
 class NodeSettings(BaseSettings):

@@ -1,4 +1,4 @@
-"""Facts about topics that a node asks for while it works: ids, counts, end offsets, the cluster's id.
+"""Facts about topics that a node asks for while it works: ids, counts, where logs begin and end, the cluster's id.
 
 Asynchronous and off the polling threads: the admin client answers through its own.
 """
@@ -17,10 +17,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_kafka.client_config import admin_config
 from tidegate_kafka.settings import KafkaSettings
-from tidegate_ports.bus import Topic
+from tidegate_ports.bus import BeginOffsets, Topic
 
 LOW_64_BITS = (1 << 64) - 1
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 PASSING = frozenset(
     {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART}
 )
@@ -68,31 +69,40 @@ class TopicFacts:
 
     async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
         """The next offset of each topic partition, open transactions included; the count is asked now, not remembered."""
+        found = await self._offsets(topic, "end", LATEST)
+        return found if isinstance(found, Unavailable) else EndOffsets(found)
+
+    async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
+        """The first offset that each topic partition still holds (its low watermark)."""
+        found = await self._offsets(topic, "begin", EARLIEST)
+        return found if isinstance(found, Unavailable) else BeginOffsets(found)
+
+    async def _offsets(self, topic: str, which: str, spec: OffsetSpec) -> dict[str, int] | Unavailable:
         until = time.monotonic() + self._patience_s
         while True:
             try:
-                return await self._end_offsets(topic)
+                return await self._offsets_once(topic, spec)
             except TimeoutError:
-                return Unavailable(f"broker, end offsets of {topic}: no answer within {self._patience_s:g} s")
+                return Unavailable(f"broker, {which} offsets of {topic}: no answer within {self._patience_s:g} s")
             except KafkaException as failure:
                 error = failure.args[0]
                 # A topic partition between two leaders, or a topic that was made just now, answers a moment later.
                 if error.code() not in PASSING or time.monotonic() > until:
-                    return Unavailable(f"broker, end offsets of {topic}: {error.str()}")
+                    return Unavailable(f"broker, {which} offsets of {topic}: {error.str()}")
             await asyncio.sleep(PASSING_S)
 
-    async def _end_offsets(self, topic: str) -> EndOffsets | Unavailable:
+    async def _offsets_once(self, topic: str, spec: OffsetSpec) -> dict[str, int] | Unavailable:
         described = await self.describe([topic])
         if isinstance(described, Unavailable):
             return described
         if topic not in described:
             return Unavailable(f"topic {topic} does not exist")
-        wanted = {TopicPartition(topic, number): LATEST for number in range(described[topic].topic_partitions)}
+        wanted = {TopicPartition(topic, number): spec for number in range(described[topic].topic_partitions)}
         asked = self._admin.list_offsets(
             wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=self._patience_s
         )
         answers = {where.partition: await self._answer(future) for where, future in asked.items()}
-        return EndOffsets({f"{described[topic].id}/{number}": answer.offset for number, answer in answers.items()})
+        return {f"{described[topic].id}/{number}": answer.offset for number, answer in answers.items()}
 
     async def _answer(self, future: Future[Any]) -> Any:
         # A second more than the client's own patience, so that its reason is reported and not just silence.

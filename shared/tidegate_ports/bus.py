@@ -1,4 +1,4 @@
-"""The bus as the drivers see it: membership that brings records, a reader of further topics, publishers, end offsets.
+"""The bus as the drivers see it: membership that brings records, a reader of further topics, publishers, where logs begin and end.
 
 Two implementations: Kafka (`tidegate_kafka`) and the simulated bus. Methods of the listeners run on the asyncio loop, in
 the order in which things happened; commands may be given from the loop only and return at once.
@@ -47,6 +47,17 @@ class Topic:
     name: str
     id: str
     topic_partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginOffsets:
+    """Where logs begin now: what lies before was removed.
+
+    Attributes:
+        offsets: First offset that is still there, by `<topic id>/<topic partition>` as in `EndOffsets`.
+    """
+
+    offsets: Mapping[str, int]
 
 
 class Drain(Protocol):
@@ -159,6 +170,10 @@ class Topics(Protocol):
 
     async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
         """The next offset to be written in each topic partition."""
+        ...
+
+    async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
+        """The first offset that each topic partition still holds; equal to its end where it is empty."""
         ...
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:

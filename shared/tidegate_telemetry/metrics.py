@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
@@ -9,14 +11,18 @@ from tidegate_telemetry.names import METRICS, Metric
 
 
 class Metrics:
-    """All metrics of one process; any thread."""
+    """All metrics of one process; any thread.
 
-    def __init__(self) -> None:
+    Args:
+        table: Those that this process has: a gauge that it never sets would stand at 0 as if it had been measured.
+    """
+
+    def __init__(self, table: Mapping[str, Metric] = METRICS) -> None:
         # Not the library's global registry: several nodes may live in one process (tests), each with its own figures.
         self.registry = CollectorRegistry()
         # A second series for each counter, of its first use: twice the size for what nobody plots.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library forgot to annotate it
-        self._made = {name: _make(name, metric, self.registry) for name, metric in METRICS.items()}
+        self._made = {name: _make(name, metric, self.registry) for name, metric in table.items()}
 
     def count(self, name: str, /, **labels: str) -> None:
         """Adds one to a counter."""
@@ -30,11 +36,11 @@ class Metrics:
         assert isinstance(histogram, Histogram), name
         (histogram.labels(**labels) if labels else histogram).observe(value)
 
-    def set(self, name: str, value: float) -> None:
+    def set(self, name: str, value: float, /, **labels: str) -> None:
         """Sets a gauge."""
         gauge = self._made[name]
         assert isinstance(gauge, Gauge), name
-        gauge.set(value)
+        (gauge.labels(**labels) if labels else gauge).set(value)
 
     def value(self, name: str, /, **labels: str) -> float:
         """What a counter or gauge stands at; of a histogram, name its `_count` or `_sum`. For tests and health."""

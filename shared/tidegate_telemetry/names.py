@@ -11,6 +11,8 @@ from typing import Final, Literal, TypeAlias
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 Kind: TypeAlias = Literal["counter", "gauge", "histogram"]
 
+ANSWER_BUCKETS_S: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Of the API: from a look-up to a write that awaits its receipt through a take-over."""
 LATENESS_BUCKETS_S: Final = (
     0.005,
     0.01,
@@ -73,9 +75,8 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "The group coordinator does not know this member any more; everything is dropped.", "warning"
     ),
     "position_gone": LogEvent(
-        "The log does not hold the stored position any more (retention passed it, or the topic was cut): reading stands "
-        "still. Records are lost; look which, then set the position.",
-        "error",
+        "The logic of a topic partition was told that its position is gone; `reading_stands_still` says what to do.",
+        "warning",
         "tidegate_positions_gone_total",
         ("topic",),
     ),
@@ -138,6 +139,12 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "node_stopping": LogEvent("A signal came: topic partitions are drained and given away."),
     "node_stopped": LogEvent("Everything is closed; running programs go on."),
     "node_refused": LogEvent("The node does not serve as things are; the message says what to do.", "error"),
+    "reading_stands_still": LogEvent(
+        "A log does not hold the stored position any more (retention passed it, or the log was cut). Records were lost; "
+        "nothing more is skipped, nothing of this topic partition is read. The message names the item and the offsets; "
+        "docs/operations.md says how to decide.",
+        "error",
+    ),
     "waiting_for": LogEvent("A brick does not answer yet; the node asks again.", "warning"),
     "topic_differs": LogEvent("A topic is not as planned; nothing unsafe, but look whether it is meant so.", "warning"),
     "assigned": LogEvent("Kafka gave topic partitions to this node; their shards are taken over.", "info"),
@@ -169,9 +176,25 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
 }
 """What the node itself logs."""
 
-LOG_EVENTS: Final[dict[str, LogEvent]] = {**CORE_NOTICES, **KAFKA_NOTICES, **NODE_EVENTS}
+API_EVENTS: Final[dict[str, LogEvent]] = {
+    "api_bug": LogEvent("An unforeseen error; the traceback follows. Report it.", "error"),
+    "api_request": LogEvent("A request was answered; probes are left out."),
+    "receipt_not_understood": LogEvent("A record among the receipts is none of ours, or a newer node's.", "warning"),
+    "receipts_not_readable": LogEvent(
+        "The broker does not say where the receipts end; it is asked again, and writes wait.", "warning"
+    ),
+    "receipts_position_gone": LogEvent(
+        "Receipts were removed before they were read; reading goes on at the end, and who waits looks into the store.",
+        "warning",
+    ),
+    "run_finished": LogEvent("A program reported its end."),
+    "run_started": LogEvent("A program passed the start gate."),
+}
+"""What the API itself logs."""
 
-METRICS: Final[dict[str, Metric]] = {
+LOG_EVENTS: Final[dict[str, LogEvent]] = {**CORE_NOTICES, **KAFKA_NOTICES, **NODE_EVENTS, **API_EVENTS}
+
+NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_launches_total": Metric(
         "counter", "Attempts that a launcher took, by its answer.", ("program", "answer")
     ),
@@ -212,6 +235,11 @@ METRICS: Final[dict[str, Metric]] = {
     "tidegate_owned_shards": Metric("gauge", "Shards that follow from them."),
     "tidegate_serving_shards": Metric("gauge", "Shards that are recovered and fire."),
     "tidegate_guard_holds": Metric("gauge", "1 while membership is proven and irreversible things may be done."),
+    "tidegate_position_gone": Metric(
+        "gauge",
+        "Topic partitions that stand still because the log does not hold their stored position: alert above 0.",
+        ("topic",),
+    ),
     "tidegate_clock_offset_ms": Metric(
         "gauge",
         "Own clock minus the brokers', the certain part: 0 while they may be equal. Above 500 the node gives up.",
@@ -219,3 +247,21 @@ METRICS: Final[dict[str, Metric]] = {
     "tidegate_store_silence_seconds": Metric("gauge", "Since the store last answered this process."),
 }
 """All metrics of a node."""
+
+API_METRICS: Final[dict[str, Metric]] = {
+    "tidegate_api_requests_total": Metric("counter", "Answered HTTP requests.", ("method", "route", "status")),
+    "tidegate_api_request_seconds": Metric("histogram", "Time to the answer.", ("method", "route"), ANSWER_BUCKETS_S),
+    "tidegate_gate_answers_total": Metric(
+        "counter", "Answers of the start gate and to reports.", ("action", "answer")
+    ),
+    "tidegate_api_receipt_seconds": Metric(
+        "histogram", "Time from a request's arrival to its receipt.", ("status",), ANSWER_BUCKETS_S
+    ),
+    "tidegate_api_pokes_total": Metric(
+        "counter", "Pokes to shard owners; a lost one costs latency only.", ("outcome",)
+    ),
+}
+"""All metrics of an API process."""
+
+METRICS: Final[dict[str, Metric]] = {**NODE_METRICS, **API_METRICS}
+"""All metrics there are; a process has those of its own table."""

@@ -5,7 +5,34 @@ A seed that fails is replayed with `python -m tidegate_testkit.simulation --seed
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from regression_seeds import REGRESSION_SEEDS
 from tidegate_testkit.simulation.outcome import simulate
+from tidegate_testkit.simulation.regression_seeds import REGRESSION_SEEDS
+
+if TYPE_CHECKING:
+    from conftest import Judge
+
+SEEDS = 208
+SEEDS_PER_TEST = 8
+"""Tests of some seconds each, so that workers share them evenly."""
+CALM_SEEDS = range(6)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
+def test_given_a_hostile_world_then_every_invariant_holds(first: int, judge: Judge) -> None:
+    for number in range(first, first + SEEDS_PER_TEST):
+        judge.seed(number)
+
+
+@pytest.mark.parametrize("number", [number for number in REGRESSION_SEEDS if number >= SEEDS])
+def test_given_a_seed_that_once_failed_then_every_invariant_holds(number: int, judge: Judge) -> None:
+    judge.seed(number)
+
+
+@pytest.mark.parametrize("number", CALM_SEEDS)
+def test_given_a_world_without_faults_then_every_invariant_holds(number: int) -> None:
+    outcome = simulate(number, faults=False)
+    assert not outcome.violations, outcome.story()

@@ -109,7 +109,7 @@ async def outputs(
 async def finished(
     run_id: RunPath, report: FinishedReport, services: ServicesOf, authorization: Authorization = None
 ) -> Answer:
-    """Idempotent: a repeat of a recorded end is answered like the first."""
+    """Idempotent: a repeat of a recorded end is answered like the first. 409: another end was recorded, and which."""
 
     def decide() -> None:
         services.gate.finished(
@@ -184,7 +184,7 @@ async def _counted(services: Services, action: str, decide: Callable[[], Any]) -
         answer = refusal.reason or str(refusal.status)
         raise
     finally:
-        services.metrics.gate.labels(action, answer).inc()
+        services.metrics.count("tidegate_gate_answers_total", action=action, answer=answer)
     return result
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from tidegate_api.problems import unavailable
 from tidegate_api.routes.common import ServicesOf
@@ -29,4 +28,5 @@ async def readyz(services: ServicesOf) -> str:
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Metrics for Prometheus")
 async def metrics(services: ServicesOf) -> Response:
-    return Response(generate_latest(services.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    body, content_type = services.metrics.exposition()
+    return Response(body, media_type=content_type)

@@ -64,13 +64,18 @@ def finish_run(
     )
 
 
-def was_finished_by(item: Item | None, attempt: int, driver: str) -> bool:
-    """Whether a refused `finished` is only a repeat of one that was recorded."""
+def was_finished_by(item: Item | None, attempt: int, driver: str, outcome: str) -> bool:
+    """Whether a refused `finished` is only a repeat of one that was recorded.
+
+    The outcome is compared as well: the owner may have settled the run otherwise meanwhile (`lost`, `killed`), and a
+    report that comes after that was not recorded.
+    """
     return (
         item is not None
         and item.get("attempt") == attempt
         and item.get("driver") == driver
         and item.get("ended_at") is not None
+        and item.get("outcome") == outcome
     )
 
 

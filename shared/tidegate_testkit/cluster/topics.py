@@ -13,12 +13,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
 from tidegate_kafka.records import to_record
-from tidegate_testkit.cluster.waiting import now_ms
+from tidegate_testkit.cluster.waiting import now_ms, until
 
 ASK_TIMEOUT_S = 10.0
 POLL_S = 0.2
 BATCH_WAIT_S = 0.1
-"""A batch waits so long for its last record, also when the end of the topic has been said."""
+"""A batch waits so long for its last record."""
 BATCH_MAX = 1_000
 GROUP = "tests.readers"
 """Nothing is ever committed; the client only wants a name."""
@@ -60,19 +60,33 @@ def make_topic(bootstrap_servers: str, name: str, topic_partitions: int, **confi
     for made in admin.create_topics([new]).values():
         made.result(ASK_TIMEOUT_S)
 
+    def has_leaders() -> bool:
+        found = admin.list_topics(name, ASK_TIMEOUT_S).topics[name]
+        return len(found.partitions) == topic_partitions and all(each.leader >= 0 for each in found.partitions.values())
+
+    until(has_leaders, f"topic {name} has leaders")
+
 
 def read_topic(bootstrap_servers: str, topic: str) -> list[Arrived]:
-    """Returns all records of a topic so far."""
-    consumer = _consumer(bootstrap_servers, {"enable.partition.eof": True})
+    """Returns all records that a topic had when this was called.
+
+    Raises:
+        NotInTime: The broker did not give them.
+    """
+    consumer = _consumer(bootstrap_servers, {})
     try:
-        waiting = _assign(consumer, [topic])
+        places = _places(consumer, [topic])
+        ends = {place.partition: consumer.get_watermark_offsets(place, ASK_TIMEOUT_S)[1] for place in places}
+        consumer.assign(places)
         found: list[Arrived] = []
-        while waiting:
-            for message in consumer.consume(BATCH_MAX, BATCH_WAIT_S):
-                if message.error() is None:
-                    found.append(_arrived(message, 0))
-                else:
-                    waiting -= 1
+
+        def is_whole() -> bool:
+            found.extend(_arrived(each, 0) for each in consumer.consume(BATCH_MAX, BATCH_WAIT_S) if not each.error())
+            got = {record.topic_partition: record.offset + 1 for record in found}
+            return all(got.get(number, 0) >= end for number, end in ends.items())
+
+        if any(ends.values()):
+            until(is_whole, f"all records of {topic}", look_every_s=0.0)
         return found
     finally:
         consumer.close()
@@ -88,7 +102,7 @@ class TopicWatcher:
     def __init__(self, bootstrap_servers: str, *topics: str) -> None:
         self.records: list[Arrived] = []
         self._consumer = _consumer(bootstrap_servers, {"fetch.wait.max.ms": 500, "fetch.min.bytes": 1})
-        _assign(self._consumer, topics)
+        self._consumer.assign(_places(self._consumer, topics))
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read, name=f"watch {' '.join(topics)}")
 
@@ -130,15 +144,13 @@ def _consumer(bootstrap_servers: str, more: Mapping[str, Any]) -> Consumer:
     )
 
 
-def _assign(consumer: Consumer, topics: Sequence[str]) -> int:
-    """Assigns all topic partitions from their beginning; returns how many."""
-    places = [
+def _places(consumer: Consumer, topics: Sequence[str]) -> list[TopicPartition]:
+    """Returns all topic partitions, from their beginning."""
+    return [
         TopicPartition(topic, number, OFFSET_BEGINNING)
         for topic in topics
         for number in consumer.list_topics(topic, ASK_TIMEOUT_S).topics[topic].partitions
     ]
-    consumer.assign(places)
-    return len(places)
 
 
 def _arrived(message: Message, received_at: int) -> Arrived:

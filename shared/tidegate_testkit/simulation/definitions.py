@@ -66,7 +66,7 @@ def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
 
     shared = ("tool", chance.randint(1, 3))
     drawn = [
-        Definition("tick", {"type": "every", "period": f"{chance.randint(2, 4)}s"}, most=chance.choice((1, 2, None))),
+        Definition("tick", {"type": "every", "period": f"{chance.randint(2, 3)}s"}, most=chance.choice((1, 2, None))),
         Definition("tock", {"type": "every", "period": f"{chance.randint(3, 6)}s"}, most=None, program=shared),
         Definition(
             "bell",

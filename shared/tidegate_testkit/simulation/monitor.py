@@ -69,7 +69,7 @@ class StoreMonitor:
     def _note_evidence(self, written: Transaction) -> None:
         """Chunks outlive the evidence that they belong to; whose it was is known only now."""
         for action in written.actions:
-            if isinstance(action, Put) and action.key.sk.startswith("E#"):
+            if isinstance(action, Put) and action.key.sk.startswith(("E#", "J#")):
                 self._record.evidence[str(action.item["id"])] = str(action.item["name"])
 
     def _check_witness(self, written: Transaction) -> None:

@@ -142,9 +142,10 @@ class Program:
 
     def _reported(self, verdict: Verdict) -> None:
         assert self._body is not None
+        outcome = self._body.outcome or "failed"
         failed = dict(getattr(verdict, "failed", ()))
         run = failed.get(keys.run(keys.shard_of_run(self.order.run_id), self.order.run_id))
-        if isinstance(verdict, Committed) or was_finished_by(run, self.order.attempt, self.driver):
+        if isinstance(verdict, Committed) or was_finished_by(run, self.order.attempt, self.driver, outcome):
             self._body.reported = True
             self._poke()
             self._exit(0)

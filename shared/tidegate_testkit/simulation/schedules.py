@@ -136,9 +136,9 @@ def draw_users(cluster: Cluster, requests: Requests, definitions: list[Definitio
     users: list[ScheduleUser] = []
     chance = cluster.timeline.chance
     for definition in definitions:
-        # The first two are left alone in most worlds, so that there is a steady stream of fires.
-        calm = definition.name in {"tick", "tock"} and chance.random() < 0.5
+        # The first is left alone, the second often, so that each world has a steady stream of fires.
+        calm = definition.name == "tick" or (definition.name == "tock" and chance.random() < 0.5)
         user = ScheduleUser(cluster, requests, definition, 0 if calm else chance.randint(0, 6))
-        cluster.timeline.after(chance.randint(100, 6_000), user.begin)
+        cluster.timeline.after(chance.randint(100, 3_000 if calm else 6_000), user.begin)
         users.append(user)
     return users

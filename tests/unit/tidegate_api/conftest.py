@@ -29,8 +29,10 @@ from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_core.transactions.settlement import Verdict
 from tidegate_dynamo.settled import carry_out
-from tidegate_ports.bus import PartitionReader, Position, ReaderListener, Record, Topic
+from tidegate_ports.bus import BeginOffsets, PartitionReader, Position, ReaderListener, Record, Topic
 from tidegate_ports.launcher import LogPaths
+from tidegate_telemetry.metrics import Metrics
+from tidegate_telemetry.names import API_METRICS
 from tidegate_testkit.memory_store import MemoryStore
 
 SHARDS = 8
@@ -129,6 +131,9 @@ class FakeBus:
     async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
         return Unavailable("down") if self.is_down else EndOffsets({f"{'0' * 32}/{n}": 100 + n for n in range(2)})
 
+    async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
+        raise AssertionError("the API reads receipts from their end")
+
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
         return Unavailable("down") if self.is_down else {name: Topic(name, "0" * 32, 2) for name in names}
 
@@ -188,6 +193,7 @@ def process(tmp_path: Path, bus: FakeBus) -> Iterator[Process]:
         logs=FileLogs(log_paths),
         clock=clock,
         notices=lambda event, **fields: notices.append((event, fields)),
+        metrics=Metrics(API_METRICS),
         secret=SECRET,
         topics=TOPICS,
         gate_threads=2,

@@ -137,6 +137,19 @@ def test_given_finished_again_when_the_owner_has_moved_the_run_to_the_history_th
     assert process.report(run, "finished", outcome="succeeded").status_code == 200
 
 
+@pytest.mark.parametrize("in_history", [False, True])
+def test_given_a_report_after_the_owner_settled_the_run_otherwise_then_409_says_what_was_recorded(
+    process: Process, in_history: bool
+) -> None:
+    run = a_run(
+        state="lost" if in_history else "running", driver="d-1", ended_at=NOW, outcome="lost", reason="host is gone"
+    )
+    process.put(run, keys.ended_run(shard_of(run), run.id) if in_history else run.key(shard_of(run)))
+    answer = process.report(run, "finished", outcome="succeeded")
+    assert (answer.status_code, answer.json()["reason"]) == (409, "ended")
+    assert "the run has ended as lost (host is gone)" in answer.json()["detail"]
+
+
 def test_given_finished_before_start_then_409(process: Process, run: Run) -> None:
     answer = process.report(run, "finished", outcome="succeeded")
     assert (answer.status_code, answer.json()["reason"]) == (409, "not_started")

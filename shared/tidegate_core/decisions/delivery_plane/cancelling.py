@@ -117,14 +117,18 @@ def _take_back(plane: DeliveryPlane, message: Message) -> bool:
     if not rows:
         # Not loaded: far ahead, or passed by the checkpoint, or its guard kept it from being loaded after a predecessor,
         # who may have sent it, had raised that.
-        return message.slot > plane.maybe_sent_through and not plane.is_passed(message.slot, message.id, message.version)
+        late = message.slot <= plane.maybe_sent_through
+        if late or plane.is_passed(message.slot, message.id, message.version):
+            return False
+        plane.fired = plane.fired.plus(Tally(cancelled=1))
+        return True
     taken_back = [_take_back_row(plane, row) for row in rows]  # Each of them, also behind one that is too late.
     return all(taken_back)
 
 
 def _take_back_row(plane: DeliveryPlane, row: Slotted) -> bool:
     if row.stage not in (Stage.READY, Stage.WRITTEN, Stage.WRITING):
-        return row.stage is Stage.GONE
+        return row.stage is Stage.GONE and not row.maybe_sent
     row.stage = Stage.GONE
     plane.fired = plane.fired.plus(Tally(cancelled=1))
     return not row.maybe_sent

@@ -35,7 +35,7 @@ def retry_slot(slot: int, attempt: int) -> int:
 
 
 def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
-    """Delivers a group; each row ends as DONE, GONE (expired, moved, dead-lettered) or READY again."""
+    """Delivers a group; each row ends as DONE, GONE (moved to another slot) or READY again."""
     yield from plane.load_payloads(rows)
     now = plane.host.now
     produced: list[Slotted] = []
@@ -43,7 +43,7 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
         if row.message is None:
             continue
         if row.message.expires is not None and row.message.expires <= now:
-            _end(plane, row, Stage.GONE, Tally(expired=1))
+            _end(plane, row, Stage.DONE, Tally(expired=1))
         else:
             produced.append(row)
     answers = yield tuple(_record(plane, row) for row in produced)
@@ -139,7 +139,7 @@ def _bury(plane: DeliveryPlane, row: Slotted, problem: str) -> Operation[None]:
             plane.host.note("dead_letter_refused", topic=letter.topic, message=answer.message)
             break
         yield from plane.host.sleep(PAUSE_MS)
-    _end(plane, row, Stage.GONE, Tally(dead=1))
+    _end(plane, row, Stage.DONE, Tally(dead=1))
 
 
 def _timer(row: Slotted, slot: int, attempt: int) -> MessageTimer:

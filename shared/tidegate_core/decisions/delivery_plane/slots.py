@@ -29,8 +29,9 @@ class Stage(Enum):
     SENDING = "sending"
     """Handed to the broker's client."""
     DONE = "done"
+    """Delivered, expired, or a dead letter: too late for a cancel."""
     GONE = "gone"
-    """Cancelled, replaced, expired, or moved to another slot."""
+    """Cancelled, replaced, or moved to another slot."""
 
 
 @dataclass(slots=True, eq=False)

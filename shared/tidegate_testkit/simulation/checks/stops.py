@@ -18,12 +18,17 @@ def check_stops(world: World) -> Iterator[str]:
         bodies.setdefault(body.schedule, []).append(body)
     for user in world.users:
         mine = bodies.get(user.life.name, [])
+        # What was past the gate at one request goes on, whatever follows.
+        listed: set[str] = set()
         for step in steps_of(user.life):
-            if not step.moves or step.asked.receipt is None:
+            if step.asked.receipt is None or not step.moves:
+                continue
+            listed.update(step.asked.receipt.running)
+            if step.asked.document["type"] == "schedule.resume":
                 continue
             for body in mine:
                 started_after = body.start > step.done and _generation(body) < step.generation
-                if started_after and body.run_id not in step.asked.receipt.running:
+                if started_after and body.run_id not in listed:
                     kind = step.asked.document["type"]
                     yield f"I7: {body.run_id} of {user.life.name} started after {kind} {step.asked.id} was acknowledged"
     yield from _check_cancels(world)

@@ -145,13 +145,21 @@ def test_given_a_report_before_the_start_or_after_the_end_then_it_is_refused() -
 def test_given_a_refused_end_then_its_repeat_is_told_from_a_strangers() -> None:
     gate = Gate(a_run())
     gate.start()
-    assert not was_finished_by(gate.store.peek(gate.run.key(0)), 1, "d-1")
+    assert not was_finished_by(gate.store.peek(gate.run.key(0)), 1, "d-1", "succeeded")
     gate.finish()
     item = gate.store.peek(gate.run.key(0))
-    assert was_finished_by(item, 1, "d-1")
-    assert not was_finished_by(item, 1, "d-2")
-    assert not was_finished_by(item, 2, "d-1")
-    assert not was_finished_by(None, 1, "d-1")
+    assert was_finished_by(item, 1, "d-1", "succeeded")
+    assert not was_finished_by(item, 1, "d-2", "succeeded")
+    assert not was_finished_by(item, 2, "d-1", "succeeded")
+    assert not was_finished_by(None, 1, "d-1", "succeeded")
+
+
+def test_given_a_run_that_its_owner_settled_otherwise_then_the_report_was_not_recorded() -> None:
+    gate = Gate(a_run(state="running", driver="d-1", ended_at=NOW, outcome="lost"))
+    assert not gate.finish()
+    item = gate.store.peek(gate.run.key(0))
+    assert not was_finished_by(item, 1, "d-1", "succeeded")
+    assert was_finished_by(item, 1, "d-1", "lost")
 
 
 STEP = st.tuples(

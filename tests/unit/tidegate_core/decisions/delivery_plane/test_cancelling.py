@@ -140,3 +140,29 @@ def test_given_cancelled_messages_then_the_tally_counts_those_in_memory_at_the_n
     bench.run(30 * SECOND)
     tallies = [(row["delivered"], row["cancelled"]) for row in bench.rows("PROGRESS") if row["delivered"]]
     assert tallies == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    "waited",
+    [
+        pytest.param(SECOND, id="before its checkpoint"),
+        pytest.param(20 * SECOND, id="after it"),
+    ],
+)
+def test_given_a_message_that_expired_then_its_cancel_is_too_late(bench: Bench, waited: int) -> None:
+    bench.request(a_send("m-1", after="1s", expire_after="1s"))
+    bench.now += 5 * SECOND  # Away.
+    bench.run(waited)
+    assert bench.on("out") == []
+    bench.request(a_cancel(message_id="m-1"))
+    assert bench.status_of("c-1") == "too_late"
+
+
+def test_given_a_cancel_of_one_far_ahead_then_the_tally_counts_it_too(bench: Bench) -> None:
+    """I1: each message ends as delivered, expired, dead or cancelled, and the audit adds them up."""
+    bench.request(a_send("m-1", key="k", after="10m"))
+    bench.request(a_cancel(key="k"))
+    bench.request(a_send("m-2", key="k", after="1s"))
+    bench.run(30 * SECOND)
+    tallies = [(row["delivered"], row["cancelled"]) for row in bench.rows("PROGRESS") if row["delivered"]]
+    assert tallies == [(1, 1)]

@@ -28,7 +28,15 @@ def bench() -> Bench:
 
 def read_by_the_other(bench: Bench, next_offset: int) -> None:
     key = keys.topic_position("brokers", EVENTS_ID, 1)
-    item: Item = {"pk": key.pk, "sk": key.sk, "epoch": 1, "map": 1, "next": next_offset, "page": "-", "last_append_time": 0}
+    item: Item = {
+        "pk": key.pk,
+        "sk": key.sk,
+        "epoch": 1,
+        "map": 1,
+        "next": next_offset,
+        "page": "-",
+        "last_append_time": 0,
+    }
     bench.store.write([Put(key, item)])
 
 

@@ -1,25 +1,25 @@
-"""Reads settings from environment and file, and says of a mistyped name which one was meant.
+"""Reads a process's settings from environment and file, and says of a mistyped name which one was meant.
 
-Left to itself, the settings library passes over environment variables that it does not know, so that a typing error would
-silently mean "the default".
+Used by the bootstraps of node and API. No port, but it has to lie where both may import it, and knows nothing of ours. Left to itself, the settings library passes over environment variables that it does not know, so that a typing error would silently
+mean "the default".
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
-PREFIX = "TIDEGATE_"
-CONFIG_VARIABLE = "TIDEGATE_CONFIG"
-OTHERS = ("API", "CLI", "CLIENT", "DEMO", "DEV", "STATE", "TEST")
-"""First words of names that belong to other processes: one ConfigMap or shell serves them all."""
-CLOSE_ENOUGH = 0.6
+PREFIX: Final = "TIDEGATE_"
+CONFIG_VARIABLE: Final = "TIDEGATE_CONFIG"
+TOOLS: Final = ("CACHE", "CLI", "CLIENT", "DEMO", "DEV", "IVY", "STATE", "TEST")
+"""First words of names that belong to the command line, the local bricks and the tests: no service reads them."""
+CLOSE_ENOUGH: Final = 0.6
 Settings = TypeVar("Settings", bound=BaseSettings)
 
 
@@ -31,30 +31,42 @@ class SettingsRefused(Exception):
         self.lines = lines
 
 
-def load_settings(kind: type[Settings], environment: Mapping[str, str], **given: Any) -> Settings:
+def load_settings(
+    kind: type[Settings], environment: Mapping[str, str], others: Sequence[str] = (), **given: Any
+) -> Settings:
     """Reads, merges and checks.
 
     Args:
         kind: The settings class; its sections are models that forbid unknown fields.
         environment: `os.environ`, or a test's.
+        others: First words of names, in capitals, that belong to other services: one ConfigMap or shell serves them all.
         given: Sections or fields that win over both.
 
     Raises:
         SettingsRefused: Something is unknown, missing or out of range.
     """
     file = environment.get(CONFIG_VARIABLE)
-    ours = {name: text for name, text in environment.items() if name.startswith(PREFIX) and name != CONFIG_VARIABLE}
+    foreign = (*TOOLS, *others)
+    ours = {
+        name: text
+        for name, text in environment.items()
+        if name.startswith(PREFIX) and name != CONFIG_VARIABLE and not _begins(name.removeprefix(PREFIX), foreign)
+    }
     unknown = list(_unknown_variables(kind, ours))
     if unknown:
         raise SettingsRefused(unknown)
-    merged = _merged(_from_file(Path(file)) if file else {}, _from_environment(kind, ours))
+    merged = _merged(_from_file(Path(file), foreign) if file else {}, _from_environment(kind, ours))
     try:
         return kind.model_validate(_merged(merged, given))
     except ValidationError as failure:
         raise SettingsRefused([_line(kind, error["loc"], error) for error in failure.errors()]) from failure
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _begins(name: str, words: Sequence[str]) -> bool:
+    return any(name == word or name.startswith(f"{word}_") for word in words)
+
+
+def _from_file(path: Path, foreign: Sequence[str]) -> dict[str, Any]:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as failure:
@@ -63,7 +75,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(document, dict):
         raise SettingsRefused([f"{path} holds a {type(document).__name__}; it should be a mapping of sections"])
-    return {str(name): value for name, value in document.items() if str(name).upper() not in OTHERS}
+    return {str(name): value for name, value in document.items() if not _begins(str(name).upper(), foreign)}
 
 
 def _from_environment(kind: type[BaseSettings], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -78,12 +90,9 @@ def _from_environment(kind: type[BaseSettings], environment: Mapping[str, str]) 
 
 def _unknown_variables(kind: type[BaseSettings], environment: Mapping[str, str]) -> Iterator[str]:
     for variable in sorted(environment):
-        words = variable.removeprefix(PREFIX)
-        if any(words == other or words.startswith(f"{other}_") for other in OTHERS):
-            continue
-        section, _, _ = words.lower().partition("__")
-        if section not in kind.model_fields:
-            yield f"{variable}: no such setting{_suggestion(words.lower(), _all_names(kind), PREFIX)}"
+        name = variable.removeprefix(PREFIX).lower()
+        if name.partition("__")[0] not in kind.model_fields:
+            yield f"{variable}: no such setting{_suggestion(name, _all_names(kind), PREFIX)}"
 
 
 def _line(kind: type[BaseModel], location: tuple[int | str, ...], error: Mapping[str, Any]) -> str:

@@ -1,0 +1,21 @@
+"""The settings of logs, the same for each process: `TIDEGATE_LOG__LEVEL` and `TIDEGATE_LOG__FORMAT`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class LogSection(BaseModel):
+    """How logs are written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info",
+        description="`debug` adds each decision that was made twice; `warning` leaves out the API's line for each request.",
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        default="auto", description="Text on a terminal, JSON lines elsewhere."
+    )
