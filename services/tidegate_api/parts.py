@@ -120,7 +120,9 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         gate=Gate(parts.store, parts.carry_out, parts.clock),
         pokes=Pokes(bus, cluster, parts.topics.pokes, parts.metrics),
         desk=desk,
-        submission=Submission(bus, desk, answers, cluster, pools, parts.clock, parts.topics, parts.metrics, parts.timing),
+        submission=Submission(
+            bus, desk, answers, cluster, pools, parts.clock, parts.topics, parts.metrics, parts.timing
+        ),
         answers=answers,
         logs=parts.logs,
         schedules=schedules,

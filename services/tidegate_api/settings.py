@@ -59,12 +59,13 @@ class GateSettings(BaseModel):
 
     Attributes:
         secret_file: Holds the secret that nodes sign run tokens with, at least 32 characters. Without it nothing starts.
+        url: Where programs find the gate. Nodes tell it to them; it is known here because the environment is often the same.
     """
 
-    # The nodes' environment is the same and names more (`TIDEGATE_GATE__URL`).
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     secret_file: Path | None = None
+    url: str | None = None
 
 
 class ApiSettings(BaseSettings):

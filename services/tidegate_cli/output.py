@@ -20,9 +20,12 @@ class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+    NAME = "name"
 
 
-OutputOption = Annotated[Format, typer.Option("--output", "-o", help="How to show the result.")]
+OutputOption = Annotated[
+    Format, typer.Option("--output", "-o", help="How to show the result; `name` prints ids alone.")
+]
 
 Column = tuple[str, Callable[[Any], Any]]
 """Heading, and what stands below it."""
@@ -31,16 +34,22 @@ EMPTY = "-"
 
 
 def show_list(views: Iterable[BaseModel], columns: Sequence[Column], output: Format) -> None:
-    """Shows a list: all fields as JSON or YAML, the columns as a table."""
+    """Shows a list: all fields as JSON or YAML, the columns as a table, or only what scripts pass on."""
     items = list(views)
-    if output is Format.TABLE:
+    if output is Format.NAME:
+        for item in items:
+            typer.echo(_name(item))
+    elif output is Format.TABLE:
         show_table([heading for heading, _ in columns], [[_cell(take(item)) for _, take in columns] for item in items])
     else:
         _dump([item.model_dump(mode="json") for item in items], output)
 
 
 def show(view: BaseModel, output: Format) -> None:
-    """Shows one thing: all of its fields, as a table one to a line."""
+    """Shows one thing: all of its fields, as a table one to a line, or only what scripts pass on."""
+    if output is Format.NAME:
+        typer.echo(_name(view))
+        return
     document = view.model_dump(mode="json")
     if output is Format.TABLE:
         present = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
@@ -91,6 +100,15 @@ _STYLES = {
     "timed_out": "red",
     "suspended": "yellow",
 }
+
+
+def _name(view: BaseModel) -> str:
+    """Returns what other commands take as argument: an id, or a schedule's NAMESPACE/NAME."""
+    given = getattr(view, "id", None)
+    if given:
+        return str(given)
+    namespace, name = getattr(view, "namespace", None), getattr(view, "name", None)
+    return f"{namespace}/{name}" if namespace and name else str(getattr(view, "request_id", EMPTY))
 
 
 def _dump(document: Any, output: Format) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from tidegate_cli.commands.arguments import split_schedule
 from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.output import note
 from tidegate_client.errors import NotFound
 
 if TYPE_CHECKING:
@@ -17,6 +19,30 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 """A look is one read of an item; twice a second feels immediate."""
+
+
+def run_meant(api: Client, text: str, *, wait: bool = False, pause: Callable[[float], None] = time.sleep) -> str:
+    """Returns the id of the run that `text` means: its id, or NAMESPACE/NAME for the newest run of a schedule.
+
+    With `wait` it waits for the first run of a schedule that has none yet.
+
+    Raises:
+        CommandFailed: The schedule has no run yet.
+        NotFound: There is no such schedule.
+    """
+    if "/" not in text:
+        return text
+    namespace, name = split_schedule(text)
+    waits = False
+    while not (newest := api.runs(namespace, name, limit=1)):
+        api.schedule(namespace, name)  # One that is not there will never have a run, and this says so.
+        if not wait:
+            raise CommandFailed(f"schedule {text} has no run yet; -f waits for the first", Exit.NOT_FOUND)
+        if not waits:
+            note(f"schedule {text} has no run yet; waiting for the first")
+            waits = True
+        pause(POLL_S)
+    return newest[0].id
 
 
 def print_log(

@@ -82,5 +82,7 @@ class Beginnings:
                 wanted.discard(number)
                 self._start(topic.name, number, offset)
         if wanted:
-            return f"topic {topic.name} with id {topic.id} has no topic partitions {', '.join(map(str, sorted(wanted)))}"
+            return (
+                f"topic {topic.name} with id {topic.id} has no topic partitions {', '.join(map(str, sorted(wanted)))}"
+            )
         return None

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
 
 from tidegate_core.effects import Unavailable
 from tidegate_core.store import keys
 from tidegate_node.facts import NodeFacts
 from tidegate_ports.bus import Notices, Topics
 from tidegate_telemetry.metrics import Metrics
-
-GAUGE: Final = "tidegate_position_gone"
 
 
 class StandingStill:
@@ -32,7 +29,7 @@ class StandingStill:
         self._telling: set[asyncio.Task[None]] = set()
         # So that an alert finds a series before there is anything to alert about.
         for topic in (facts.requests, facts.events):
-            metrics.set(GAUGE, 0, topic=topic.name)
+            metrics.set("tidegate_position_gone", 0, topic=topic.name)
 
     @property
     def positions(self) -> Mapping[tuple[str, int], int]:
@@ -53,7 +50,7 @@ class StandingStill:
             self._measure(topic)
 
     def _measure(self, topic: str) -> None:
-        self._metrics.set(GAUGE, sum(each == topic for each, _ in self._gone), topic=topic)
+        self._metrics.set("tidegate_position_gone", sum(each == topic for each, _ in self._gone), topic=topic)
 
     async def _tell(self, topic: str, topic_partition: int, position: int) -> None:
         """Names what an operator needs to decide; what the brokers do not answer is left out."""

@@ -80,6 +80,19 @@ class TopicNames:
     requests_dlq: str
     events_dlq: str
 
+    @classmethod
+    def by(cls, full: Callable[[str], str]) -> TopicNames:
+        """Names them; `full` puts the prefix before a short name."""
+        return cls(
+            requests=full("requests"),
+            events=full("events"),
+            pokes=full("pokes"),
+            receipts=full("receipts"),
+            runs=full("runs"),
+            requests_dlq=full("requests.dlq"),
+            events_dlq=full("events.dlq"),
+        )
+
 
 async def patiently(
     work: Callable[[], Awaitable[Answer]],

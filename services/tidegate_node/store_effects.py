@@ -154,3 +154,14 @@ class StoreEffects:
 
     async def _pause(self, milliseconds_max: int) -> None:
         await asyncio.sleep(milliseconds_max * self._jitter() / 1000)
+
+
+def calls_measured(metrics: Metrics) -> Callable[[str, str, float], None]:
+    """Returns what the store's adapter tells of each call (operation, outcome, seconds); any thread."""
+
+    def observe(operation: str, outcome: str, seconds: float) -> None:
+        metrics.observe("tidegate_store_call_seconds", seconds, operation=operation)
+        if outcome != "ok":
+            metrics.count("tidegate_store_call_failures_total", operation=operation, code=outcome)
+
+    return observe

@@ -17,8 +17,8 @@ from pydantic_settings import BaseSettings, EnvSettingsSource
 
 PREFIX: Final = "TIDEGATE_"
 CONFIG_VARIABLE: Final = "TIDEGATE_CONFIG"
-TOOLS: Final = ("CACHE", "CLI", "CLIENT", "DEMO", "DEV", "IVY", "STATE", "TEST")
-"""First words of names that belong to the command line, the local bricks and the tests: no service reads them."""
+TOOLS: Final = ("API_URL", "CACHE", "CLI", "CLIENT", "DEMO", "DEV", "IVY", "STATE", "TEST")
+"""First words of names that belong to the client, the command line, the local bricks and the tests: no service reads them."""
 CLOSE_ENOUGH: Final = 0.6
 Settings = TypeVar("Settings", bound=BaseSettings)
 

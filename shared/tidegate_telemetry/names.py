@@ -251,9 +251,7 @@ NODE_METRICS: Final[dict[str, Metric]] = {
 API_METRICS: Final[dict[str, Metric]] = {
     "tidegate_api_requests_total": Metric("counter", "Answered HTTP requests.", ("method", "route", "status")),
     "tidegate_api_request_seconds": Metric("histogram", "Time to the answer.", ("method", "route"), ANSWER_BUCKETS_S),
-    "tidegate_gate_answers_total": Metric(
-        "counter", "Answers of the start gate and to reports.", ("action", "answer")
-    ),
+    "tidegate_gate_answers_total": Metric("counter", "Answers of the start gate and to reports.", ("action", "answer")),
     "tidegate_api_receipt_seconds": Metric(
         "histogram", "Time from a request's arrival to its receipt.", ("status",), ANSWER_BUCKETS_S
     ),

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
-SETTINGS_MODULES = ("tidegate_node.settings", "tidegate_api.settings")
+SETTINGS_MODULES = ("tidegate_node.bootstrap", "tidegate_api.bootstrap")
 PRESENT = [name for name in SETTINGS_MODULES if find_spec(name) is not None]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tidegate_testkit.simulation.outcome import Outcome, simulate
@@ -13,21 +15,19 @@ TAKE_OVERS_MIN = 2
 KINDS_MIN = 2
 
 
-class Judge:
-    """Runs seeds and fails with all that a reader needs to replay the first that is wrong."""
+@pytest.fixture(scope="session")
+def judge() -> Callable[[int], Outcome]:
+    """Runs a seed and fails with all that a reader needs to replay it."""
 
-    def seed(self, number: int) -> Outcome:
-        """Asserts that the seed's world was rough enough to mean something, and that nothing was wrong in it."""
-        outcome = simulate(number)
+    def judged(seed: int) -> Outcome:
+        outcome = simulate(seed)
         assert not outcome.violations, outcome.story()
+        # A world in which little happened, or nothing went wrong, proves nothing.
         assert outcome.nodes >= NODES_MIN
-        assert outcome.fires >= FIRES_MIN, f"seed {number}: {outcome.fires} fires"
-        assert outcome.events >= EVENTS_MIN, f"seed {number}: {outcome.events} events"
-        assert outcome.take_overs >= TAKE_OVERS_MIN, f"seed {number}: {outcome.take_overs} take-overs"
-        assert len(outcome.kinds) >= KINDS_MIN, f"seed {number}: {outcome.kinds}"
+        assert outcome.fires >= FIRES_MIN, f"seed {seed}: {outcome.fires} fires"
+        assert outcome.events >= EVENTS_MIN, f"seed {seed}: {outcome.events} events"
+        assert outcome.take_overs >= TAKE_OVERS_MIN, f"seed {seed}: {outcome.take_overs} take-overs"
+        assert len(outcome.kinds) >= KINDS_MIN, f"seed {seed}: {outcome.kinds}"
         return outcome
 
-
-@pytest.fixture(scope="session")
-def judge() -> Judge:
-    return Judge()
+    return judged

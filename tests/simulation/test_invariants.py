@@ -5,15 +5,12 @@ A seed that fails is replayed with `python -m tidegate_testkit.simulation --seed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
-from tidegate_testkit.simulation.outcome import simulate
+from tidegate_testkit.simulation.outcome import Outcome, simulate
 from tidegate_testkit.simulation.regression_seeds import REGRESSION_SEEDS
-
-if TYPE_CHECKING:
-    from conftest import Judge
 
 SEEDS = 208
 SEEDS_PER_TEST = 8
@@ -22,14 +19,14 @@ CALM_SEEDS = range(6)
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_given_a_hostile_world_then_every_invariant_holds(first: int, judge: Judge) -> None:
+def test_given_a_hostile_world_then_every_invariant_holds(first: int, judge: Callable[[int], Outcome]) -> None:
     for number in range(first, first + SEEDS_PER_TEST):
-        judge.seed(number)
+        judge(number)
 
 
 @pytest.mark.parametrize("number", [number for number in REGRESSION_SEEDS if number >= SEEDS])
-def test_given_a_seed_that_once_failed_then_every_invariant_holds(number: int, judge: Judge) -> None:
-    judge.seed(number)
+def test_given_a_seed_that_once_failed_then_every_invariant_holds(number: int, judge: Callable[[int], Outcome]) -> None:
+    judge(number)
 
 
 @pytest.mark.parametrize("number", CALM_SEEDS)

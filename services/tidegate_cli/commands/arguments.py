@@ -11,6 +11,10 @@ from tidegate_cli.exits import CommandFailed, Exit
 
 ScheduleArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The schedule.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, as it was printed.")]
+RunOrScheduleArgument = Annotated[
+    str,
+    typer.Argument(metavar="RUN|NAMESPACE/NAME", help="Id of the run, or a schedule, whose newest run is meant then."),
+]
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job, as it was printed.")]
 NamespaceOption = Annotated[str | None, typer.Option("--namespace", "-n", help="Only of this namespace.")]
 ScheduleOption = Annotated[

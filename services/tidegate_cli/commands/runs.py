@@ -12,6 +12,7 @@ from tidegate_cli.commands.arguments import (
     NamespaceOption,
     ReasonOption,
     RunArgument,
+    RunOrScheduleArgument,
     ScheduleOption,
     chosen,
 )
@@ -49,25 +50,29 @@ def list_runs(
 
 
 @app.command()
-def get(run: RunArgument, output: OutputOption = Format.TABLE) -> None:
+def get(run: RunOrScheduleArgument, output: OutputOption = Format.TABLE) -> None:
     """Show a run."""
+    from tidegate_cli.watching import run_meant
+
     with api_client() as api:
-        show(api.run(run), output)
+        show(api.run(run_meant(api, run)), output)
 
 
 @app.command()
 def logs(
-    run: RunArgument,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    run: RunOrScheduleArgument,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the run has ended; wait for a schedule's first run.")
+    ] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="The error stream instead of the output.")] = False,
     attempt: Annotated[int | None, typer.Option(min=1, help="The current one by default.")] = None,
 ) -> None:
     """Print what a run's program has written. Under spark-submit the driver's errors stand in the output."""
-    from tidegate_cli.watching import print_log
+    from tidegate_cli.watching import print_log, run_meant
 
     stream: Literal["stdout", "stderr"] = "stderr" if stderr else "stdout"
     with api_client() as api:
-        print_log(api, run, stream, attempt, follow=follow)
+        print_log(api, run_meant(api, run, wait=follow), stream, attempt, follow=follow)
 
 
 @app.command()

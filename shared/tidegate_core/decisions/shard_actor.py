@@ -407,10 +407,10 @@ class ShardActor:
     def _started(self, run: Run) -> None:
         """The gate let the run's program pass: tell who listens to `tidegate.runs` (best effort; the end is certain)."""
         before = self.memory.runs.get(run.id)
-        if before is None or before.state == run.state:
-            return
-        self.memory.runs[run.id] = run
+        if before is None or before.attempt != run.attempt or before.state == run.state:
+            return  # Seen before another decision of the same transaction moved it on.
         if run.state == "running":
+            self.memory.runs[run.id] = run
             at = run.started_at or self._host.now
             record = run_record(run, RunState.RUNNING, at)
             self._host.tell(Produce(self._host.holding.runs_topic, run.id.encode(), record.encode()))

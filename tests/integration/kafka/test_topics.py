@@ -7,12 +7,13 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_kafka.topic_facts import TopicFacts
 from tidegate_kafka.topics import TIMESTAMP_TYPE, TopicAdmin, TopicsUnavailable
+from tidegate_ports.bus import BeginOffsets
 
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import World
@@ -68,7 +69,23 @@ async def test_given_records_then_end_offsets_are_keyed_by_hex_topic_id(world: W
     assert found == EndOffsets({f"{topic.id}/{number}": 5 if number == 3 else 0 for number in range(8)})
 
 
+async def test_given_records_that_were_removed_then_the_log_begins_behind_them(world: World) -> None:
+    topic = await world.topic("events")
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    for _ in range(5):
+        producer.produce(topic.name, b"value", partition=3)
+    assert producer.flush(20) == 0
+    client = AdminClient({"bootstrap.servers": world.settings.bootstrap_servers})
+    for future in client.delete_records([TopicPartition(topic.name, 3, 4)]).values():
+        await asyncio.to_thread(future.result, 20)
+
+    found = await world.facts.begin_offsets(topic.name)
+
+    assert found == BeginOffsets({f"{topic.id}/{number}": 4 if number == 3 else 0 for number in range(8)})
+
+
 async def test_given_unknown_topic_then_it_is_left_out_and_has_no_end(world: World) -> None:
     assert await world.facts.describe(["nobody.made.this"]) == {}
     assert isinstance(await world.facts.end_offsets("nobody.made.this"), Unavailable)
+    assert isinstance(await world.facts.begin_offsets("nobody.made.this"), Unavailable)
     assert isinstance(await world.facts.cluster_id(), str)

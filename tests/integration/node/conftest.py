@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
 from tidegate_core.effects import Committed
@@ -192,6 +192,15 @@ class Cluster:
         }
         self.send("requests", request)
         return self.receipt(request["id"])
+
+    def remove_records(self, topic: str) -> None:
+        """Empties a topic from its front, as retention does."""
+        full = self.settings.kafka.topic(topic)
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        count = len(admin.list_topics(full, 10).topics[full].partitions)
+        ends = [TopicPartition(full, number, OFFSET_END) for number in range(count)]
+        for removed in admin.delete_records(ends).values():
+            removed.result(PATIENCE_S)
 
     def make_topic(self, name: str) -> str:
         full = f"{self.settings.kafka.topic_prefix}.{name}"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate_core.model.instants import parse_instant
+from tidegate_dynamo.client import make_client
+from tidegate_dynamo.settings import DynamoSettings
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
@@ -120,6 +122,71 @@ def test_given_sigterm_then_everything_is_drained_and_the_next_node_serves_at_on
     assert not first.events("kafka_drain_cut")
     second = cluster.start_node()
     second.until_serving(cluster.shards)
+
+
+def test_given_logs_that_retention_emptied_before_any_node_came_then_reading_starts_where_they_begin(
+    cluster: Cluster,
+) -> None:
+    for _ in range(40):
+        cluster.send("requests", b"{nobody read this")
+        cluster.send("events", b"{nor this")
+    for topic in ("requests", "events"):
+        cluster.remove_records(topic)
+
+    node = cluster.start_node()
+    node.until_serving(cluster.shards)
+
+    assert cluster.apply(_every_two_seconds(cluster, "often"))["status"] == "accepted"
+    assert cluster.records("requests.dlq") == []
+    assert node.metric("tidegate_position_gone") == 0
+    assert not node.events("reading_stands_still")
+
+
+def test_given_retention_overtook_a_position_then_the_node_says_so_and_goes_on_once_an_operator_moved_it(
+    cluster: Cluster,
+) -> None:
+    first = cluster.start_node()
+    first.until_serving(cluster.shards)
+    cluster.send("requests", b"{read", key="a")
+    cluster.until(lambda: cluster.records("requests.dlq"), "the position has moved")
+    first.end(signal.SIGTERM)
+    for _ in range(3):
+        cluster.send("requests", b"{not read", key="a")
+    cluster.remove_records("requests")
+
+    second = cluster.start_node()
+
+    (told,) = cluster.until(lambda: second.events("reading_stands_still"), "the error")
+    assert told["level"] == "error"
+    assert (told["topic"], told["log_begin"] - told["position"]) == (cluster.settings.kafka.topic("requests"), 3)
+    cluster.until(lambda: second.metric("tidegate_serving_shards") == cluster.shards, "all shards are served")
+    assert second.metric("tidegate_position_gone") == 1
+    status, page = second.ask("/readyz")
+    assert status == 503
+    assert f"topic partitions {told['topic_partition']} stand still" in page
+    assert second.end(signal.SIGTERM) == 0
+
+    # docs/operations.md, "A position is gone", word by word.
+    _move_position(cluster, str(told["item"]), seen=told["position"], begin=told["log_begin"])
+    third = cluster.start_node()
+    third.until_serving(cluster.shards)
+    cluster.send("requests", b"{after", key="a")
+    values = cluster.until(lambda: (found := cluster.records("requests.dlq"))[1:] and found, "what came after it")
+    assert sorted(value["raw"] for value, _ in values) == ["{after", "{read"]
+    assert third.metric("tidegate_position_gone") == 0
+
+
+def _move_position(cluster: Cluster, item: str, *, seen: int, begin: int) -> None:
+    section = cluster.settings.dynamodb
+    client = make_client(DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix))
+    client.update_item(
+        TableName=f"{section.table_prefix}tidegate",
+        Key={"pk": {"S": item}, "sk": {"S": "TP"}},
+        UpdateExpression="SET #next = :begin, #page = :none",
+        ConditionExpression="#next = :seen",
+        ExpressionAttributeNames={"#next": "next", "#page": "page"},
+        ExpressionAttributeValues={":begin": {"N": str(begin)}, ":seen": {"N": str(seen)}, ":none": {"S": "-"}},
+    )
 
 
 @pytest.mark.slow

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from tests.unit.tidegate_api.conftest import FakeBus, Process
 
 from tidegate_api import openapi
-from tidegate_api.bootstrap import dynamo_settings, kafka_settings
-from tidegate_api.log_events import API_EVENTS
-from tidegate_api.settings import ApiSettings, GateSettings, SettingsInvalid, read_secret
+from tidegate_api.bootstrap import dynamo_settings, kafka_settings, load
+from tidegate_api.settings import GateSettings, SettingsInvalid, read_secret
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Delete
 from tidegate_ports.store import StoreUnavailable
@@ -120,33 +117,30 @@ def test_given_description_then_every_reference_leads_somewhere(process: Process
     assert "HTTPValidationError" not in text
 
 
-def test_given_environment_then_settings_and_adapters_take_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_given_environment_and_file_then_the_adapters_take_them(tmp_path: Path) -> None:
     file = tmp_path / "tidegate.yaml"
     file.write_text("api: {port: 9}\nkafka: {linger_ms: 7, client_id: c}\nhealth: {port: 1}\n")
-    monkeypatch.setenv("TIDEGATE_CONFIG", str(file))
-    monkeypatch.setenv("TIDEGATE_API__PORT", "8123")
-    monkeypatch.setenv("TIDEGATE_KAFKA__BOOTSTRAP_SERVERS", "broker:1")
-    monkeypatch.setenv("TIDEGATE_DYNAMODB__READ_TIMEOUT_S", "1.5")
-    monkeypatch.setenv("TIDEGATE_GATE__URL", "http://elsewhere")
-    settings = ApiSettings()
+    environment = {
+        "TIDEGATE_CONFIG": str(file),
+        "TIDEGATE_API__PORT": "8123",
+        "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": "broker:1",
+        "TIDEGATE_DYNAMODB__READ_TIMEOUT_S": "1.5",
+    }
+    settings = load(environment)
     assert (settings.api.host, settings.api.port) == ("127.0.0.1", 8123)
     kafka = kafka_settings(settings)
     assert (kafka.bootstrap_servers, kafka.linger_ms, kafka.client_id) == ("broker:1", 7, "c")
     assert dynamo_settings(settings).read_timeout_s == 1.5
 
 
-@pytest.mark.parametrize("name", ["TIDEGATE_KAFKA__LINGER", "TIDEGATE_DYNAMODB__TABLE"])
-def test_given_unknown_setting_of_an_adapter_then_it_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(name, "1")
-    settings = ApiSettings()
-    with pytest.raises(SettingsInvalid, match=f"(?i){name.split('__')[1]}"):
-        (kafka_settings if "KAFKA" in name else dynamo_settings)(settings)
+def test_given_nothing_then_kafka_has_the_apis_own_defaults() -> None:
+    kafka = kafka_settings(load({}))
+    assert (kafka.client_id, kafka.delivery_ms_max) == ("tidegate-api", 5_000)
 
 
-def test_given_unknown_setting_of_the_api_then_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIDEGATE_API__PROT", "1")
-    with pytest.raises(ValidationError):
-        ApiSettings()
+def test_given_unknown_setting_of_the_store_then_it_is_named() -> None:
+    with pytest.raises(SettingsInvalid, match="did you mean table_prefix"):
+        dynamo_settings(load({"TIDEGATE_DYNAMODB__TABLE_PREFX": "x"}))
 
 
 def test_given_secret_file_then_it_has_to_be_there_and_long_enough(tmp_path: Path) -> None:
@@ -169,13 +163,3 @@ def test_given_a_page_of_another_site_then_its_writes_are_refused(process: Proce
     assert process.bus.produced == []
     same = process.http.post("/api/v1/events", json=event, headers={"Origin": "http://testserver"})
     assert same.status_code == 200
-
-
-def test_given_a_notice_of_the_api_then_it_is_in_the_table() -> None:
-    folder = Path(openapi.__file__).parent
-    said = {
-        name
-        for file in folder.rglob("*.py")
-        for name in re.findall(r'notices\(\s*"([a-z_]+)"', file.read_text(encoding="utf-8"))
-    }
-    assert said == set(API_EVENTS)

@@ -265,6 +265,56 @@ def test_given_follow_then_the_log_is_printed_until_the_run_has_ended(
     assert [request.url.params["offset"] for request in api.asked] == ["0", "4", "8", "8"]
 
 
+def test_given_schedule_instead_of_a_run_then_its_newest_run_is_meant(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answers["GET /runs"] = (200, {"items": [a_run()]})
+    api.answers[f"GET /runs/{RUN}/logs"] = a_piece("one\n", 0, 4, ended=True)
+    api.answers[f"GET /runs/{RUN}"] = (200, a_run())
+    assert main.run(["run", "logs", "flights/land"]) == 0
+    assert capsys.readouterr().out == "one\n"
+    asked = api.asked[0].url.params
+    assert (asked["namespace"], asked["schedule"], asked["limit"]) == ("flights", "land", "1")
+    assert main.run(["run", "get", "flights/land", "-o", "name"]) == 0
+    assert capsys.readouterr().out == f"{RUN}\n"
+
+
+def test_given_schedule_without_a_run_then_exit_3_or_follow_waits_for_the_first(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule = {"namespace": "flights", "name": "land", "status": "active", "version": 1, "spec": {}}
+    api.answers["GET /schedules/flights/land"] = (200, schedule)
+    none: Answer = (200, {"items": []})
+    api.answers["GET /runs"] = none
+    assert main.run(["run", "logs", "flights/land"]) == 3
+    assert "flights/land has no run yet" in capsys.readouterr().err
+    monkeypatch.setitem(watching.run_meant.__kwdefaults__ or {}, "pause", lambda _: None)
+    api.answers["GET /runs"] = [none, none, (200, {"items": [a_run()]})]
+    api.answers[f"GET /runs/{RUN}/logs"] = a_piece("one\n", 0, 4, ended=True)
+    assert main.run(["run", "logs", "-f", "flights/land"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "one\n"
+    assert captured.err.count("waiting for the first") == 1
+
+
+def test_given_schedule_that_is_not_there_then_follow_does_not_wait_for_its_runs(api: FakeApi) -> None:
+    api.answers["GET /runs"] = (200, {"items": []})
+    assert main.run(["run", "logs", "-f", "flights/none"]) == 3
+    assert main.run(["run", "logs", "flights/"]) == 2
+
+
+def test_given_output_name_then_only_what_other_commands_take_is_printed(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule = {"namespace": "flights", "name": "land", "status": "active", "version": 1, "spec": {}}
+    api.answers["GET /runs"] = (200, {"items": [a_run(), a_run(id=RUN.replace("0001", "0002"))]})
+    api.answers["GET /schedules"] = (200, {"items": [schedule]})
+    assert main.run(["run", "list", "--schedule", "flights/land", "-o", "name"]) == 0
+    assert capsys.readouterr().out == f"{RUN}\n{RUN.replace('0001', '0002')}\n"
+    assert main.run(["schedule", "list", "-o", "name"]) == 0
+    assert capsys.readouterr().out == "flights/land\n"
+
+
 @contextmanager
 def waiting(api: FakeApi) -> Iterator[Client]:
     with Client("http://api:1", transport=httpx2.MockTransport(api.handle)) as client:

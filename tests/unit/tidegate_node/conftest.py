@@ -17,8 +17,9 @@ from tidegate_node.bus_effects import BusEffects
 from tidegate_node.facts import NodeFacts
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.shell import Shell
+from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
-from tidegate_ports.bus import Position, Topic
+from tidegate_ports.bus import BeginOffsets, Position, Topic
 from tidegate_ports.launcher import Absent, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
 from tidegate_telemetry.metrics import Metrics
 from tidegate_testkit.memory_store import MemoryStore
@@ -55,6 +56,9 @@ class FakeBus:
     holds: bool = True
     proof: bool | None = True
     log_ends: EndOffsets | Unavailable = field(default_factory=lambda: EndOffsets({}))
+    log_begins: list[BeginOffsets | Unavailable] = field(default_factory=lambda: [BeginOffsets({})])
+    """One answer after the other; the last one again and again."""
+    begins_asked: list[str] = field(default_factory=list)
     on_produce: Callable[[Produce], None] = lambda _: None
 
     # Membership
@@ -99,6 +103,11 @@ class FakeBus:
     # Topics
     async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
         return self.log_ends
+
+    async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
+        self.begins_asked.append(topic)
+        await asyncio.sleep(0)
+        return self.log_begins.pop(0) if len(self.log_begins) > 1 else self.log_begins[0]
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
         return {name: Topic(name, "ab" * 16, 4) for name in names}
@@ -172,6 +181,7 @@ class Surroundings:
     threads: ThreadPoolExecutor
     metrics: Metrics
     notes: Notes
+    standing_still: StandingStill
     poked: list[Poked] = field(default_factory=list)
     pokes_here: bool = True
 
@@ -190,9 +200,11 @@ class Surroundings:
             guarded=self.bus,
             plain=self.bus,
             topics=self.bus,
+            standing_still=self.standing_still,
             poke_here=self.poke_here,
             clock=self.clock,
             metrics=self.metrics,
+            notices=self.notes,
         )
 
     def launch_effects(self) -> LaunchEffects:
@@ -244,8 +256,10 @@ def facts() -> NodeFacts:
 
 @pytest.fixture
 def around(facts: NodeFacts) -> Iterator[Surroundings]:
+    bus, metrics, notes = FakeBus(), Metrics(), Notes()
+    still = StandingStill(facts, bus, metrics, notes)
     with ThreadPoolExecutor(4) as threads:
-        yield Surroundings(facts, ManualClock(), FakeBus(), FakeLauncher(), MemoryStore(), threads, Metrics(), Notes())
+        yield Surroundings(facts, ManualClock(), bus, FakeLauncher(), MemoryStore(), threads, metrics, notes, still)
 
 
 @pytest.fixture(name="until")

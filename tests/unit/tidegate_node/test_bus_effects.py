@@ -23,6 +23,7 @@ from tidegate_core.effects import (
 from tidegate_core.model.instants import format_instant
 from tidegate_node.bus_effects import POKES_UNDER_WAY_MAX
 from tidegate_node.pokes import read_record
+from tidegate_ports.bus import BeginOffsets
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
@@ -32,11 +33,10 @@ async def test_given_requests_then_they_flow_by_the_membership(around: Surroundi
     effects, topic = around.bus_effects(), around.facts.requests.name
 
     effects.start_reading(StartReading(topic, 2, 17))
-    effects.start_reading(StartReading(topic, 3, None))
     effects.taken(Taken(topic, 2, 5, 22))
     effects.stop_reading(StopReading(topic, 2))
 
-    assert around.bus.calls == [("seek", 2, 17), ("seek", 3, 0), ("taken", 2, 5), ("hint", 2, 22), ("pause", 2)]
+    assert around.bus.calls == [("seek", 2, 17), ("taken", 2, 5), ("hint", 2, 22), ("pause", 2)]
 
 
 async def test_given_events_then_they_flow_by_the_reader(around: Surroundings) -> None:
@@ -52,6 +52,47 @@ async def test_given_events_then_they_flow_by_the_reader(around: Surroundings) -
         ("hint", topic, 6, 5),
         ("unassign", topic, 6),
     ]
+
+
+async def test_given_no_position_then_reading_starts_where_the_log_begins(around: Surroundings, until: Any) -> None:
+    effects, requests, events = around.bus_effects(), around.facts.requests, around.facts.events
+    around.bus.log_begins = [BeginOffsets({f"{requests.id}/3": 40, f"{events.id}/7": 5})]
+
+    effects.start_reading(StartReading(requests.name, 3, None))
+    effects.start_reading(StartReading(events.name, 7, None))
+
+    assert around.bus.calls == [], "not before the brokers have answered"
+    await until(lambda: len(around.bus.calls) == 2, "both flow")
+    assert sorted(around.bus.calls) == [("assign", events.name, 7, 5), ("seek", 3, 40)]
+
+
+@pytest.mark.parametrize("then", ["stop", "start at a position"])
+async def test_given_another_order_before_the_beginning_is_known_then_it_holds(
+    around: Surroundings, until: Any, then: str
+) -> None:
+    effects, topic = around.bus_effects(), around.facts.requests
+    around.bus.log_begins = [BeginOffsets({f"{topic.id}/{number}": 40 for number in range(4)})]
+    effects.start_reading(StartReading(topic.name, 3, None))
+    effects.start_reading(StartReading(topic.name, 2, None))
+
+    if then == "stop":
+        effects.stop_reading(StopReading(topic.name, 3))
+    else:
+        effects.start_reading(StartReading(topic.name, 3, 77))
+
+    await until(lambda: ("seek", 2, 40) in around.bus.calls, "the other one flows")
+    assert around.bus.calls[0] == (("pause", 3) if then == "stop" else ("seek", 3, 77))
+    assert ("seek", 3, 40) not in around.bus.calls
+
+
+@pytest.mark.parametrize("then", ["stop", "start at a position"])
+async def test_given_a_stand_still_then_starting_or_stopping_ends_it(around: Surroundings, then: str) -> None:
+    effects, topic = around.bus_effects(), around.facts.requests.name
+    around.standing_still.gone(topic, 2, 17)
+
+    effects.stop_reading(StopReading(topic, 2)) if then == "stop" else effects.start_reading(StartReading(topic, 2, 17))
+
+    assert around.standing_still.positions == {}
 
 
 async def test_given_a_delivery_then_it_is_counted_with_its_lateness(around: Surroundings) -> None:

@@ -35,6 +35,12 @@ GOOD = Standing({"membership": 5, "reader": 9}, True, frozenset({0, 1}), frozens
         pytest.param(
             dataclasses.replace(GOOD, store_silence_ms=STORE_SILENCE_MS_MAX + 1), None, "the store", id="store away"
         ),
+        pytest.param(
+            dataclasses.replace(GOOD, standing_still=frozenset({("t.events", 3), ("t.events", 5)})),
+            None,
+            "topic t.events, topic partitions 3, 5 stand still",
+            id="positions are gone",
+        ),
         pytest.param(dataclasses.replace(GOOD, stopping=True), None, "stopping", id="stopping"),
         pytest.param(
             dataclasses.replace(GOOD, held=frozenset(), serving=frozenset()), None, None, id="joined and given nothing"

@@ -56,7 +56,8 @@ class World:
         self.slow = False
         self.actors: dict[int, list[QuietActor]] = {}
         self.beats: list[tuple[Beat, int]] = []
-        self.holdings = Holdings(self.facts, around.clock, around.notes, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self.holdings = Holdings(self.facts, around.standing_still, around.clock, around.notes, loop)
         self.holdings.connect(self._make, around.bus, self)
         self.group, self.others = GroupListener(self.holdings), OthersListener(self.holdings)
 
@@ -185,6 +186,8 @@ async def test_given_records_then_they_go_to_the_holder(world: World, until: Any
         PositionGone("tidegate.requests", 1, 9),
         PositionGone("tidegate.events", 5, 4),
     ]
+    # Neither topic partition 2 of the requests nor 6 of the events is held here.
+    assert world.around.standing_still.positions == {("tidegate.requests", 1): 9, ("tidegate.events", 5): 4}
 
 
 async def test_given_pokes_and_beats_then_each_finds_its_taker_and_the_flow_goes_on(world: World, until: Any) -> None:
@@ -212,6 +215,7 @@ async def test_given_pokes_that_were_cut_off_then_reading_goes_on_at_the_end(wor
     world.others.position_gone("tidegate.pokes", 1, 4)
 
     assert world.around.bus.calls.count(("assign", "tidegate.pokes", 1, END)) == 2
+    assert world.around.standing_still.positions == {}
 
 
 async def test_given_shards_then_only_those_of_this_process_are_poked_here(world: World) -> None:

@@ -80,7 +80,7 @@ class World:
         self.around = around
         self.order: list[str] = []
         loop = asyncio.get_running_loop()
-        self.holdings = Holdings(around.facts, around.clock, around.notes, loop)
+        self.holdings = Holdings(around.facts, around.standing_still, around.clock, around.notes, loop)
         self.membership, reader, guarded, plain = (
             FakeClient(name, self.order) for name in ("membership", "reader", "guarded", "plain")
         )

@@ -113,6 +113,10 @@ class DeliveryPlane:
         self._draining = True
         while self._groups or self._writing or self._checkpointing:
             yield from self.host.sleep(5)
+        # What became ready meanwhile may lie behind what was sent: no checkpoint would pass that, so it goes out as well.
+        rows = self.slots.take_due(self.host.now, FIRED_TOGETHER)
+        if rows:
+            yield from self._deliver(self._taken(rows))
         yield from self._checkpoint()
 
     @property
@@ -320,10 +324,13 @@ class DeliveryPlane:
                 self._wake_at_next_slot()
                 yield self.changed
                 continue
-            for row in rows:
-                row.stage = Stage.SENDING
-            self._groups += 1
-            self.host.operations.start(self._deliver(rows))
+            self.host.operations.start(self._deliver(self._taken(rows)))
+
+    def _taken(self, rows: list[Slotted]) -> list[Slotted]:
+        for row in rows:
+            row.stage = Stage.SENDING
+        self._groups += 1
+        return rows
 
     def _wake_at_next_slot(self) -> None:
         upcoming = self.slots.next_slot()

@@ -135,10 +135,17 @@ def _look_up(plane: DeliveryPlane, creates: Sequence[_Create]) -> Operation[None
 def versions_of(plane: DeliveryPlane, message_id: str) -> Operation[list[Message]]:
     """Returns the newest versions of a message, newest first."""
     low, high = f"M#{message_id}#", f"M#{message_id}#{keys.LAST}"
-    wanted = RangeRead(keys.shard_pk(plane.shard), low, high, limit=VERSIONS_MAX, newest_first=True)
-    page = yield from plane.host.read_for_good(ReadRange(wanted))
-    assert isinstance(page, Page)
-    return [from_item(Message, item) for item in page.items]
+    found: list[Message] = []
+    after: str | None = None
+    while True:
+        # Page by page: four payloads of the largest size fill one.
+        wanted = RangeRead(keys.shard_pk(plane.shard), low, high, VERSIONS_MAX, after, newest_first=True)
+        page = yield from plane.host.read_for_good(ReadRange(wanted))
+        assert isinstance(page, Page)
+        found.extend(from_item(Message, item) for item in page.items)
+        after = page.next_after
+        if after is None or len(found) >= VERSIONS_MAX:
+            return found
 
 
 def _judge(plane: DeliveryPlane, create: _Create) -> None:

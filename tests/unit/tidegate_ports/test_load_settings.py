@@ -1,10 +1,13 @@
-"""Settings: environment over file over defaults, and every mistake named."""
+"""Settings of node and API: environment over file over defaults, and every mistake named."""
 
 from pathlib import Path
 
 import pytest
 
-from tidegate_node.bootstrap import Settings, SettingsRefused, load
+from tidegate_api import bootstrap as api
+from tidegate_node import bootstrap as node
+from tidegate_node.bootstrap import Settings, load
+from tidegate_ports.load_settings import SettingsRefused
 
 
 def _refusal(environment: dict[str, str]) -> str:
@@ -66,6 +69,58 @@ def test_given_a_json_map_in_a_variable_then_it_is_read() -> None:
     settings = load({"TIDEGATE_KAFKA__EXTRA": '{"security.protocol": "SASL_SSL"}'})
 
     assert settings.kafka.extra == {"security.protocol": "SASL_SSL"}
+
+
+SHARED = {
+    "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": "kafka:9092",
+    "TIDEGATE_GATE__SECRET_FILE": "/secret",
+    "TIDEGATE_GATE__URL": "http://api",
+    "TIDEGATE_API__PORT": "1",
+    "TIDEGATE_API_URL": "http://api",
+    "TIDEGATE_NODE": "n",
+    "TIDEGATE_SHARDS": "16",
+    "TIDEGATE_STARTUP_WAIT_S": "1",
+    "TIDEGATE_HEALTH__PORT": "2",
+    "TIDEGATE_LAUNCHER__HOST": "h",
+    "TIDEGATE_LOG__LEVEL": "warning",
+    "TIDEGATE_CACHE": "/cache",
+    "TIDEGATE_STATE_DIR": "/state",
+}
+"""As one ConfigMap or shell holds it for everything."""
+
+
+def test_given_one_environment_for_all_then_each_service_takes_its_own() -> None:
+    assert (node.load(SHARED).health.port, node.load(SHARED).log.level) == (2, "warning")
+    assert (api.load(SHARED).api.port, api.load(SHARED).log.level) == (1, "warning")
+
+
+def test_given_one_file_for_all_then_each_service_takes_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text("health: {port: 2}\napi: {port: 1}\nshards: 16\nstartup_wait_s: 1\n", encoding="utf-8")
+    environment = {"TIDEGATE_CONFIG": str(file)}
+
+    assert node.load(environment).health.port == 2
+    assert api.load(environment).api.port == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("TIDEGATE_API_PORT", "TIDEGATE_API_PORT: no such setting; did you mean TIDEGATE_API__PORT?"),
+        ("TIDEGATE_API__PROT", "api.prot: no such setting; did you mean port?"),
+        ("TIDEGATE_KAFKA__LINGER", "kafka.linger: no such setting; did you mean linger_ms?"),
+        ("TIDEGATE_GATE__SECRET_FIEL", "gate.secret_fiel: no such setting; did you mean secret_file?"),
+        (
+            "TIDEGATE_MINIMUM_PERIOD",
+            "TIDEGATE_MINIMUM_PERIOD: no such setting; did you mean TIDEGATE_MINIMUM_PERIOD_MS?",
+        ),
+    ],
+)
+def test_given_a_mistyped_setting_of_the_api_then_the_right_one_is_named(variable: str, said: str) -> None:
+    with pytest.raises(SettingsRefused) as caught:
+        api.load({variable: "1"})
+
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(

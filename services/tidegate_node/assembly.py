@@ -1,0 +1,154 @@
+"""Wires a node from ready adapters: effects, holdings, drivers, heartbeats and health. Knows ports, no adapter.
+
+Bus, holdings and drivers know each other, hence the order: holdings first, the clients that tell them, then what connects them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from tidegate_core.decisions.event_index import EventIndex
+from tidegate_core.decisions.inputs import Holding
+from tidegate_node.bus_effects import BusEffects
+from tidegate_node.facts import NodeFacts
+from tidegate_node.health import HealthServer
+from tidegate_node.heartbeat_loop import HeartbeatLoop
+from tidegate_node.holdings import Holdings
+from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.node import Member, Node, Parts, Startable
+from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
+from tidegate_node.settings import NodeSettings
+from tidegate_node.shell import Shell
+from tidegate_node.standing_still import StandingStill
+from tidegate_node.startup import StartRefused
+from tidegate_node.store_effects import StoreEffects
+from tidegate_ports.bus import Notices, PartitionReader, Publisher, Topics
+from tidegate_ports.clock import Clock
+from tidegate_ports.launcher import Launcher
+from tidegate_telemetry.metrics import Metrics
+
+
+class Reader(Startable, PartitionReader, Protocol):
+    """Reads events and pokes."""
+
+
+class Producer(Startable, Publisher, Protocol):
+    """Sends records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The bus's clients of one node; each starts a thread with `start`.
+
+    Attributes:
+        guarded: Sends only while membership is proven.
+    """
+
+    membership: Member
+    reader: Reader
+    guarded: Producer
+    plain: Producer
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a node is given from outside."""
+
+    settings: NodeSettings
+    facts: NodeFacts
+    secret: bytes
+    store: StoreEffects
+    topics: Topics
+    clients: Callable[[Holdings], Clients]
+    launcher: Launcher
+    clock: Clock
+    metrics: Metrics
+    notices: Notices
+
+
+def assemble(around: Surroundings) -> Node:
+    """Builds a node on the running loop; nothing acts before it runs.
+
+    Raises:
+        StartRefused: The health pages' address is taken.
+    """
+    facts, clock, metrics, notices = around.facts, around.clock, around.metrics, around.notices
+    loop = asyncio.get_running_loop()
+    standing_still = StandingStill(facts, around.topics, metrics, notices)
+    holdings = Holdings(facts, standing_still, clock, notices, loop)
+    clients = around.clients(holdings)
+    launch = LaunchEffects(
+        around.launcher,
+        guard_holds=clients.membership.guard_holds,
+        gate_url=around.settings.gate.url,
+        secret=around.secret,
+        clock=clock,
+        metrics=metrics,
+        notices=notices,
+    )
+    bus = BusEffects(
+        facts,
+        membership=clients.membership,
+        reader=clients.reader,
+        guarded=clients.guarded,
+        plain=clients.plain,
+        topics=around.topics,
+        standing_still=standing_still,
+        poke_here=holdings.poke,
+        clock=clock,
+        metrics=metrics,
+        notices=notices,
+    )
+    node = Node(
+        Parts(
+            facts,
+            holdings,
+            clients.membership,
+            clients.reader,
+            clients.guarded,
+            clients.plain,
+            launch,
+            clock,
+            metrics,
+            notices,
+        )
+    )
+    heartbeats = HeartbeatLoop(
+        facts, store=around.store, plain=clients.plain, clock=clock, metrics=metrics, notices=notices, act=node.act
+    )
+    drivers = DriverMaker(facts, Shell(around.store, bus, launch, clock, notices), node, loop)
+    holdings.connect(drivers, clients.reader, heartbeats)
+    node.connect(heartbeats, _health(around.settings, node, metrics))
+    return node
+
+
+def _health(settings: NodeSettings, node: Node, metrics: Metrics) -> HealthServer:
+    host, port = settings.health.host, settings.health.port
+    try:
+        return HealthServer(host, port, node.standing, node.refresh, metrics)
+    except OSError as taken:
+        raise StartRefused(f"health.host and health.port: cannot listen on {host}:{port}: {taken.strerror}") from taken
+
+
+class DriverMaker:
+    """Makes drivers; each actor that they build has a tenure of its own, so that no token ever repeats."""
+
+    def __init__(self, facts: NodeFacts, shell: Shell, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+        self._facts = facts
+        self._shell = shell
+        self._events = DriverEvents(node.actor_failed, node.actor_ended)
+        self._loop = loop
+        self._index = EventIndex()
+        self._tenures = 0
+
+    def __call__(self, topic_partition: int) -> PartitionDriver:
+        make = partition_actor(partial(self._holding, topic_partition), self._index)
+        return PartitionDriver(topic_partition, make, self._shell, self._events, self._loop)
+
+    def _holding(self, topic_partition: int) -> Holding:
+        self._tenures += 1
+        return self._facts.holding(topic_partition, self._tenures)
