@@ -98,7 +98,9 @@ class EventIngest:
         self, events: Sequence[tuple[LogRecord, tuple[Event, ...]]], listeners: dict[str, tuple[Listener, ...]]
     ) -> Operation[set[Key]]:
         """Returns dedupe keys that are within their horizon."""
-        dedupe_keys = sorted({_dedupe_key(event) for _, found in events for event in found if listeners[event.event_key]})
+        dedupe_keys = sorted(
+            {_dedupe_key(event) for _, found in events for event in found if listeners[event.event_key]}
+        )
         if not dedupe_keys:
             return set()
         answer = yield from self._cursor.host.read_for_good(Read(tuple(dedupe_keys)))
