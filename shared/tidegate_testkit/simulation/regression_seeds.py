@@ -16,5 +16,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     37: "a former owner's delete hid an inbox row from the present one: a message was lost",
     38: "a drain emptied the lane under a decision's feet",
     73: "two generations of a schedule in the index made one inbox row twice",
+    86: "a message was replaced while its payload was read for sending, and sent all the same",
     96: "a replaced message was sent by a group that was under way",
+    116: "a look-up of a key's versions saw one page of them: a late repeat replaced younger messages",
+    304: "a message that became ready during a drain kept the last checkpoint from passing what was sent",
 }

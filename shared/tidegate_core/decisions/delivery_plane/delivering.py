@@ -42,7 +42,9 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     for row in rows:
         if row.message is None:
             continue
-        if row.message.expires is not None and row.message.expires <= now:
+        if row.version < plane.guards.get(row.id, ""):
+            _end(plane, row, Stage.GONE, Tally(cancelled=1))  # Replaced or cancelled while its payload was read.
+        elif row.message.expires is not None and row.message.expires <= now:
             _end(plane, row, Stage.DONE, Tally(expired=1))
         else:
             produced.append(row)
