@@ -13,7 +13,8 @@ STAMP := $(VENV)/.installed
 LOCK := requirements.lock
 IMAGE_LOCK := deploy/images/node/requirements.lock
 
-# Two workers for what is pure computation; what starts brokers and nodes runs alone, its timings are part of the test.
+# Two workers. What is pure computation first; what starts brokers and nodes then, a file to a worker: it waits more than it
+# computes, and a file's stack is its own.
 WORKERS ?= 2
 ARGS ?=
 DAYS ?= 3
@@ -21,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest
 # Only folders that exist, so that each target runs what there is.
 QUICK := $(wildcard tests/unit tests/chart)
 PARALLEL := $(QUICK) $(wildcard tests/simulation)
-SERIAL := $(wildcard tests/conformance tests/integration tests/cluster)
+STACKS := $(wildcard tests/conformance tests/integration tests/cluster)
 
 .PHONY: help
 help: ## Show this list
@@ -67,8 +68,8 @@ format: setup ## Rewrite the sources as `make check` wants them
 .PHONY: test
 test: setup require-java ## The whole suite: unit, chart, simulation, conformance, integration, cluster
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS)
-ifneq ($(strip $(SERIAL)),)
-	$(PYTEST) $(SERIAL) $(ARGS)
+ifneq ($(strip $(STACKS)),)
+	$(PYTEST) -n $(WORKERS) --dist loadfile $(STACKS) $(ARGS)
 endif
 
 .PHONY: test-quick

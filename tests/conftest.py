@@ -14,8 +14,21 @@ settings.register_profile("tidegate", deadline=None, print_blob=True)
 settings.load_profile("tidegate")
 
 
+LONGEST_FIRST = (
+    "cluster/test_kills.py",
+    "cluster/test_outages.py",
+    "integration/node/test_node.py",
+    "integration/dev/test_dev.py",
+    "integration/api/test_stack.py",
+    "integration/demo/test_demo.py",
+)
+"""Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker."""
+    """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker; longest files first."""
+    rank = {TESTS / file: number for number, file in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue

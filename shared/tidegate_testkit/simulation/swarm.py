@@ -171,9 +171,11 @@ def _broker(chance: Random, busy_ms: int) -> BrokerFaults:
 
 def _nodes(chance: Random, busy_ms: int) -> NodeFaults:
     trouble: list[tuple[int, str, int]] = []
-    for number in range(chance.randint(3, 6)):
-        # The first two are of the kind that makes others take over.
-        kind = chance.choice(("crash", "drain") if number < 2 else ("crash", "crash", "pause", "pause", "drain"))
+    # One in each half of the time is of the kind that always makes others take over.
+    for begin, end in ((5_000, busy_ms // 2 - 5_000), (busy_ms // 2 + 5_000, busy_ms)):
+        trouble.append((chance.randint(begin, end), chance.choice(("crash", "drain")), chance.randint(200, 9_000)))
+    for _ in range(chance.randint(1, 4)):
+        kind = chance.choice(("crash", "crash", "pause", "pause", "drain"))
         length = chance.choice((1_500, 5_000, 7_000, 12_000, 18_000)) if kind == "pause" else chance.randint(200, 9_000)
         trouble.append((chance.randint(4_000, busy_ms), kind, length))
     return NodeFaults(
