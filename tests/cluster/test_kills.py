@@ -36,7 +36,8 @@ SCENARIO_S_MIN = 240
 ON_TIME_S = SESSION_S + 4
 ASSERTED_TIMES = 3
 FEED_EVERY_S = 0.7
-WORK_S = {**dict.fromkeys(LANDING.values(), 1.0), JOIN: 1.5, REPORT: 1.5}
+WORK_S = dict.fromkeys((*LANDING.values(), JOIN, REPORT), 2.0)
+"""Long enough that a run is open most of the time."""
 SEED_VARIABLE = "TIDEGATE_TEST_SEED"
 
 

@@ -31,6 +31,7 @@ GUARD_MS = int(SESSION_S * 500)
 """Half a session: so long a membership that was proven holds."""
 FIRST_LINE_MS = 2_000
 """From the submission to a program's own first line, on a busy machine."""
+EXPRESSION = "*/12 * * * * *"
 DUE_MIN = 10
 """Landings that have to be due in each outage, or it shows nothing."""
 SEED = 3
@@ -64,7 +65,7 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     chance = random.Random(SEED)
     sink = cluster.make_topic("outages.out")
     book = MessageBook(client, sink)
-    pipeline = Pipeline(client, evidence)
+    pipeline = Pipeline(client, evidence, EXPRESSION, overlap="allow")
     pipeline.apply(start=now_ms() + 2_000)
     outages: list[Outage] = []
     with MessageLoad(book, chance):

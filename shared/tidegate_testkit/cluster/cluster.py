@@ -105,7 +105,9 @@ class Cluster:
             process.close()
         end_programs(open_programs(self.folder / "data" / "runs"))
         stop_together([self.kafka, self.dynamodb])
-        if self._memory is not None:
+        if self._memory is not None and self._memory.exists():
+            # Kept beside the logs: whoever looks for the cause of a failure wants the items.
+            shutil.copytree(self._memory, self.folder / "dynamodb", dirs_exist_ok=True)
             shutil.rmtree(self._memory, ignore_errors=True)
 
     def logs(self) -> dict[str, str]:

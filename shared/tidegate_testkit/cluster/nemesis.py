@@ -15,7 +15,7 @@ from tidegate_testkit.cluster.store_view import StoreView
 from tidegate_testkit.cluster.waiting import now_ms, until
 
 DUE_WITHIN_MS = 1_000
-WAIT_AT_RANDOM_S = 2.0
+WAIT_AT_RANDOM_S = 1.0
 """Before each kill, up to this: moments are random, and not those at which a node has just come back."""
 MOMENT_MS_MAX = 60_000
 """Patience with the moment; schedules fire every few seconds, messages all the time."""

@@ -40,6 +40,7 @@ class Pipeline:
         evidence: Where the programs write.
         expression: Of both landing schedules; only its seconds may say something.
         work_s: How long programs work, by schedule; those that are not named take no time.
+        overlap: Of the landings: `queue` is one at a time, `allow` all that are due.
     """
 
     def __init__(
@@ -48,11 +49,13 @@ class Pipeline:
         evidence: Evidence,
         expression: str = EXPRESSION,
         work_s: Mapping[str, float] | None = None,
+        overlap: str = "queue",
     ) -> None:
         self._client = client
         self.evidence = evidence
         self._expression = expression
         self._work_s = work_s or {}
+        self._overlap = overlap
         self._start = 0
         self._end: int | None = None
         self._feed: dict[str, int] = {}
@@ -83,7 +86,7 @@ class Pipeline:
                     "on_timeout": "abort",
                 },
             ),
-            *(self._spec(name, landing, dataset) for dataset, name in LANDING.items()),
+            *({**self._spec(name, landing, dataset), "overlap": self._overlap} for dataset, name in LANDING.items()),
         ]
         for spec in specs:
             receipt = self._client.apply(spec)
@@ -174,8 +177,9 @@ class Pipeline:
         faults += judge_joins(JOIN, LANDING, runs)
         faults += judge_follow_ups(REPORT, JOIN, runs)
         faults += judge_counts(TALLY, FEED_COUNT, [event for event, count in self._feed.items() if count], runs)
-        # Overlap `queue` bounds every one of them by 1, the report also by its own constraint.
-        for name in (*LANDING.values(), JOIN, REPORT, TALLY):
+        # Overlap `queue`, the default, bounds each of them by 1, the report also by its own constraint.
+        landings = LANDING.values() if self._overlap == "queue" else ()
+        for name in (*landings, JOIN, REPORT, TALLY):
             faults += judge_limit(name, 1, [run for run in runs if run.schedule == name])
         return faults
 
