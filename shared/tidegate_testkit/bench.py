@@ -396,7 +396,7 @@ class Bench:
         if name in self._processes:
             return  # Adopted under its name.
         behaviour = self.behaves(order)
-        process = _Process(order, behaviour, f"driver of {order.run_id} {order.attempt} {len(self._processes)}")
+        process = _Process(order, behaviour, f"driver of {order.run_id} {order.attempt}")
         self._processes[name] = process
         if behaviour.starts_after is not None:
             self._later(behaviour.starts_after, lambda: self._start(process))

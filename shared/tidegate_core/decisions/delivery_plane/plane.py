@@ -338,12 +338,11 @@ class DeliveryPlane:
             self.host.call_at(upcoming, lambda: self.host.operations.raise_(self.changed))
 
     def _deliver(self, rows: list[Slotted]) -> Operation[None]:
-        if self._oldest_unwritten is None:
-            self._oldest_unwritten = self.host.now
-            self.host.call_at(self.host.now + CHECKPOINT_AFTER_MS, self._checkpoint_when_due)
+        self._arm_checkpoint()
         yield from deliver(self, rows)
         self._groups -= 1
         self._since_checkpoint += len(rows)
+        self._arm_checkpoint()  # One may have been written while this group was under way, and could not pass it.
         if self._since_checkpoint >= CHECKPOINT_AFTER_FIRES:
             self._start_checkpoint()
         self.host.operations.raise_(self.changed)
@@ -353,6 +352,11 @@ class DeliveryPlane:
         yield from self.host.sleep(milliseconds)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def _arm_checkpoint(self) -> None:
+        if self._oldest_unwritten is None:
+            self._oldest_unwritten = self.host.now
+            self.host.call_at(self.host.now + CHECKPOINT_AFTER_MS, self._checkpoint_when_due)
 
     def _checkpoint_when_due(self) -> None:
         if self._oldest_unwritten is not None and not self._draining:
@@ -371,8 +375,7 @@ class DeliveryPlane:
             yield from self._write_checkpoint(place)
         self._checkpointing = False
         if len(self.slots) and not self._draining and self._since_checkpoint:
-            self._oldest_unwritten = self.host.now
-            self.host.call_at(self.host.now + CHECKPOINT_AFTER_MS, self._checkpoint_when_due)
+            self._arm_checkpoint()
 
     def _write_checkpoint(self, place: tuple[int, str]) -> Operation[None]:
         self._since_checkpoint = 0

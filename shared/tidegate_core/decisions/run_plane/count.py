@@ -106,6 +106,9 @@ class _Count:
         if key is None:
             return
         correlation = leaf.correlation_of(fact) if self._trigger.correlate else ""
+        if isinstance(fact, RunFact) and leaf is self._trigger:
+            # Fired by one run each: a second upstream run must not be absorbed by the job that waits for the first.
+            correlation = fact.run_id
         self._fresh.setdefault(correlation, []).append(entry_of(fact, matched, key))
 
     def close(self, state_key: Key) -> None:
@@ -207,7 +210,8 @@ class _Count:
             nominal=self._now,
             satisfied_at=self._now,
             deadline=self._now + self._spec.pending_timeout,
-            correlation=evidence.correlation or (upstream or {}).get("correlation") or None,
+            correlation=(evidence.correlation if self._trigger.correlate else (upstream or {}).get("correlation"))
+            or None,
             evidence_id=evidence.id,
             evidence_correlation=evidence.correlation,
             upstream=None if upstream is None else json.dumps(upstream, sort_keys=True, separators=(",", ":")),

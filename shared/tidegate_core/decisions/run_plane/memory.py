@@ -36,7 +36,7 @@ class Memory:
         self._holds: list[tuple[int, str]] = []
         self._held_by: dict[str, set[str]] = {}
         self._shared_limits: dict[str, tuple[Key, ...]] = {}
-        self._waiting: dict[str, list[tuple[int, str]]] = {}
+        self._waiting: dict[str, list[tuple[int, int, str]]] = {}
         self._timers: dict[Key, TimerRow] = {}
         self._due: list[tuple[int, str]] = []
 
@@ -65,14 +65,14 @@ class Memory:
         before = self.jobs.pop(job_id, None)
         if before is not None and before.state == PENDING_CONSTRAINT:
             waiting = self._waiting.get(before.ref, [])
-            waiting.remove((before.satisfied_at, job_id))
+            waiting.remove((before.satisfied_at, before.nominal, job_id))
             if not waiting:
                 self._waiting.pop(before.ref, None)
         if job is None:
             return
         self.jobs[job_id] = job
         if job.state == PENDING_CONSTRAINT:
-            insort(self._waiting.setdefault(job.ref, []), (job.satisfied_at, job_id))
+            insort(self._waiting.setdefault(job.ref, []), (job.satisfied_at, job.nominal, job_id))
 
     def _learn_run(self, run_id: str, run: Run | None) -> None:
         if run is None:
@@ -102,7 +102,7 @@ class Memory:
 
     def waiting(self, ref: str) -> list[str]:
         """Jobs of a schedule that wait for their constraints, first come first."""
-        return [job_id for _, job_id in self._waiting.get(ref, ())]
+        return [job_id for _, _, job_id in self._waiting.get(ref, ())]
 
     def waiting_refs(self) -> list[str]:
         return sorted(self._waiting)

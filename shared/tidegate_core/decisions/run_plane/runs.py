@@ -207,7 +207,11 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
     """The finishing transaction: permits back, ledger and history rows in, open items out, outbox row for who listens."""
     assert run.ended_at is not None
     assert run.outcome is not None
-    ended = replace(run, state=run.outcome, expires_at=expiry(now, ENDED_RUN_DAYS))
+    outcome, reason = run.outcome, run.reason
+    if run.cancel_requested and outcome == "failed":
+        # The wrapper reports the signal as a failure before the launcher sees the process gone.
+        outcome, reason = "killed", "cancelled"
+    ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
     for limit in run.limits:
         pk, sk = limit.split("|")
         _return(unit, Key(pk, sk), run)
