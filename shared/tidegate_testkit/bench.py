@@ -492,7 +492,8 @@ class Bench:
             "runs": {each.value for each in self.on(RUNS)},
             "delivered": {(each.topic, each.headers["tidegate-id"], each.value) for each in self._messages()},
             "dead": {(each.topic, each.value) for each in self.sent if each.topic.endswith(".dlq")},
-            "started": [(order.run_id, order.attempt, order.args, str(order.context)) for order in self.started],
+            # Sorted: which of several open runs a successor submits first is nobody's promise.
+            "started": sorted((order.run_id, order.attempt, order.args, str(order.context)) for order in self.started),
         }
 
     def summary(self) -> dict[str, object]:

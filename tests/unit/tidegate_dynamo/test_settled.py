@@ -166,7 +166,7 @@ def test_given_a_lost_answer_and_then_a_refusal_then_the_witness_tells_of_our_su
 def test_given_a_lost_answer_and_a_rival_then_the_refusal_stands() -> None:
     store = FaultyStore(iter(["lost before", "rival"]))
     verdict = carried_out(store, fenced())
-    rival = {"pk": JOB.pk, "sk": JOB.sk, "rev": 1, "w": "rival 2"}
+    rival: Item = {"pk": JOB.pk, "sk": JOB.sk, "rev": 1, "w": "rival 2"}
     assert verdict == Refused(((JOB, rival),), doubtful=True)
 
 
