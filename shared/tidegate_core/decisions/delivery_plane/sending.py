@@ -34,6 +34,9 @@ PRESENCE_DAYS = 30
 VERSIONS_MAX = 200
 """Versions of one key that are looked at; older ones are far in the past."""
 RETRY_MS = 200
+WIRE_PATIENCE_MS = 3_000
+"""The guarded producer gives a record up within half a session (3 s)."""
+WIRE_LOOK_MS = 10
 
 
 @dataclass(slots=True)
@@ -95,7 +98,23 @@ def _send_round(plane: DeliveryPlane, creates: list[_Create]) -> Operation[None]
         yield from write(plane, "messages", actions)
     for row in rows:
         plane.settle(row)
+    yield from _wait_for_the_wire(plane, [create for create in creates if create.replaces])
     yield from _answer(plane, creates)
+
+
+def _wait_for_the_wire(plane: DeliveryPlane, creates: Sequence[_Create]) -> Operation[None]:
+    """An older version that is with the broker's client arrives before its replacement is acknowledged, not after."""
+
+    def on_their_way() -> bool:
+        return any(
+            row.stage is Stage.SENDING and row.version < create.version
+            for create in creates
+            for row in plane.slots.of(create.name.id)
+        )
+
+    give_up = plane.host.now + WIRE_PATIENCE_MS
+    while on_their_way() and plane.host.now < give_up:
+        yield from plane.host.sleep(WIRE_LOOK_MS)
 
 
 # -- look-up --------------------------------------------------------------------------------------------------------------
