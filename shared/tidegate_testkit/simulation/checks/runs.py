@@ -27,10 +27,16 @@ def check_runs(world: World) -> Iterator[str]:
         if run_id not in rows:
             yield f"I1: {run_id} of {bodies[run_id][0].schedule} started and has no entry"
     for row in rows.values():
-        yield from _check_row(row, bodies.get(row.job_id, []), world.cluster.record.never_ran)
+        yield from _check_row(row, bodies.get(row.job_id, []), world.cluster.record.never_ran, _asked_to_end(world))
 
 
-def _check_row(row: LedgerRow, bodies: list[Body], never_ran: set[str]) -> Iterator[str]:
+def _asked_to_end(world: World) -> set[str]:
+    """Runs that a user wanted cancelled."""
+    asked = [each.document for each in world.requests.asked.values()]
+    return {str(document["run_id"]) for document in asked if document["type"] == "run.cancel"}
+
+
+def _check_row(row: LedgerRow, bodies: list[Body], never_ran: set[str], asked_to_end: set[str]) -> Iterator[str]:
     name = f"{row.job_id} of {row.name}"
     if row.disposition in REASONED and not row.reason:
         yield f"I1: {name} is {row.disposition} without a reason"
@@ -46,6 +52,6 @@ def _check_row(row: LedgerRow, bodies: list[Body], never_ran: set[str]) -> Itera
         yield f"I1: {name} is launched ({row.state}, {row.detail}), never passed the gate, and nothing ended its artefact"
     for body in bodies:
         # What was asked to end, and reported its end as a failure, was killed: the signal came first, or as well.
-        cancelled = row.state == "killed" and row.detail == "cancelled" and body.outcome == "failed"
+        cancelled = row.job_id in asked_to_end and row.state == "killed" and body.outcome == "failed"
         if body.reported and body.outcome != row.state and not cancelled:
             yield f"I1: {name} reported {body.outcome}, its entry says {row.state}"
