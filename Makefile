@@ -18,6 +18,9 @@ IMAGE_LOCK := deploy/images/node/requirements.lock
 WORKERS ?= 2
 ARGS ?=
 DAYS ?= 3
+# `make test` has the first few hundred seeds; these are others.
+SEEDS ?= 500
+FROM ?= 1000
 PYTEST := $(BIN)/python -m pytest
 # Only folders that exist, so that each target runs what there is.
 QUICK := $(wildcard tests/unit tests/chart)
@@ -67,14 +70,19 @@ format: setup ## Rewrite the sources as `make check` wants them
 
 .PHONY: test
 test: setup require-java ## The whole suite: unit, chart, simulation, conformance, integration, cluster
-	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS)
-ifneq ($(strip $(STACKS)),)
-	$(PYTEST) -n $(WORKERS) --dist loadfile $(STACKS) $(ARGS)
-endif
+	@# Both parts run even when the first one fails: one round, all the news. Ctrl-C ends both.
+	trap 'exit 130' INT; status=0; \
+	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS) || status=$$?; \
+	$(PYTEST) -n $(WORKERS) --dist loadfile $(STACKS) $(ARGS) || status=$$?; \
+	exit $$status
 
 .PHONY: test-quick
 test-quick: setup ## Unit and chart tests that need neither Java nor a broker
 	$(PYTEST) -n $(WORKERS) --dist loadgroup -m 'not slow' $(QUICK) $(ARGS)
+
+.PHONY: simulate
+simulate: setup ## Random histories of a simulated cluster, judged, on all cores (SEEDS=500 FROM=1000)
+	@$(BIN)/python -m tidegate_testkit.simulation --seeds $(SEEDS) --from $(FROM) $(ARGS)
 
 .PHONY: dev
 dev: setup require-java ## Kafka, DynamoDB Local, a node and the API on this machine; Ctrl-C stops (ARGS: --ephemeral, --nodes 2)

@@ -11,13 +11,14 @@ from tidegate_api import openapi, problems
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.parts import Parts, running
 from tidegate_api.routes import events, gate, health, jobs, messages, occurrences, requests, runs, schedules
+from tidegate_core.model.planned import OPERATIONS
 
 TITLE = "tidegate"
 API_VERSION = "1"
 """Of the paths below `/api/v1`, not of the program."""
 DESCRIPTION = (
     "Schedules, jobs, runs and messages. Writes go to Kafka and answer with the receipt of the shard's owner. "
-    "There is no authentication of users yet (planned for 0.4): whoever reaches the port may do everything. "
+    f"There is no authentication of users yet (planned for {OPERATIONS}): whoever reaches the port may do everything. "
     "Programs authenticate at the start gate and for their reports with the token of their attempt."
 )
 
@@ -42,7 +43,7 @@ def make_app(parts: Parts) -> FastAPI:
     )
     problems.install(app)
     add_routes(app)
-    app.add_middleware(RequestFrame, metrics=parts.metrics, notices=parts.notices)
+    app.add_middleware(RequestFrame, metrics=parts.metrics, notices=parts.notices, host=parts.host)
     return app
 
 

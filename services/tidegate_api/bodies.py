@@ -1,50 +1,58 @@
-"""Reads request bodies with a bound, before anything is parsed."""
+"""Request bodies: how large they may be, for every route alike, and how those are read that a route takes raw."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fastapi import Request
+from pydantic_core import from_json
+from starlette.types import Message, Receive, Scope
 
-from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem
+from tidegate_api.problems import BodyTooLarge
+from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.requests import MAX_RECORD_BYTES
 
 BODY_BYTES_MAX = MAX_RECORD_BYTES
-"""One request or event: what a topic's reader accepts."""
+"""One request or event: what a topic's reader accepts. Reports of programs stay far below."""
 BATCH_BYTES_MAX = 16 * 1_048_576
-"""A batch of messages; 1,000 of 16 KB. Larger payloads go in smaller batches."""
+"""A batch of messages or events; 1,000 of 16 KB. Larger payloads go in smaller batches."""
+BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events"})
 
 
-async def read_body(request: Request, bytes_max: int = BODY_BYTES_MAX) -> bytes:
-    """Returns the body.
+def bounded(scope: Scope, receive: Receive) -> Receive:
+    """Returns a `receive` that raises BodyTooLarge instead of taking in more than the route's bound."""
+    bytes_max = BATCH_BYTES_MAX if scope["path"] in BATCH_PATHS else BODY_BYTES_MAX
+    # What is sent in chunks declares nothing, so that what comes is counted, too.
+    declared = next(
+        (int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0
+    )
+    taken = 0
 
-    Raises:
-        InvalidInput: It is larger (413); no more than that is ever held in memory.
-    """
-    parts = bytearray()
-    async for part in request.stream():
-        parts += part
-        if len(parts) > bytes_max:
-            problem = Problem(
-                "", f"{TOO_LARGE}: more than {bytes_max} bytes", "split it, or send a pointer to the data"
-            )
-            raise InvalidInput([problem], "too_large")
-    return bytes(parts)
+    async def counted() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if max(taken, declared) > bytes_max:
+            raise BodyTooLarge(bytes_max)
+        return message
+
+    return counted
 
 
-async def read_json(request: Request, bytes_max: int = BODY_BYTES_MAX) -> Any:
+async def read_json(request: Request) -> Any:
     """Returns the JSON of the body; an empty body is an empty mapping.
 
     Raises:
-        InvalidInput: Too large, or no JSON.
+        InvalidInput: No JSON.
+        BodyTooLarge: See `bounded`.
     """
-    body = await read_body(request, bytes_max)
+    body = await request.body()
     if not body.strip():
         return {}
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
+        # The parser that reads the topic: what it does not take, such as half of a surrogate pair, ends here.
+        return from_json(body, allow_inf_nan=False)
+    except ValueError as error:
         raise InvalidInput([Problem("", f"the body is not JSON: {error}")], "unparsable") from error
 
 

@@ -79,7 +79,8 @@ class Gate:
             ApiProblem: 404, 409 with what was recorded instead, 503.
         """
         text = None if outputs is None else outputs_text(outputs)
-        short = reason[:REASON_CHARACTERS_MAX] if reason else None
+        # Half a character, of a file name say, is no reason to leave an end unreported; kept, it would stop the owner.
+        short = reason[:REASON_CHARACTERS_MAX].encode("utf-8", "replace").decode() if reason else None
         transaction = gate.finish_run(
             run_id, attempt, driver, outcome, exit_code, short, error_class, text, self._clock.now_ms(), _token()
         )
@@ -158,7 +159,12 @@ def outputs_text(outputs: Mapping[str, Any]) -> str:
     except ValueError as error:
         problem = Problem("outputs", "contain a number that JSON cannot hold", "use texts for NaN and Infinity")
         raise invalid(problem) from error
-    size = len(text.encode("utf-8", "replace"))
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        # Kept as it is, it would break whoever sends it on: the run's owner, and with it the whole shard.
+        problem = Problem("outputs", "contain half a character (a lone surrogate)", "use texts that are valid Unicode")
+        raise invalid(problem) from error
     if size > OUTPUTS_BYTES_MAX:
         problem = Problem(
             "outputs",

@@ -7,6 +7,8 @@ import binascii
 import json
 from dataclasses import dataclass
 
+from pydantic_core import from_json
+
 from tidegate_core.model.problems import InvalidInput, Problem
 
 PAGE_SIZE_DEFAULT = 100
@@ -36,7 +38,7 @@ def place_of(token: str | None) -> Place:
     if not token:
         return Place()
     try:
-        document = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        document = from_json(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         match document:
             case [int(part), int(shard), str(after)] if part >= 0 and shard >= 0:
                 return Place(part, shard, after)

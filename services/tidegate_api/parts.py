@@ -38,6 +38,7 @@ class Parts:
         open_bus: Starts the Kafka clients on the running loop.
         metrics: With the API's table.
         secret: Of the run tokens.
+        host: Where the API listens.
         minimum_period_ms: Shortest period of a time trigger, for dry runs; the owner's own setting decides.
     """
 
@@ -50,6 +51,7 @@ class Parts:
     metrics: Metrics
     secret: bytes
     topics: TopicNames
+    host: str = "127.0.0.1"
     gate_threads: int = 16
     read_threads: int = 16
     minimum_period_ms: int = 10_000

@@ -7,13 +7,12 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from tidegate_client.views import FieldProblem, ProblemView, ReceiptView
-from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem
 from tidegate_ports.store import StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
@@ -65,6 +64,16 @@ class ApiProblem(Exception):
         self.headers = dict(headers or {})
 
 
+class BodyTooLarge(HTTPException):
+    """A body is larger than its route takes. Of this family, because FastAPI turns any other error of reading one into 400."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(413)
+        self.problem = Problem(
+            "", f"{TOO_LARGE}: more than {bytes_max} bytes", "split it, or send a pointer to the data"
+        )
+
+
 def not_found(detail: str) -> ApiProblem:
     return ApiProblem(404, detail)
 
@@ -84,6 +93,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(InvalidInput, _invalid_input)
     app.add_exception_handler(RequestValidationError, _request_invalid)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(BodyTooLarge, _body_too_large)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
 
 
@@ -117,7 +127,7 @@ def _invalid_input(request: Request, error: Exception) -> JSONResponse:
 
 def _request_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [Problem(_path(each["loc"]), str(each["msg"])) for each in jsonable_encoder(error.errors())]
+    problems = [Problem(_path(each["loc"]), str(each["msg"])) for each in error.errors()]
     return respond(request, ApiProblem(400, "; ".join(map(str, problems)), errors=problems))
 
 
@@ -125,6 +135,11 @@ def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     detail = f"{request.method} {request.url.path}: {error.detail}; the paths are in /openapi.json"
     return respond(request, ApiProblem(error.status_code, detail, headers=error.headers))
+
+
+def _body_too_large(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, BodyTooLarge)
+    return respond(request, ApiProblem(413, str(error.problem), errors=[error.problem]))
 
 
 def _store_unavailable(request: Request, error: Exception) -> JSONResponse:

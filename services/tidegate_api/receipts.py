@@ -21,13 +21,15 @@ RETRY_S = 1.0
 
 
 class Waiter:
-    """One waiting request."""
+    """One waiting request. Ids are unique within a namespace only."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str | None) -> None:
+        self._namespace = namespace
         self._answered: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
     def answer(self, receipt: Receipt) -> None:
-        if not self._answered.done():
+        # A request that could not be read may be answered without its namespace.
+        if receipt.namespace in (None, self._namespace) and not self._answered.done():
             self._answered.set_result(receipt)
 
     async def wait(self, seconds: float) -> Receipt | None:
@@ -69,9 +71,9 @@ class ReceiptDesk:
         return True
 
     @contextmanager
-    def expecting(self, request_id: str) -> Iterator[Waiter]:
+    def expecting(self, request_id: str, namespace: str | None) -> Iterator[Waiter]:
         """Registers a request before it is produced."""
-        waiter = Waiter()
+        waiter = Waiter(namespace)
         self._waiting.setdefault(request_id, []).append(waiter)
         try:
             yield waiter

@@ -1,7 +1,7 @@
 """Remembers which body came with which request id, so that an id that is used for something else is noticed (422).
 
-Within this process and for its newest ids only: the shard's owner, who recognises ids for seven days everywhere, answers
-a reused one with the receipt of the first.
+Within this process and for its newest ids only: the shard's owner, who recognises ids for seven days everywhere, rejects
+one that was used for another request.
 """
 
 from __future__ import annotations

@@ -13,12 +13,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from tidegate_ports import run_tokens
 from tidegate_telemetry.settings import LogSection
 
 OTHERS = ("HEALTH", "LAUNCHER", "NODE", "SHARDS", "STARTUP")
 """First words of the settings that only nodes read."""
-SECRET_CHARACTERS_MIN = 32
-"""256 bits in hex have 64; below 32 characters a secret could be found by trying."""
 
 
 class HttpSettings(BaseModel):
@@ -26,7 +25,8 @@ class HttpSettings(BaseModel):
 
     Attributes:
         host: Loopback by default: there is no authentication of users yet (planned for 0.4), so whoever reaches the port
-            may do everything. Put an authenticating proxy in front before you open it.
+            may do everything. Put an authenticating proxy in front before you open it. A browser's writes have to name it
+            as their host, or loopback, unless it is 0.0.0.0 or ::.
         port: 8080, where the client and the command line look.
         gate_threads: Threads for start gate and reports alone, so that lists never stand before a program's start.
         read_threads: Threads for lists and look-ups; with the gate's they stay within the store's 32 connections.
@@ -73,7 +73,8 @@ class ApiSettings(BaseSettings):
 
     Attributes:
         data_dir: The local launcher's folder, the same as the nodes': run logs are read there.
-        minimum_period_ms: The nodes' setting of this name; a dry run of `apply` judges by it.
+        minimum_period_ms: The nodes' setting of this name, for all namespaces; a dry run of `apply` judges by it, so keep
+            both the same.
     """
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="TIDEGATE_", env_nested_delimiter="__")
@@ -112,15 +113,7 @@ def read_secret(settings: GateSettings) -> bytes:
     Raises:
         SettingsInvalid: No file is named, it cannot be read, or it is too short.
     """
-    if settings.secret_file is None:
-        raise SettingsInvalid("TIDEGATE_GATE__SECRET_FILE is not set; name the file that the nodes use, too")
     try:
-        secret = settings.secret_file.read_bytes().strip()
-    except OSError as error:
-        raise SettingsInvalid(f"TIDEGATE_GATE__SECRET_FILE {settings.secret_file}: {error.strerror}") from error
-    if len(secret) < SECRET_CHARACTERS_MIN:
-        raise SettingsInvalid(
-            f"TIDEGATE_GATE__SECRET_FILE {settings.secret_file} holds {len(secret)} characters; "
-            f"at least {SECRET_CHARACTERS_MIN} are needed"
-        )
-    return secret
+        return run_tokens.read_secret(settings.secret_file)
+    except run_tokens.SecretUnusable as refusal:
+        raise SettingsInvalid(str(refusal)) from refusal

@@ -7,7 +7,7 @@ from tidegate_core.model.requests import MessageSend, Request
 from tidegate_core.model.shards import message_shard
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
-from tidegate_core.records.receipts import StoredReceipt
+from tidegate_core.records.receipts import StoredReceipt, subject_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import RangeRead
 from tidegate_ports.clock import Clock
@@ -25,16 +25,24 @@ class StoredAnswers:
         self._clock = clock
 
     def of(self, request: Request, request_id: str, shard: int) -> Receipt | None:
-        """Returns the answer to a request that this process sent."""
+        """Returns the answer to a request that this process sent; what its id answered for another one is none."""
         if isinstance(request, MessageSend):
             return self.of_message(request.namespace, request.key, request_id, shard)
-        return self.of_request(request_id, shard)
+        stored = self._stored(request.namespace, request_id, shard)
+        if stored is None or stored.subject != subject_of(request):
+            return None
+        return Receipt.model_validate_json(stored.body)
 
-    def of_request(self, request_id: str, shard: int) -> Receipt | None:
-        key = keys.receipt(shard, request_id)
+    def of_request(self, namespace: str | None, request_id: str, shard: int) -> Receipt | None:
+        stored = self._stored(namespace, request_id, shard)
+        return None if stored is None else Receipt.model_validate_json(stored.body)
+
+    def _stored(self, namespace: str | None, request_id: str, shard: int) -> StoredReceipt | None:
+        """Returns the stored answer, unless it is still growing: not all that was pending has ended."""
+        key = keys.receipt(shard, namespace, request_id)
         item = self._store.get([key]).get(key)
         stored = None if item is None else from_item(StoredReceipt, item)
-        return None if stored is None or not stored.settled else Receipt.model_validate_json(stored.body)
+        return stored if stored is not None and stored.settled else None
 
     def of_message(self, namespace: str, key: str | None, request_id: str, shard: int) -> Receipt | None:
         """For messages the message row is the receipt."""
@@ -51,16 +59,14 @@ class StoredAnswers:
             at=self._clock.now_ms(),
         )
 
-    def anywhere(self, namespace: str, request_id: str, shards: int) -> Receipt | None:
-        """Returns the answer to a request of which only namespace and id are known."""
-        wanted = {keys.receipt(shard, request_id): shard for shard in range(shards)}
-        for item in self._store.get(list(wanted)).values():
+    def anywhere(self, namespace: str | None, request_id: str, shards: int) -> Receipt | None:
+        """Returns the answer to a request of which only namespace (None where it has none) and id are known."""
+        for item in self._store.get([keys.receipt(shard, namespace, request_id) for shard in range(shards)]).values():
             stored = from_item(StoredReceipt, item)
-            receipt = Receipt.model_validate_json(stored.body)
-            if not stored.settled:
-                continue  # Still growing: not all that was pending has ended.
-            if namespace in ("-", receipt.namespace):
-                return receipt
+            if stored.settled:
+                return Receipt.model_validate_json(stored.body)
+        if namespace is None:
+            return None  # Messages have one.
         return self.of_message(namespace, None, request_id, message_shard(namespace, None, request_id, shards))
 
     def _row(self, shard: int, name: MessageName) -> Message | None:

@@ -72,6 +72,7 @@ class _Ready:
     request: Request
     request_id: str
     shard: int
+    value: bytes
 
 
 class Submission:
@@ -109,12 +110,17 @@ class Submission:
             StoreUnavailable: The map cannot be read.
         """
         cluster = await self._cluster.current()
-        return await self._send(self._prepared(request, cluster), cluster)
+        ready = self._prepared(request, cluster)
+        self._reused.check(ready.request_id, ready.value)
+        return await self._send(ready, cluster)
 
     async def submit_all(self, requests: Sequence[Request]) -> list[Answer]:
         """Sends a batch, all at once; nothing is sent when one of them is unusable. The same errors, then."""
         cluster = await self._cluster.current()
-        prepared = [self._prepared(request, cluster) for request in requests]
+        # On a thread: written out, they may have 16 MB.
+        prepared = await self._pools.read(lambda: [self._prepared(request, cluster) for request in requests])
+        for ready in prepared:
+            self._reused.check(ready.request_id, ready.value)
         return list(await asyncio.gather(*(self._send(each, cluster) for each in prepared)))
 
     def _prepared(self, request: Request, cluster: ClusterMap) -> _Ready:
@@ -127,12 +133,11 @@ class Submission:
         request_id = request.id or str(uuid.uuid4())
         known = request.model_copy(update={"id": request_id})
         shard = shard_of_request(known, request_id, cluster.shards)
-        self._reused.check(request_id, known.to_json())
-        return _Ready(known, request_id, shard)
+        return _Ready(known, request_id, shard, known.to_json())
 
     async def _send(self, ready: _Ready, cluster: ClusterMap) -> Answer:
         started = time.monotonic()
-        with self._desk.expecting(ready.request_id) as waiter:
+        with self._desk.expecting(ready.request_id, ready.request.namespace) as waiter:
             await self._produce(ready, cluster)
             receipt = await self._awaited(ready, waiter)
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
@@ -144,7 +149,7 @@ class Submission:
         order = Produce(
             self._topics.requests,
             subject_of(ready.request).encode(),
-            ready.request.to_json(),
+            ready.value,
             topic_partition=cluster.topic_partition_of(ready.shard),
         )
         answer = await self._bus.publisher.produce(order)

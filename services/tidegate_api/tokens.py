@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hmac
 
+from tidegate_ports.run_tokens import run_token
+
+__all__ = ["run_token", "speaks_for"]
+
 SCHEME = "bearer "
-
-
-def run_token(secret: bytes, run_id: str, attempt: int) -> str:
-    """Returns the token of an attempt: 64 hex digits."""
-    return hmac.new(secret, f"{run_id}/{attempt}".encode(), "sha256").hexdigest()
 
 
 def speaks_for(secret: bytes, authorization: str | None, run_id: str, attempt: int) -> bool:

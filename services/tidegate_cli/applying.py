@@ -22,24 +22,26 @@ def apply_all(
 
     Raises:
         CommandFailed: Some could not be applied; what was wrong stands on stderr.
-        TidegateError: The API cannot be used at all; nothing further was tried.
+        TidegateError: The API cannot be used at all; nothing further was tried, and what was applied is shown.
     """
     documents = read_documents(source)
     done: list[ReceiptView | DryRun] = []
     codes: list[Exit] = []
-    for document in documents:
-        try:
-            if dry_run:
-                done.append(api.try_schedule(document.spec))
-            else:
-                done.append(api.apply_schedule(document.spec, reason=reason, actor=actor))
-        except (ApiUnreachable, ApiUnavailable, ApiFailed):
-            raise
-        except TidegateError as error:
-            _report(document, error)
-            codes.append(exit_of(error))
-    if done:
-        _show(done, output)
+    try:
+        for document in documents:
+            try:
+                if dry_run:
+                    done.append(api.try_schedule(document.spec))
+                else:
+                    done.append(api.apply_schedule(document.spec, reason=reason, actor=actor))
+            except (ApiUnreachable, ApiUnavailable, ApiFailed):
+                raise
+            except TidegateError as error:
+                _report(document, error)
+                codes.append(exit_of(error))
+    finally:
+        if done:
+            _show(done, output)
     if codes:
         raise CommandFailed(f"{len(codes)} of {len(documents)} schedules were not applied", max(codes))
 

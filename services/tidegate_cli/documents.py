@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,18 @@ from tidegate_cli.exits import CommandFailed, Exit
 FILE_BYTES_MAX = 10 * 1_048_576
 """One file of definitions; what is larger is no hand-written YAML."""
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(yaml.SafeLoader):
+    """Leaves times and dates as they are written: a schedule's are texts, in `instant` as in the arguments of a program."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 Step: TypeAlias = str | int
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -79,7 +92,7 @@ def _read(path: Path) -> Iterator[ScheduleDocument]:
             raise CommandFailed(f"{path}: has more than {FILE_BYTES_MAX} bytes", Exit.USAGE)
         text = path.read_text(encoding="utf-8")
         # Both see the same documents; one that is empty (a trailing `---`) is none.
-        pairs = zip(yaml.compose_all(text, yaml.SafeLoader), yaml.safe_load_all(text), strict=True)
+        pairs = zip(yaml.compose_all(text, _Loader), yaml.load_all(text, _Loader), strict=True)
         found = [(node, spec) for node, spec in pairs if spec is not None]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -105,9 +118,10 @@ def with_absolute_file(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     file = program.get("file") if isinstance(program, dict) else None
     if not isinstance(target, dict) or not isinstance(program, dict) or not isinstance(file, str) or not file:
         return dict(spec)
-    if "://" in file:
+    if "://" in file or Path(file).is_absolute():
         return dict(spec)
-    absolute = str((folder / file).resolve())
+    # Links stay: who deploys by turning `current` to the next release wants that one to run.
+    absolute = os.path.abspath(folder / file)  # noqa: PTH100 - resolve() follows links
     return {**spec, "target": {**target, "program": {**program, "file": absolute}}}
 
 

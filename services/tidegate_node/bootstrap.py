@@ -15,7 +15,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from confluent_kafka import KafkaException
 from pynamodb.exceptions import PynamoDBException
 
 from tidegate_core.effects import Committed, Refused, Unavailable
@@ -73,12 +74,10 @@ def initialise(settings: Settings, *, check: bool = False) -> list[Difference]:
 
     Raises:
         NotYet: A brick does not answer.
-        StartRefused: `shards` cannot be.
+        StartRefused: `shards` or another setting cannot be.
     """
-    bricks = _Bricks(settings)
-    return initialise_cluster(
-        settings.shards, TopicNames.by(settings.kafka.topic), bricks, partial(BrokerTopics, settings.kafka), check=check
-    )
+    bricks, brokers = _adapters(settings)
+    return initialise_cluster(settings.shards, TopicNames.by(settings.kafka.topic), bricks, brokers, check=check)
 
 
 def run(settings: Settings) -> int:
@@ -95,7 +94,7 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
     kafka = settings.kafka
     notices("node_starting", version=version("tidegate"), brokers=kafka.bootstrap_servers, pid=os.getpid())
     secret = gate_secret(settings.gate.secret_file)
-    bricks, brokers = _Bricks(settings, metrics), BrokerTopics(kafka)
+    bricks, brokers = _adapters(settings, metrics)
     names = TopicNames.by(kafka.topic)
     looking = patiently(
         lambda: node_facts(settings, names, bricks, brokers, notices), settings.startup_wait_s, clock, notices
@@ -120,6 +119,24 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             return await run_until(stop, assemble(surroundings))
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _adapters(settings: Settings, metrics: Metrics | None = None) -> tuple[_Bricks, BrokerTopics]:
+    """Makes the clients of both bricks; nothing is connected yet.
+
+    Raises:
+        StartRefused: A setting that only the client's own library understands is wrong or missing.
+    """
+    try:
+        bricks = _Bricks(settings, metrics)
+    except NoRegionError as missing:
+        raise StartRefused("dynamodb.region is not set, and the AWS SDK finds none either: name one") from missing
+    except (BotoCoreError, ValueError) as wrong:
+        raise StartRefused(f"dynamodb: {wrong}") from wrong
+    try:
+        return bricks, BrokerTopics(settings.kafka)
+    except KafkaException as wrong:
+        raise StartRefused(f"kafka: {wrong.args[0].str()}") from wrong
 
 
 def _clients(

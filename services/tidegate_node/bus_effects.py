@@ -115,7 +115,7 @@ class BusEffects:
     def stop_reading(self, effect: StopReading) -> None:
         self._ends(effect.topic, effect.topic_partition)
         if effect.topic == self._facts.requests.name:
-            self._membership.pause(effect.topic_partition)
+            self._membership.stop_reading(effect.topic_partition)
         else:
             self._reader.unassign(effect.topic, effect.topic_partition)
 
@@ -125,7 +125,6 @@ class BusEffects:
             self._membership.commit_hint(effect.topic_partition, effect.next_offset)
         else:
             self._reader.taken(effect.topic, effect.topic_partition, effect.count)
-            self._reader.commit_hint(effect.topic, effect.topic_partition, effect.next_offset)
 
     def poke(self, effect: Poke) -> None:
         """A shard of this process is told on the loop, another's by a record."""

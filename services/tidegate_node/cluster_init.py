@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tidegate_core.effects import Committed, Refused, Unavailable
@@ -31,7 +31,7 @@ class Builder(Protocol):
 
 
 def initialise_cluster(
-    shards: int, names: TopicNames, builder: Builder, brokers: Callable[[], BrokerFacts], *, check: bool
+    shards: int, names: TopicNames, builder: Builder, brokers: BrokerFacts, *, check: bool
 ) -> list[Difference]:
     """Makes what is missing, or only looks.
 
@@ -39,7 +39,7 @@ def initialise_cluster(
         shards: S of a cluster that is new; an existing map keeps its own.
         names: Of the topics.
         builder: Makes and compares.
-        brokers: Makes what asks the brokers.
+        brokers: Asked about the topics.
         check: Changes nothing.
 
     Returns:
@@ -55,7 +55,7 @@ def initialise_cluster(
     found = [*builder.tables(), *builder.topics()]
     if any(difference.unsafe for difference in found):
         return found
-    return found + asyncio.run(_map(shards, names, builder, brokers(), check=check))
+    return found + asyncio.run(_map(shards, names, builder, brokers, check=check))
 
 
 async def _map(

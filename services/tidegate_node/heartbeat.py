@@ -20,6 +20,9 @@ CLOCK_STRIKES: Final = 2
 """Beats in a row that must say so: a single broker's clock may be the wrong one while leaders move."""
 STORE_SILENCE_MS_MAX: Final = 20_000
 """Silence of the store after which peers are asked, and how fresh a peer's success must be: ten of its time-outs."""
+PEER_AHEAD_MS_MIN: Final = 15_000
+"""A peer's last success must be so much later than ours. In an outage for everybody the last ones differ by the pause
+between two calls and a time-out; an idle node writes its sign of life every 10 to 12 s."""
 BEATS_REMEMBERED_MAX: Final = 16
 PEERS_MAX: Final = 10_000
 """More peers than that are no cluster of ours; the oldest are forgotten."""
@@ -98,8 +101,10 @@ class Heartbeat:
         """
         if self._strikes >= CLOCK_STRIKES:
             return Verdict.CLOCK_OFF
+        own_ok_at = monotonic - store_silence_ms
         if store_silence_ms > STORE_SILENCE_MS_MAX and any(
-            monotonic - peer.store_ok_at < STORE_SILENCE_MS_MAX for peer in self._peers.values()
+            peer.store_ok_at > max(monotonic - STORE_SILENCE_MS_MAX, own_ok_at + PEER_AHEAD_MS_MIN)
+            for peer in self._peers.values()
         ):
             return Verdict.STORE_OUT_OF_REACH
         return Verdict.STAY

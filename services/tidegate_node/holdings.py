@@ -170,6 +170,8 @@ class Holdings:
     def _take_pokes(self, topic_partition: int, records: Sequence[Record]) -> None:
         assert self._reader is not None
         assert self._heartbeats is not None
+        # First: whatever becomes of them, their share of the flow's bound is free again.
+        self._reader.taken(self._facts.pokes.name, topic_partition, len(records))
         for record in records:
             said = read_record(record.value)
             if said is None:
@@ -178,7 +180,6 @@ class Holdings:
                 self._heartbeats.heard(said, record.append_time_ms)
             else:
                 self.poke(said)
-        self._reader.taken(self._facts.pokes.name, topic_partition, len(records))
 
     def _read_pokes(self, number: int) -> None:
         assert self._reader is not None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -27,11 +25,23 @@ from tidegate_core.effects import (
 from tidegate_core.model.instants import parse_instant
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
-from tidegate_ports.launcher import Absent, Elsewhere, Found, Launch, Launcher, LaunchRejected, LaunchUnavailable
+from tidegate_ports.launcher import (
+    Absent,
+    Elsewhere,
+    Ended,
+    Found,
+    Launch,
+    Launcher,
+    LaunchRejected,
+    LaunchUnavailable,
+)
+from tidegate_ports.run_tokens import run_token
 from tidegate_telemetry.metrics import Metrics
 
 ASK_AGAIN_S: Final = 5.0
 """Pause before a launcher that could not be reached is asked again about a running program."""
+SUBMITS_UNDER_WAY_MAX: Final = 4
+"""Each start costs a process or two, and on a busy machine seconds: more at once would only make all of them slower."""
 CANCEL_TRIES_MAX: Final = 120
 """Ten minutes of a launcher that cannot be reached; then the run's owner sees the program run and may ask again."""
 MESSAGE_CHARACTERS_MAX: Final = 1_000
@@ -69,18 +79,21 @@ class LaunchEffects:
         self._notices = notices
         self._ask_again_s = ask_again_s
         self._cancels: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._submits = asyncio.Semaphore(SUBMITS_UNDER_WAY_MAX)
 
     async def submit(self, effect: Submit) -> Submitted | SubmitFailed | NotSubmitted:
         order = effect.order
-        if not self._guard_holds():
-            return self._counted(order, NotSubmitted("membership of the group is not proven"))
-        try:
-            taken = await self._launcher.submit(self._launch(order))
-        except LaunchRejected as rejected:
-            message = rejected.message[:MESSAGE_CHARACTERS_MAX]
-            return self._counted(order, SubmitFailed(rejected.error_class, message))
-        except LaunchUnavailable as unavailable:
-            return self._counted(order, NotSubmitted(unavailable.message[:MESSAGE_CHARACTERS_MAX]))
+        async with self._submits:
+            # Asked once it is its turn: what was proven before the wait may have lapsed in it.
+            if not self._guard_holds():
+                return self._counted(order, NotSubmitted("membership of the group is not proven"))
+            try:
+                taken = await self._launcher.submit(self._launch(order))
+            except LaunchRejected as rejected:
+                message = rejected.message[:MESSAGE_CHARACTERS_MAX]
+                return self._counted(order, SubmitFailed(rejected.error_class, message))
+            except LaunchUnavailable as unavailable:
+                return self._counted(order, NotSubmitted(unavailable.message[:MESSAGE_CHARACTERS_MAX]))
         nominal = order.context.get("nominal")
         if isinstance(nominal, str):
             late_ms = self._clock.now_ms() - parse_instant(nominal)
@@ -130,14 +143,17 @@ class LaunchEffects:
     async def _cancel(self, effect: Cancel) -> None:
         for _ in range(CANCEL_TRIES_MAX):
             try:
-                await self._launcher.cancel(effect.run_id, effect.attempt)
+                found = await self._launcher.cancel(effect.run_id, effect.attempt)
             except LaunchUnavailable as unavailable:
                 self._notices(
                     "cancel_failed", run_id=effect.run_id, attempt=effect.attempt, message=unavailable.message
                 )
                 await asyncio.sleep(self._ask_again_s)
-            else:
-                return
+                continue
+            if not isinstance(found, Ended):
+                host = found.host if isinstance(found, Elsewhere) else None
+                self._notices("cancel_out_of_reach", run_id=effect.run_id, attempt=effect.attempt, host=host)
+            return
 
     def _launch(self, order: LaunchOrder) -> Launch:
         return Launch(
@@ -158,11 +174,6 @@ class LaunchEffects:
         name = type(answer).__name__.lower()
         self._metrics.count("tidegate_launches_total", program=order.program_type, answer=name)
         return answer
-
-
-def run_token(secret: bytes, run_id: str, attempt: int) -> str:
-    """What a program shows at the gate: HMAC-SHA256 of run and attempt, in hex (DESIGN 6)."""
-    return hmac.new(secret, f"{run_id}/{attempt}".encode(), hashlib.sha256).hexdigest()
 
 
 def _problem_with(file: str) -> str | None:

@@ -40,6 +40,7 @@ class Member(Startable, Membership, Protocol):
     """The membership as a whole."""
 
     rebalances: int
+    joined: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Node:
         self._heartbeats: HeartbeatLoop | None = None
         self._health: HealthServer | None = None
         self._away = False
+        self._rebalances_counted = 0
 
     def connect(self, heartbeats: HeartbeatLoop, health: HealthServer) -> None:
         """What asks this node in turn, hence built after it."""
@@ -133,9 +135,11 @@ class Node:
     async def _step_aside(self) -> None:
         """Only this node cannot reach the store: others serve its shards until it can."""
         assert self._heartbeats is not None
-        self._away = True
         self._parts.notices("store_out_of_reach", silence_ms=self._heartbeats.store_silence_ms)
-        await self._parts.membership.stop()
+        # Until it has ended: a thread that still ends cannot be started. Liveness restarts a process whose thread hangs.
+        while not await self._parts.membership.stop():
+            continue
+        self._away = True
         while not await self._heartbeats.write_seen():  # noqa: ASYNC110 - asking is the only way to know
             await asyncio.sleep(STORE_ASK_AGAIN_S)
         self._parts.notices("store_back")
@@ -160,7 +164,7 @@ class Node:
             clients["membership"] = parts.membership
         return Standing(
             poll_silence_ms={name: now - client.polled_at_ms for name, client in clients.items()},
-            joined=parts.membership.rebalances > 0 and not self._away,
+            joined=parts.membership.joined,
             held=parts.holdings.held | parts.membership.owned(),
             serving=parts.holdings.serving,
             store_silence_ms=self._heartbeats.store_silence_ms,
@@ -171,7 +175,9 @@ class Node:
     def refresh(self) -> None:
         """Brings the gauges up to date."""
         parts, standing = self._parts, self.standing()
-        parts.metrics.set("tidegate_rebalances", parts.membership.rebalances)
+        rebalances = parts.membership.rebalances
+        parts.metrics.count("tidegate_rebalances_total", rebalances - self._rebalances_counted)
+        self._rebalances_counted = rebalances
         parts.metrics.set("tidegate_owned_topic_partitions", len(standing.held))
         parts.metrics.set("tidegate_owned_shards", parts.holdings.shards(standing.held))
         parts.metrics.set("tidegate_serving_shards", parts.holdings.shards(standing.serving))

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, Tick
+from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, RecordsArrived, Tick
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.effects import (
     Answer,
@@ -113,8 +113,14 @@ class PartitionDriver:
         self.give(Begin())
 
     def give(self, incoming: Input) -> None:
-        """Queues an input; without an actor there is nobody to take it, and the next one begins from the store."""
+        """Queues an input; without an actor there is nobody to take it, and the next one begins from the store.
+
+        Records that this actor did not ask for are left out: read for the one before it, they begin beyond its position,
+        and to go on with them would skip what lies between.
+        """
         if self._actor is None:
+            return
+        if isinstance(incoming, RecordsArrived) and (incoming.topic, incoming.topic_partition) not in self._reading:
             return
         self._inputs.append(incoming)
         self._schedule()

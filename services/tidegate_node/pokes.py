@@ -53,7 +53,7 @@ def read_record(value: bytes | None) -> Poked | Beat | None:
         return None
     try:
         document = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     match document:
         case {"beat": {"owner": str(owner), "at": int(at), "store_ok_ms": int(age)}}:

@@ -29,7 +29,9 @@ class DynamoDbSection(Section):
     """Where the store is."""
 
     endpoint_url: str | None = Field(
-        default=None, description="Of DynamoDB Local or a VPC endpoint; unset is AWS's own endpoint of the region."
+        default=None,
+        pattern=r"^https?://",
+        description="Of DynamoDB Local or a VPC endpoint; unset is AWS's own endpoint of the region.",
     )
     region: str | None = Field(default=None, description="AWS region; unset takes the SDK's chain.")
     table_prefix: str = Field(

@@ -22,6 +22,7 @@ from tidegate_node.facts import NodeFacts
 from tidegate_node.settings import NodeSettings
 from tidegate_ports.bus import Notices, Topics
 from tidegate_ports.clock import Clock
+from tidegate_ports.run_tokens import SecretUnusable, read_secret
 from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
 EXIT_BUG: Final = 70
@@ -29,8 +30,6 @@ EXIT_TRY_LATER: Final = 75
 EXIT_CONFIGURATION: Final = 78
 """As in sysexits.h: EX_SOFTWARE, EX_TEMPFAIL, EX_CONFIG."""
 ASK_AGAIN_S: Final = 1.0
-SECRET_CHARACTERS_MIN: Final = 32
-"""128 bits when it is hex; a guessed secret would let anybody start runs."""
 INITIALISE: Final = "run `tidegate init` first"
 
 Answer = TypeVar("Answer")
@@ -181,17 +180,10 @@ def gate_secret(file: Path | None) -> bytes:
     Raises:
         StartRefused: It is not named, not readable or too short.
     """
-    if file is None:
-        raise StartRefused("gate.secret_file is not set: name a file with a secret that nodes and API share")
     try:
-        secret = file.read_bytes().strip()
-    except OSError as failure:
-        raise StartRefused(f"gate.secret_file {file} cannot be read: {failure.strerror}") from failure
-    if len(secret) < SECRET_CHARACTERS_MIN:
-        raise StartRefused(
-            f"gate.secret_file {file} holds {len(secret)} characters; at least {SECRET_CHARACTERS_MIN} are needed"
-        )
-    return secret
+        return read_secret(file)
+    except SecretUnusable as refusal:
+        raise StartRefused(str(refusal)) from refusal
 
 
 def _read_map(inspector: Inspector) -> Mapping[Key, Item]:

@@ -12,11 +12,22 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
-from tidegate_core.effects import Commit, Committed, Items, Read, ReadRange, Refused, Unavailable, Write, Written
+from tidegate_core.effects import (
+    Commit,
+    Committed,
+    Invalid,
+    Items,
+    Read,
+    ReadRange,
+    Refused,
+    Unavailable,
+    Write,
+    Written,
+)
 from tidegate_core.store.values import Delete, Lost, Page, Put, RawOutcome
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement, Verdict
 from tidegate_ports.clock import Clock
-from tidegate_ports.store import Store, StoreUnavailable
+from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
 from tidegate_telemetry.metrics import Metrics
 
 WRITES_PER_CALL_MAX: Final = 25
@@ -69,8 +80,17 @@ class StoreEffects:
     async def read_range(self, effect: ReadRange) -> Page | Unavailable:
         return await self._read(self._store.query, effect.range)
 
-    async def commit(self, effect: Commit) -> Verdict:
-        """Sends until the transaction is settled, or nobody can say."""
+    async def commit(self, effect: Commit) -> Verdict | Invalid:
+        """Sends until the transaction is settled, or nobody can say. What can never work is the author's to deal with."""
+        verdict: Verdict | Invalid
+        try:
+            verdict = await self._settle(effect)
+        except StoreRequestInvalid as invalid:
+            verdict = Invalid(str(invalid))
+        self._note_verdict(effect.transaction.name, effect.transaction.token, verdict)
+        return verdict
+
+    async def _settle(self, effect: Commit) -> Verdict:
         transaction = effect.transaction
         # Sent before without a verdict: a refusal now may be that earlier send's success.
         settlement = Settlement(transaction, doubtful=self._doubtful.pop(transaction.token, False))
@@ -79,9 +99,7 @@ class StoreEffects:
             if isinstance(step, SendAgain):
                 await self._pause(step.after_ms_max)
                 continue
-            verdict = await self._read_back(settlement, step) if isinstance(step, ReadWitness) else step
-            self._note_verdict(transaction.name, transaction.token, verdict)
-            return verdict
+            return await self._read_back(settlement, step) if isinstance(step, ReadWitness) else step
 
     async def write(self, effect: Write) -> Written | Unavailable:
         """Sends all chunks side by side until each is acknowledged."""
@@ -134,7 +152,7 @@ class StoreEffects:
         assert isinstance(verdict, Committed | Refused | Unavailable)
         return verdict
 
-    def _note_verdict(self, name: str, token: str, verdict: Verdict) -> None:
+    def _note_verdict(self, name: str, token: str, verdict: Verdict | Invalid) -> None:
         if isinstance(verdict, Unavailable):
             self._doubtful[token] = True
             while len(self._doubtful) > DOUBTFUL_MAX:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -73,9 +74,13 @@ class Transport:
             TidegateError: One of its kinds, by what the answer means.
         """
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        extra: dict[str, Any] = {} if body is None else {"json": body}
+        sent = dict(headers or {})
+        content = None
+        if body is not None:
+            content = _json_of(body)
+            sent["Content-Type"] = "application/json"
         try:
-            response = self._http.request(method, path, params=given or None, headers=dict(headers or {}), **extra)
+            response = self._http.request(method, path, params=given or None, headers=sent, content=content)
         except httpx2.ConnectError as error:
             raise ApiUnreachable(
                 f"no tidegate API answers at {self.url}",
@@ -90,6 +95,16 @@ class Transport:
         if response.is_success:
             return _json(response)
         raise error_of(response)
+
+
+def _json_of(body: Any) -> bytes:
+    """Returns what is sent. Raises InvalidRequest for what no JSON can hold: NaN, a datetime, half of a surrogate pair."""
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequest(
+            f"this cannot be sent as JSON: {error}", remedy="use texts, numbers and booleans"
+        ) from error
 
 
 def error_of(response: httpx2.Response) -> TidegateError:

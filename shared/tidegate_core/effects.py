@@ -31,7 +31,8 @@ class ReadRange:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One conditional transaction, settled (DESIGN 2, `transactions/settlement.py`). Answer: `Committed`, `Refused` or `Unavailable`.
+    """One conditional transaction, settled (DESIGN 2, `transactions/settlement.py`). Answer: `Committed`, `Refused`,
+    `Unavailable` or `Invalid`.
 
     `Unavailable` means that nobody knows: the author must send it again, or read, before it goes on.
     """
@@ -70,6 +71,15 @@ class Refused:
 
     failed: tuple[tuple[Key, Item | None], ...]
     doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """The store will never take this transaction as it is (an item or the whole too large, an expression that does not
+    fit what is stored): nothing was applied, no repeat helps.
+    """
+
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +238,15 @@ class Watch:
     attempt: int
 
 
+DUPLICATE = "duplicate"
+"""`Gone.error_class` of what did not run, because another driver of the attempt had passed the start gate."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The whole process group (or pod, or application) is gone. `exit_code` None when it cannot be known."""
+    """The whole process group (or pod, or application) is gone, where its launcher can see it. `exit_code` None when it
+    cannot be known.
+    """
 
     exit_code: int | None
     error_class: str | None = None
@@ -283,7 +299,7 @@ class StopReading:
 @dataclass(frozen=True, slots=True)
 class Taken:
     """`count` delivered records were dealt with: their credits go back to the reader. `next_offset` is the durable
-    position, committed as a hint for lag tools.
+    position; that of the requests topic is committed as a hint for lag tools.
     """
 
     topic: str
@@ -349,6 +365,7 @@ Result: TypeAlias = (
     | Page
     | Committed
     | Refused
+    | Invalid
     | Written
     | Unavailable
     | EndOffsets

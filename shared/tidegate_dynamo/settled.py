@@ -1,15 +1,15 @@
-"""Carries a transaction or a batch through to a verdict: sends, waits, reads back. Blocking, for thread pools.
+"""Carries a transaction through to a verdict: sends, waits, reads back. Blocking: the API and `tidegate init` use it.
 
-The rules are the core's (`transactions/settlement.py`); the node's driver, the API and the simulator's driver share them.
+The rules are the core's (`transactions/settlement.py`), which the node's driver follows on its loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
-from tidegate_core.effects import Committed, Refused, Unavailable, Written
-from tidegate_core.store.values import Delete, Put, Transaction
+from tidegate_core.effects import Committed, Refused, Unavailable
+from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement, Verdict
 from tidegate_ports.store import Store, StoreUnavailable
 
@@ -17,12 +17,6 @@ SleepMs: TypeAlias = Callable[[float], None]
 """Waits so many milliseconds."""
 Jitter: TypeAlias = Callable[[], float]
 """A number from 0 to 1 (`random.random`): pauses are spread over their whole length."""
-
-WRITE_ATTEMPTS_MAX: Final = 8
-"""Sends of one batch that do not get on. With the pauses below about 6 s in the mean, so that a throttled table is not
-given up at once; the caller may simply ask again, batches repeat without harm."""
-WRITE_PAUSE_FIRST_MS: Final = 50
-WRITE_PAUSE_LAST_MS: Final = 2_000
 
 
 def carry_out(
@@ -53,30 +47,6 @@ def carry_out(
             return _read_back(store, settlement, step)
         else:
             return step
-
-
-def write_all(store: Store, actions: Sequence[Put | Delete], sleep: SleepMs, jitter: Jitter) -> Written | Unavailable:
-    """Sends a batch until all of it is acknowledged. Unconditional writes are repeated without harm (DESIGN 2).
-
-    Returns:
-        `Written`, or `Unavailable` after `WRITE_ATTEMPTS_MAX` sends that got nothing done: some may be there.
-    """
-    pending = actions
-    idle_sends = 0
-    while True:
-        before = len(pending)
-        try:
-            pending = store.write(pending)
-        except StoreUnavailable:
-            idle_sends += 1
-        else:
-            if not pending:
-                return Written()
-            # Progress, however little, is no reason to give up: each round has fewer left, so this ends.
-            idle_sends = 0 if len(pending) < before else idle_sends + 1
-        if idle_sends >= WRITE_ATTEMPTS_MAX:
-            return Unavailable(f"store, {len(pending)} of {len(actions)} batched writes")
-        sleep(min(WRITE_PAUSE_FIRST_MS << idle_sends, WRITE_PAUSE_LAST_MS) * jitter())
 
 
 def _read_back(store: Store, settlement: Settlement, step: ReadWitness) -> Committed | Refused | Unavailable:

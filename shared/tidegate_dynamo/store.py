@@ -45,8 +45,9 @@ WRITES_PER_CALL_MAX: Final = 25
 """DynamoDB's own limit of BatchWriteItem."""
 KEYS_PER_CALL_MAX: Final = 100
 """DynamoDB's own limit of BatchGetItem."""
-GET_ROUNDS_MAX: Final = 8
-"""Calls for one chunk of keys: a call returns at most 16 MB, and 100 items of 400 KB are 40 MB."""
+GET_PAUSES_S: Final = (0.05, 0.1, 0.2)
+"""Waits for keys that were left over without a single one being read (throttling), so that what was found is not thrown
+away. A call that brings some is followed at once: it returns at most 16 MB, and 100 items of 400 KB are 40 MB."""
 
 Observer: TypeAlias = Callable[[str, str, float], None]
 """Told of each call: operation, outcome (`ok` or an error's code) and seconds. For metrics; must not raise."""
@@ -135,7 +136,12 @@ class DynamoStore:
             for table in dict.fromkeys(key.table for key in keys)
         }
         found: dict[Key, Item] = {}
-        for _ in range(GET_ROUNDS_MAX):
+        pauses = iter(GET_PAUSES_S)
+        pause: float | None = 0
+        while pause is not None:
+            if pause:
+                time.sleep(pause)
+            before = len(found)
             answer = self._read("batch_get_item", {"RequestItems": wanted})
             for name, attributes in answer["Responses"].items():
                 for item in map(decoded_item, attributes):
@@ -143,6 +149,7 @@ class DynamoStore:
             wanted = answer["UnprocessedKeys"]
             if not wanted:
                 return found
+            pause = 0 if len(found) > before else next(pauses, None)
         raise StoreUnavailable(
             f"{sum(len(part['Keys']) for part in wanted.values())} of {len(keys)} keys were not read"
         )

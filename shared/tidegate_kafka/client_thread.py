@@ -33,7 +33,7 @@ class ClientThread:
         self._stop.wait(seconds)
 
     def start(self) -> None:
-        """Idempotent while it runs."""
+        """Idempotent while it runs. After a `stop` that said False it does nothing: ask for the end until it has come."""
         if self._thread is not None and self._thread.is_alive():
             return
         self._stop = threading.Event()

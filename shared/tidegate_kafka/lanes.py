@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 
 from tidegate_kafka.flow import Flow
 from tidegate_kafka.orders import Order, Where
-from tidegate_kafka.records import to_record
+from tidegate_kafka.records import size_of, to_record
 from tidegate_ports.bus import Notices, Record, Topic
 
 
@@ -118,7 +118,7 @@ class Lanes:
                 batches.setdefault(where, []).append(to_record(message, self._topic_ids[where[0]]))
         for where, records in batches.items():
             flow = self._flows[where]
-            flow.handed_over(len(records), records[-1].offset + 1)
+            flow.handed_over([size_of(record) for record in records], records[-1].offset + 1)
             found.append(Read(where, flow.era, records))
             self._settle(where, flow)
         for message in failed:
@@ -126,8 +126,8 @@ class Lanes:
         return found
 
     def _obey(self, where: Where, flow: Flow, order: Order) -> None:
-        if order.held is not None:
-            flow.held = order.held
+        if order.stop:
+            flow.stop()
         if order.seek is not None:
             self._quiet(where, flow)
             flow.start(order.era, order.seek)

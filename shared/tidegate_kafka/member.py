@@ -38,7 +38,13 @@ class Teller(Protocol):
 
 
 class Member:
-    """The member; `owned` is what its listener was told that it owns."""
+    """The member.
+
+    Attributes:
+        owned: What its listener was told that it owns.
+        joined: The group has given it its share, be it an empty one, and has not expelled it since.
+        rebalances: Times that the group gave or took.
+    """
 
     def __init__(
         self,
@@ -67,6 +73,7 @@ class Member:
         self._leaving = False
         self._expelled_at: int | None = None
         self.rebalances = 0
+        self.joined = False
 
     @property
     def owned(self) -> frozenset[int]:
@@ -98,7 +105,8 @@ class Member:
         drain = PendingDrain(self._clock.monotonic_ms() + self._settings.stop_drain_ms_max)
         self._stop_flows(owned)
         self._teller.revoked(sorted(owned), drain)
-        while not drain.is_done and self._clock.monotonic_ms() < drain.deadline_ms:
+        # An expulsion meanwhile leaves nothing to hand over, and nobody who would say that it is done.
+        while not drain.is_done and self.owned and self._clock.monotonic_ms() < drain.deadline_ms:
             self.turn()
             turned()
         self._disown(owned)
@@ -115,6 +123,7 @@ class Member:
     def abandon(self) -> None:
         """The client is gone: nothing is owned any more, whatever callbacks came or did not come."""
         self._guard.expelled()
+        self.joined = False
         if owned := self.owned:
             self._disown(owned)
             self._teller.lost(sorted(owned))
@@ -132,6 +141,7 @@ class Member:
     def on_assign(self, parts: Sequence[TopicPartition]) -> None:
         def assign() -> None:
             self.rebalances += 1
+            self.joined = True
             new = sorted(set(self._ours(parts)) - self.owned)
             self._lanes.add(self._topic, new)
             # The client waits for this word. What is assigned at it is our affair, and follows with the positions.
@@ -182,6 +192,7 @@ class Member:
 
     def _lose(self, going: frozenset[int]) -> None:
         self._guard.expelled()
+        self.joined = False
         self._stop_flows(going)
         self._disown(going)
         if going:

@@ -77,6 +77,7 @@ class KafkaMembership:
         self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
         self._thread = ClientThread("tidegate-membership", self._serve, notices, settings.restart_wait_ms)
         self.rebalances = 0
+        self.joined = False
         self.polled_at_ms = clock.monotonic_ms()
 
     def start(self) -> None:
@@ -92,11 +93,8 @@ class KafkaMembership:
         self._orders.seek((self._topic.name, topic_partition), offset)
         self._orders.hint((self._topic.name, topic_partition), offset)
 
-    def pause(self, topic_partition: int) -> None:
-        self._orders.hold((self._topic.name, topic_partition), held=True)
-
-    def resume(self, topic_partition: int) -> None:
-        self._orders.hold((self._topic.name, topic_partition), held=False)
+    def stop_reading(self, topic_partition: int) -> None:
+        self._orders.stop((self._topic.name, topic_partition))
 
     def taken(self, topic_partition: int, count: int) -> None:
         self._orders.taken((self._topic.name, topic_partition), count)
@@ -167,6 +165,7 @@ class KafkaMembership:
 
     def _turned(self, member: Member) -> None:
         self.polled_at_ms = self._clock.monotonic_ms()
+        self.joined = member.joined
         self.rebalances += member.rebalances
         member.rebalances = 0
 

@@ -22,8 +22,8 @@ class Order:
     Attributes:
         era: Era of the loop; credits belong to it.
         seek: New position, which began this era; None = as before.
+        stop: No position any more; a later seek undoes it.
         leave: Stop and forget it; a later seek undoes it.
-        held: Wanted pause; None = as before.
         taken: Records given back.
         hint: Next offset for lag tools.
     """
@@ -31,8 +31,8 @@ class Order:
     era: int
     topic: Topic | None = None
     seek: int | None = None
+    stop: bool = False
     leave: bool = False
-    held: bool | None = None
     taken: int = 0
     hint: int | None = None
 
@@ -51,13 +51,16 @@ class Orders:
             self._last_era += 1
             self._eras[where] = self._last_era
             order = self._order(where)
-            # A new position ends whatever was wanted of the old one, its pause included.
+            # A new position ends whatever was wanted of the old one.
             order.era, order.seek, order.topic = self._last_era, offset, topic
-            order.leave, order.held, order.taken = False, False, 0
+            order.stop, order.leave, order.taken = False, False, 0
 
-    def hold(self, where: Where, held: bool) -> None:
+    def stop(self, where: Where) -> None:
+        """Nothing of it flows until the next seek, and records on their way are dropped: they are of no position any more."""
         with self._lock:
-            self._order(where).held = held
+            self._eras.pop(where, None)
+            order = self._order(where)
+            order.era, order.seek, order.stop, order.taken = 0, None, True, 0
 
     def taken(self, where: Where, count: int) -> None:
         with self._lock:

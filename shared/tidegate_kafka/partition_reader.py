@@ -21,7 +21,6 @@ from tidegate_kafka.lanes import Client, Lanes, PositionGone, Read
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.orders import Orders, Where
 from tidegate_kafka.post import post_to
-from tidegate_kafka.reader_hints import ReaderHints
 from tidegate_kafka.reading import read_batch
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import END, Notices, Position, ReaderListener, Topic, Topics
@@ -40,7 +39,6 @@ class _Stand:
 
     topic: Topic
     next: int | None
-    paused: bool = False
     asking: asyncio.Task[None] | None = None
 
 
@@ -100,27 +98,12 @@ class KafkaPartitionReader:
             stand.asking.cancel()
         self._orders.leave(where)
 
-    def pause(self, topic: str, topic_partition: int) -> None:
-        self._hold((topic, topic_partition), paused=True)
-
-    def resume(self, topic: str, topic_partition: int) -> None:
-        self._hold((topic, topic_partition), paused=False)
-
     def taken(self, topic: str, topic_partition: int, count: int) -> None:
         self._orders.taken((topic, topic_partition), count)
-
-    def commit_hint(self, topic: str, topic_partition: int, offset: int) -> None:
-        self._orders.hint((topic, topic_partition), offset)
-
-    def _hold(self, where: Where, *, paused: bool) -> None:
-        if (stand := self._stands.get(where)) is not None:
-            stand.paused = paused
-            self._orders.hold(where, paused)
 
     def _start_at(self, where: Where, stand: _Stand, offset: int) -> None:
         stand.next = offset
         self._orders.seek(where, offset, stand.topic)
-        self._orders.hold(where, stand.paused)
 
     async def _find_end(self, where: Where, stand: _Stand) -> None:
         """Asks until it is told; ends with the stand."""
@@ -137,23 +120,15 @@ class KafkaPartitionReader:
         client = self._make(self._settings)
         try:
             lanes = Lanes(client, self._settings.in_flight_records_max, self._notices)
-            hints = ReaderHints(self._settings, self._notices)
             self._post(self._begin_again)
             while not self._thread.stopping:
-                self._turn(client, lanes, hints)
+                self._turn(client, lanes)
                 self.polled_at_ms = self._clock.monotonic_ms()
         finally:
             client.close()
 
-    def _turn(self, client: Client, lanes: Lanes, hints: ReaderHints) -> None:
-        orders = self._orders.collect()
-        for where, order in orders.items():
-            if order.leave:
-                hints.forget(where)
-            elif order.hint is not None:
-                hints.note(where, order.hint)
-        lanes.carry_out(orders)
-        hints.flush_if_due(self._clock.monotonic_ms())
+    def _turn(self, client: Client, lanes: Lanes) -> None:
+        lanes.carry_out(self._orders.collect())
         if found := lanes.sort(read_batch(client, self._settings)):
             self._post(self._tell, found)
 

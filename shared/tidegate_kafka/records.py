@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from operator import methodcaller
+
 from confluent_kafka import Message
 
 from tidegate_ports.bus import Record
 
+UNREADABLE = (("tidegate.error.headers", b"unreadable"),)
+"""Stands for headers that the client cannot convert: any producer may send a name that is not UTF-8."""
+
+_read_headers = methodcaller("headers")
+"""For such a name the client returns a list with a hole in it and leaves an exception set. A call from C finds that out and
+raises SystemError; the interpreter's own, once it has specialised itself on it, walks on into the hole (CPython 3.11)."""
+
 
 def to_record(message: Message, topic_id: str) -> Record:
     """Converts a message without error. It is the hot path of every consumer: 1 µs, mostly calls into the client."""
-    headers = message.headers()
     return Record(
         message.topic() or "",
         topic_id,
@@ -18,11 +26,26 @@ def to_record(message: Message, topic_id: str) -> Record:
         message.timestamp()[1],
         message.key(),
         message.value(),
-        tuple((name, _bytes(value)) for name, value in headers) if isinstance(headers, list) else (),
+        _headers(message),
     )
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes], ...]:
+    try:
+        headers = _read_headers(message)
+    except (SystemError, UnicodeDecodeError):
+        # The record goes on without them. Let out, it would end the client, and the next client, and every other node's.
+        return UNREADABLE
+    return tuple((name, _bytes(value)) for name, value in headers) if isinstance(headers, list) else ()
 
 
 def _bytes(value: str | bytes | None) -> bytes:
     if isinstance(value, str):
         return value.encode()
     return value or b""
+
+
+def size_of(record: Record) -> int:
+    """Its bytes: what a record that waits costs, next to which its object hardly counts."""
+    headers = sum(len(name) + len(value) for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers

@@ -107,7 +107,8 @@ class KafkaSettings(BaseModel):
     fetch_queue_kib: int = Field(
         default=16_384,
         ge=64,
-        description="Prefetched by a consumer, KiB. With the bound on records below it is the memory's bound.",
+        description="Prefetched by a consumer, KiB; records that were handed over are bounded by themselves (below, and 16 MiB "
+        "for each topic partition).",
     )
     in_flight_records_max: int = Field(
         default=2_000,
@@ -140,9 +141,6 @@ class KafkaSettings(BaseModel):
         default=5 * MIB + 64 * 1024,
         ge=1024,
         description="Client's own limit: a dead letter of 5 MiB and its headers; topics limit further.",
-    )
-    hint_every_ms: int = Field(
-        default=5_000, ge=500, description="How often the reader's hints for lag tools are written."
     )
     answer_ms_max: int = Field(default=5_000, ge=100, description="Patience with one administrative question.")
     restart_wait_ms: int = Field(default=1_000, ge=10, description="A client that failed is made anew after this.")
@@ -196,7 +194,3 @@ class KafkaSettings(BaseModel):
     def topic(self, name: str) -> str:
         """`requests` to `tidegate.requests`."""
         return f"{self.topic_prefix}.{name}"
-
-    def reader_group(self, topic: str) -> str:
-        """The member-less group that holds the hints of a topic read by manual assign."""
-        return f"{self.group}.{topic}"

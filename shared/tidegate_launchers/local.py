@@ -16,6 +16,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from tidegate_launchers.local_command import package_folder, program_command, program_environment
@@ -41,6 +43,8 @@ from tidegate_ports.launcher import (
 EXIT_FILE_WAIT_S = 5.0
 """How long a program that is gone may lack its exit.json while the supervisor lives: one fsync on a busy disk."""
 
+THREADS_MAX = 16
+"""Starts, of which a node has four under way, and looks at programs, which take 0.1 ms each."""
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -54,15 +58,17 @@ class LocalLauncher:
         self._boot_id = boot_id()
         # Every node of the host must name a run's folder alike: its processes are known by that name.
         self._data_dir = settings.data_dir.resolve()
+        # Of its own: a start may block for `submit_timeout_s`, and the loop's few threads serve others as well.
+        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="tidegate-launcher")
 
     async def submit(self, launch: Launch) -> Submission:
-        return await _apart(self._submit, launch)
+        return await self._apart(self._submit, launch)
 
     async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Lookup:
         """See the port. `boot_id` is not needed here: the attempt's own record holds the one it was started under."""
         if host is not None and host != self._settings.host:
             return Elsewhere(host)
-        record = await _apart(self._folder(run_id, attempt).record)
+        record = await self._apart(self._folder(run_id, attempt).record)
         if record is None:
             return Absent()
         if record.host != self._settings.host:  # A data folder that several hosts mount.
@@ -71,12 +77,21 @@ class LocalLauncher:
         return Found(found.external_id, found.host, found.boot_id)
 
     async def wait_until_gone(self, run_id: str, attempt: int) -> Ended:
+        known = await self.lookup(run_id, attempt, None, None)
+        if isinstance(known, Elsewhere):
+            name = launch_name(run_id, attempt)
+            raise LaunchUnavailable(f"{name} was started on {known.host}; its end cannot be seen from another host")
         return await self._wait(self._watch(run_id, attempt), kill_after_s=None)
 
-    async def cancel(self, run_id: str, attempt: int) -> Ended:
+    async def cancel(self, run_id: str, attempt: int) -> Ended | Absent | Elsewhere:
+        known = await self.lookup(run_id, attempt, None, None)
+        if isinstance(known, Elsewhere):
+            return known
         watch = self._watch(run_id, attempt)
-        grace_s = await _apart(watch.request_cancel, self._settings.cancel_grace_s)
-        await _apart(watch.send, signal.SIGTERM)
+        grace_s = await self._apart(watch.request_cancel, self._settings.cancel_grace_s)
+        if grace_s is None:
+            return Absent()
+        await self._apart(watch.send, signal.SIGTERM)
         return await self._wait(watch, kill_after_s=grace_s)
 
     def log_paths(self, run_id: str, attempt: int) -> LogPaths:
@@ -159,7 +174,7 @@ class LocalLauncher:
         """Looks until everything is gone; kills again and again once `kill_after_s` have passed."""
         begun = time.monotonic()
         quiet_since: float | None = None
-        while (presence := await _apart(watch.presence)) != "gone":
+        while (presence := await self._apart(watch.presence)) != "gone":
             now = time.monotonic()
             pause_s = self._settings.poll_interval_s
             if presence == "quiet":
@@ -167,15 +182,16 @@ class LocalLauncher:
                 if now - quiet_since >= EXIT_FILE_WAIT_S:
                     break
             elif kill_after_s is not None and now - begun >= kill_after_s:
-                await _apart(watch.send, signal.SIGKILL)
+                await self._apart(watch.send, signal.SIGKILL)
                 pause_s = self._settings.kill_repeat_s
             await asyncio.sleep(pause_s)
-        return await _apart(watch.ended)
+        return await self._apart(watch.ended)
 
-
-async def _apart(work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-    """Does blocking work in a thread; what the operating system refuses (a full disk, no more processes) may pass."""
-    try:
-        return await asyncio.to_thread(work, *args, **kwargs)
-    except OSError as error:
-        raise LaunchUnavailable(f"local launcher: {error}; ask again") from error
+    async def _apart(
+        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Does blocking work in a thread; what the operating system refuses (a full disk, no more processes) may pass."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
+        except OSError as error:
+            raise LaunchUnavailable(f"local launcher: {error}; ask again") from error

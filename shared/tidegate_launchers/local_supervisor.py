@@ -35,7 +35,7 @@ CANCELLED = "cancelled"
 
 EXIT_NOT_STARTED = 78
 """The program's process could not become the program. The wrapper's code for `config`: a command that cannot be
-executed, or is too long, stays so."""
+executed, is too long, or has an argument that no process can take (a NUL, half a character), stays so."""
 
 EXIT_NO_MEMORY = 75
 """The wrapper's code for `transient`: the kernel had no room for the program just now."""
@@ -106,9 +106,10 @@ def _become_the_program(folder: RunFolder, plan: Plan, held: int) -> NoReturn:
         if os.read(held, 1) != b"g":
             os._exit(EXIT_NOT_STARTED)
         os.execvpe(plan.command[0], plan.command, plan.environment)  # noqa: S606 - a list, no shell
-    except OSError as error:
-        os.write(2, f"tidegate: {plan.command[0]} cannot be started: {error}\n".encode())
-        os._exit(EXIT_NO_MEMORY if error.errno in _TRANSIENT_ERRNOS else EXIT_NOT_STARTED)
+    except (OSError, ValueError) as error:
+        os.write(2, f"tidegate: {plan.command[0]} cannot be started: {error}\n".encode(errors="replace"))
+        passes = isinstance(error, OSError) and error.errno in _TRANSIENT_ERRNOS
+        os._exit(EXIT_NO_MEMORY if passes else EXIT_NOT_STARTED)
 
 
 def _write_record(folder: RunFolder, plan: Plan, child: int) -> None:

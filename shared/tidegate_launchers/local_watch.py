@@ -17,8 +17,9 @@ from tidegate_launchers.local_files import Exit, Record, RunFolder
 from tidegate_launchers.local_processes import is_alive, members
 from tidegate_ports.launcher import Ended, ErrorClass
 
-_CLASS_OF_EXIT: dict[int, ErrorClass | None] = {0: None, 78: "config"}
-"""Meaning before the gate; any other end before it may be an accident of this host and is tried again."""
+_CLASS_OF_EXIT: dict[int, ErrorClass | None] = {0: None, 78: "config", 79: "duplicate"}
+"""Meaning before the gate, by the wrapper's codes; any other end before it may be an accident of this host and is tried
+again. After it only the wrapper's report counts: a user's program may exit with 79 as well."""
 
 
 class Watch:
@@ -50,12 +51,16 @@ class Watch:
         record = self._folder.record()
         return record if record is not None and record.boot_id == self._boot_id else None
 
-    def request_cancel(self, grace_s: float) -> float:
-        """Makes the request durable and returns how many seconds of the grace are left, counted from the first one."""
+    def request_cancel(self, grace_s: float) -> float | None:
+        """Makes the request durable and returns how many seconds of the grace are left, counted from the first one.
+
+        None when there is no folder: no submission has begun here, and no folder is made for one that runs elsewhere.
+        """
+        if not self._folder.path.is_dir():
+            return None
         now = time.time_ns() // 1_000_000
         first = self._folder.cancelled_at()
         if first is None:
-            self._folder.make()
             self._folder.write_cancel(now)
             first = now
         # A wall clock, because the request outlives processes; one that was set back must not lengthen the grace.
@@ -79,10 +84,12 @@ class Watch:
     def ended(self) -> Ended:
         shutil.rmtree(self._folder.scratch, ignore_errors=True)  # What Spark could not clean up when it was killed.
         record, ended = self._folder.record(), self._folder.exit()
+        # Before the gate both are accidents like any other: whatever it was, nothing of it is left.
         if record is None:
-            return Ended(None, None, "lost", "it never started on this host")
+            return Ended(None, None, "transient", "it never started on this host")
         if ended is None:
-            return Ended(None, None, "lost", f"its end was not seen: {record.host} or the supervisor went down with it")
+            reason = f"its end was not seen: {record.host} or the supervisor went down with it"
+            return Ended(None, None, "transient", reason)
         return _meaning(ended, self._folder.last_words())
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 ProgramType = Literal["pyspark", "python"]
-ErrorClass = Literal["config", "auth", "user_code", "oom", "preempted", "quota", "transient", "lost"]
-"""SEMANTICS 8. A launcher itself only says `config` (never retried), `transient` and `lost`."""
+ErrorClass = Literal["config", "auth", "user_code", "oom", "preempted", "quota", "transient", "lost", "duplicate"]
+"""SEMANTICS 8, and `duplicate`: it did not run because another driver of the attempt had passed the start gate, so its
+end says nothing of the run's. A launcher itself only says `config` (never retried), `transient` and `duplicate`."""
 
 NAME_CHARACTERS_MAX = 63
 """A Kubernetes object name, the shortest of the places where the name is used."""
@@ -96,7 +97,7 @@ Lookup = Found | Absent | Elsewhere
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The attempt's whole process group is gone; nothing of it will ever run again.
+    """The attempt's whole process group on this host is gone; nothing of it will ever run again here.
 
     Attributes:
         exit_code: Exit code of the program, or None when a signal ended it or nobody saw its end.
@@ -169,14 +170,18 @@ class Launcher(Protocol):
         """Returns when the attempt's whole process group is gone; at once for one that has ended or never started.
 
         Works for attempts that another node process started on this host. May be cancelled and called again.
+
+        Raises:
+            LaunchUnavailable: Also when it is known to run on another host: its end cannot be seen from here.
         """
         ...
 
-    async def cancel(self, run_id: str, attempt: int) -> Ended:
+    async def cancel(self, run_id: str, attempt: int) -> Ended | Absent | Elsewhere:
         """Stops the attempt and returns when its group is verified gone: SIGTERM, a grace, then SIGKILL until gone.
 
         Idempotent; may be called again by another node while the first call (or node) is at it: the grace goes on from
-        the first request. An attempt that has not started here never will.
+        the first request. An attempt whose submission is under way here will not start. `Absent` and `Elsewhere` mean that
+        there was nothing to stop from here: what runs on another host goes on, and only a node of that host ends it.
         """
         ...
 

@@ -65,7 +65,7 @@ def set_output(key: str, value: object) -> None:
         NotInRun: Not the main process of a run.
         OutputsTooLarge: All outputs together exceed 64 KiB of JSON.
         ReportFailed: The API refused it, or could not be reached in time.
-        ValueError: The value is not JSON.
+        ValueError: The value is not JSON, or holds half a character, as a file name that is not UTF-8 does.
     """
     _report({key: value})
 
@@ -96,7 +96,8 @@ def _report(changed: Mapping[str, object]) -> None:
 
 def _json_size(outputs: Mapping[str, object], names: str) -> int:
     try:
-        return len(json.dumps(outputs, allow_nan=False).encode())
+        # As they are stored. Strict: nobody could send on a text that UTF-8 cannot hold.
+        return len(json.dumps(outputs, ensure_ascii=False, allow_nan=False).encode())
     except (TypeError, ValueError) as error:
         raise ValueError(f"outputs {names}: {error}; use texts, numbers, booleans, lists and maps") from error
 

@@ -23,8 +23,9 @@ from tidegate_spark.identity import IdentityIncomplete, RunIdentity
 from tidegate_spark.reports import outputs_so_far
 from tidegate_spark.user_program import TERMINATED, Outcome, Terminated, run_script
 
-EXIT_DUPLICATE = 0
-"""Another driver has the run, or it was closed: nothing is wrong with this one."""
+EXIT_DUPLICATE = 79
+"""Another driver has the run, or it was closed: nothing is wrong with this one. A code of its own, because the launcher
+must not take this end for that of the driver that runs, on another host maybe."""
 
 EXIT_GATE_UNREACHABLE = 75
 """EX_TEMPFAIL: the launcher reads it as `transient`."""

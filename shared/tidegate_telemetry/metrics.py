@@ -24,11 +24,11 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library forgot to annotate it
         self._made = {name: _make(name, metric, self.registry) for name, metric in table.items()}
 
-    def count(self, name: str, /, **labels: str) -> None:
-        """Adds one to a counter."""
+    def count(self, name: str, by: float = 1, /, **labels: str) -> None:
+        """Adds to a counter."""
         counter = self._made[name]
         assert isinstance(counter, Counter), name
-        (counter.labels(**labels) if labels else counter).inc()
+        (counter.labels(**labels) if labels else counter).inc(by)
 
     def observe(self, name: str, value: float, /, **labels: str) -> None:
         """Adds one observation to a histogram."""

@@ -105,10 +105,23 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_decisions_repeated_total",
         ("name",),
     ),
+    "decision_failed": LogEvent(
+        "A bug, or something that outgrew the store: one decision about one schedule, run or record cannot be made. It is set "
+        "aside and tried again every ten minutes, a request is answered with `rejected`; everything else goes on. Report it.",
+        "error",
+        "tidegate_decisions_failed_total",
+        ("name",),
+    ),
     "message_refused": LogEvent(
         "The broker will not take a message as it is; it is tried again later, then it is a dead letter.",
         "warning",
         "tidegate_messages_refused_total",
+    ),
+    "shard_lags": LogEvent(
+        "Messages of a shard are more than 7 days late: their rows are written again before they expire. Look why nobody "
+        "served the shard.",
+        "error",
+        "tidegate_shard_lags_total",
     ),
     "message_row_missing": LogEvent(
         "A message's timer row has no message row: its payload expired or was removed by hand. Nothing is delivered.",
@@ -121,9 +134,6 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
     "kafka_client_failed": LogEvent("A Kafka client failed and is made anew.", "error"),
     "kafka_consumer_error": LogEvent("A consumer reports an error; it goes on by itself.", "warning"),
     "kafka_drain_cut": LogEvent("A drain was not finished in time; the successor finishes it.", "warning"),
-    "kafka_hint_failed": LogEvent(
-        "A committed offset for lag tools was not written; positions lie in the store.", "warning"
-    ),
     "kafka_left_without_goodbye": LogEvent(
         "The group could not be told that this member leaves; its share moves once the session has run out.", "warning"
     ),
@@ -136,7 +146,9 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
 NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "node_starting": LogEvent("The process begins, with its owner id, version and where its bricks are."),
     "node_started": LogEvent("Everything is checked; the node joins the group."),
-    "node_stopping": LogEvent("A signal came: topic partitions are drained and given away."),
+    "node_stopping": LogEvent(
+        "The end begins (a signal, too many bugs, a clock that is off): topic partitions are drained and given away."
+    ),
     "node_stopped": LogEvent("Everything is closed; running programs go on."),
     "node_refused": LogEvent("The node does not serve as things are; the message says what to do.", "error"),
     "reading_stands_still": LogEvent(
@@ -152,13 +164,17 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "drained": LogEvent("Nothing of a topic partition is in flight any more."),
     "lost": LogEvent("Topic partitions may have another owner already; everything of them is dropped.", "warning"),
     "actor_failed": LogEvent(
-        "A bug: the logic of a topic partition raised. It is built anew from the store; five times in a minute end the process.",
+        "A bug: the logic of a topic partition raised. It is built anew from the store; more than five in a minute end the process.",
         "error",
         "tidegate_actor_failures_total",
     ),
     "actor_ended": LogEvent("The logic of a topic partition ended by itself.", "info"),
     "task_failed": LogEvent("A bug: a background task raised. It is begun again.", "error"),
     "cancel_failed": LogEvent("The launcher could not end a program now; it is tried again.", "warning"),
+    "cancel_out_of_reach": LogEvent(
+        "Nothing of an attempt was started on this host, so there is nothing to end here. If its program runs, then on "
+        "another host, and a node of that host has to end it."
+    ),
     "watch_failed": LogEvent("The launcher could not say whether a program is gone; it is asked again.", "warning"),
     "poke_unreadable": LogEvent("A record on the pokes topic is none of ours; it is passed.", "warning"),
     "clock_off": LogEvent(
@@ -214,6 +230,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     ),
     "tidegate_produce_refused_total": Metric("counter", "Own records that the broker would not take.", ("topic",)),
     "tidegate_messages_refused_total": Metric("counter", "Deliveries that the broker refused."),
+    "tidegate_shard_lags_total": Metric(
+        "counter", "Loads that found messages more than 7 days late; alert when it grows."
+    ),
     "tidegate_positions_gone_total": Metric("counter", "Stored positions that a log no longer held.", ("topic",)),
     "tidegate_fenced_total": Metric(
         "counter", "Times that a newer epoch ended what this node did for a topic partition."
@@ -221,8 +240,13 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_decisions_repeated_total": Metric(
         "counter", "Decisions made again, because something had changed.", ("name",)
     ),
+    "tidegate_decisions_failed_total": Metric(
+        "counter", "Decisions set aside because they cannot be made: alert above 0.", ("name",)
+    ),
     "tidegate_transactions_total": Metric(
-        "counter", "Settled transactions: committed, refused, or unavailable (nobody knows).", ("name", "verdict")
+        "counter",
+        "Settled transactions: committed, refused, invalid, or unavailable (nobody knows).",
+        ("name", "verdict"),
     ),
     "tidegate_store_call_seconds": Metric("histogram", "One call to the store.", ("operation",), CALL_BUCKETS_S),
     "tidegate_store_call_failures_total": Metric("counter", "Store calls that failed, by code.", ("operation", "code")),
@@ -230,7 +254,7 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_pokes_dropped_total": Metric(
         "counter", "Pokes that were not sent; they cost up to ten seconds of latency."
     ),
-    "tidegate_rebalances": Metric("gauge", "Times that the group gave or took since the process began."),
+    "tidegate_rebalances_total": Metric("counter", "Times that the group gave or took topic partitions."),
     "tidegate_owned_topic_partitions": Metric("gauge", "Ownership topic partitions held."),
     "tidegate_owned_shards": Metric("gauge", "Shards that follow from them."),
     "tidegate_serving_shards": Metric("gauge", "Shards that are recovered and fire."),

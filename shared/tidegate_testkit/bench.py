@@ -10,9 +10,9 @@ import heapq
 import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick
@@ -26,12 +26,9 @@ from tidegate_core.effects import (
     Drained,
     Effect,
     EndOffsets,
-    Gone,
     Inspect,
-    Inspected,
+    Invalid,
     Items,
-    LaunchOrder,
-    LookedUp,
     Lookup,
     Membership,
     Notice,
@@ -47,75 +44,27 @@ from tidegate_core.effects import (
     StartReading,
     StopReading,
     Submit,
-    Submitted,
     Taken,
     Unavailable,
     Watch,
     Write,
     Written,
 )
-from tidegate_core.model.identity import shard_of_run
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow, ScheduleState
-from tidegate_core.store.values import Item, Transaction
-from tidegate_core.transactions.gate import finish_run, start_run
+from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
-from tidegate_testkit.builders import EVENTS, NOW, RECEIPTS, REQUESTS, RUNS, Doc, a_holding
-from tidegate_testkit.desk import rows_of
+from tidegate_ports.store import StoreRequestInvalid
+from tidegate_testkit.bench_outcomes import Outcomes, Sent
+from tidegate_testkit.bench_programs import Behaviour, Programs
+from tidegate_testkit.builders import EVENTS, NOW, REQUESTS, Doc, a_holding
 from tidegate_testkit.memory_store import MemoryStore
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+__all__ = ["Behaviour", "Bench"]
 
-R = TypeVar("R", bound="DataclassInstance")
-OUR_TOPICS = frozenset({RECEIPTS, RUNS, "tidegate.requests.dlq", "tidegate.events.dlq"})
 EFFECTS_AT_ONE_INSTANT_MAX = 50_000
 """An actor that asks for more without time passing goes round in circles."""
 OUTSIDE = (Commit, Write, Produce, Submit, Cancel)
 """Effects that change something outside of the actor: a crash between two others cannot be told from one at these."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A record that was produced."""
-
-    at: int
-    topic: str
-    key: bytes | None
-    value: bytes
-    headers: dict[str, str]
-
-    @property
-    def document(self) -> Doc:
-        document: Doc = json.loads(self.value)
-        return document
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """What a program does.
-
-    Attributes:
-        starts_after: Milliseconds from submission to the gate; None: it never comes to it.
-        runs_for: From the gate to its report; None: for ever.
-        reports: Whether its wrapper reports the end.
-    """
-
-    starts_after: int | None = 50
-    runs_for: int | None = 300
-    outcome: str = "succeeded"
-    reports: bool = True
-    outputs: Doc | None = None
-    gone: Gone = field(default_factory=lambda: Gone(0))
-
-
-@dataclass(slots=True)
-class _Process:
-    order: LaunchOrder
-    behaviour: Behaviour
-    driver: str
-    watchers: list[int] = field(default_factory=list)
-    gone: Gone | None = None
+STORE = (Read, ReadRange, Commit, Write)
 
 
 Match: TypeAlias = Callable[[Effect], bool]
@@ -130,32 +79,31 @@ class _Rule:
     act: Callable[[Ask], None]
 
 
-class Bench:
+class Bench(Programs, Outcomes):
     """One partition actor with a world around it: store, two logs, a broker that takes everything, programs.
 
     Attributes:
-        asked: Everything that was asked, in order.
-        started: (run id, attempt) of every pass of the gate, in order.
         crash_after: The actor is killed when this many effects on the outside are carried out; a successor begins at once.
         late_writes_after: Milliseconds after a crash in which the writes arrive that the dead actor had asked for.
+        store_answers_after: Milliseconds that the store takes for each answer.
+        ahead_of_broker: Milliseconds that the actor's clock is ahead of the broker's, which dates the records.
     """
 
     def __init__(self, *, behaviour: Behaviour | None = None, **holding: Any) -> None:
+        Programs.__init__(self, behaviour)
+        Outcomes.__init__(self)
         self.store = MemoryStore()
         self.now = NOW
-        self.asked: list[Effect] = []
-        self.sent: list[Sent] = []
-        self.started: list[LaunchOrder] = []
+        self.ahead_of_broker = 0
+        self.store_answers_after = 0
         self.crash_after: int | None = None
         self.late_writes_after: int | None = None
         self.effects_outside = 0
         self.lives = 0
-        self.behaves: Callable[[LaunchOrder], Behaviour] = lambda order: behaviour or Behaviour()
         self.is_member: bool | None = True
         self._holding = holding
         self._logs: dict[tuple[str, int], list[LogRecord]] = {}
         self._reading: set[tuple[str, int]] = set()
-        self._processes: dict[tuple[str, int], _Process] = {}
         self._soon: deque[Ask | Input] = deque()
         self._timeline: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
@@ -173,8 +121,7 @@ class Bench:
         self._soon.clear()
         self._reading.clear()
         self._held.clear()
-        for process in self._processes.values():
-            process.watchers.clear()
+        self._nobody_watches()
         self._soon.append(Begin())
 
     def crash(self) -> None:
@@ -190,6 +137,25 @@ class Bench:
         for ask in handed_out:
             if isinstance(ask.effect, Commit | Write):
                 self._result(ask)
+
+    def away(self, milliseconds: int) -> None:
+        """The actor dies and nobody takes over; programs go on. A successor begins at the end."""
+        self.new_actor()
+        self._soon.clear()
+        end = self.now + milliseconds
+        while self._timeline and self._timeline[0][0] <= end:
+            at, _, action = heapq.heappop(self._timeline)
+            self.now = max(self.now, at)
+            action()
+            self._soon.clear()
+        self.now = end
+        self._soon.append(Begin())
+        self.settle()
+
+    def months(self, number: int) -> None:
+        """So much time passes while nobody is here, and the store's TTL acts."""
+        self.away(number * 30 * 24 * 3_600_000)
+        self.store.expire(self.now)
 
     def drain(self) -> None:
         self.give(Drain())
@@ -213,7 +179,7 @@ class Bench:
         first = len(log)
         for document in documents:
             value = document if isinstance(document, bytes) else json.dumps(document).encode()
-            log.append(LogRecord(len(log), self.now, None, value))
+            log.append(LogRecord(len(log), self.now - self.ahead_of_broker, None, value))
         if (topic, topic_partition) in self._reading:
             self._soon.append(RecordsArrived(topic, topic_partition, tuple(log[first:])))
         self.settle()
@@ -253,6 +219,9 @@ class Bench:
             else:
                 self._soon.extend(self.actor.step(self.now, following))
         raise AssertionError("the actor goes round in circles")
+
+    def _soon_give(self, *inputs: Input) -> None:
+        self._soon.extend(inputs)
 
     def _later(self, milliseconds: int, action: Callable[[], None]) -> None:
         heapq.heappush(self._timeline, (self.now + milliseconds, next(self._order), action))
@@ -294,6 +263,11 @@ class Bench:
             each()
         self.settle()
 
+    def as_usual(self) -> None:
+        """Ends all scripts, and carries out what they held back."""
+        self._rules.clear()
+        self.release()
+
     @property
     def holds_something(self) -> bool:
         return bool(self._held)
@@ -315,8 +289,13 @@ class Bench:
                 self.crash()
 
     def _answer(self, ask: Ask, result: Result | None) -> None:
-        if result is not None and ask.token:
-            self._soon.append(Answer(ask.token, result))
+        if result is None or not ask.token:
+            return
+        answer, life = Answer(ask.token, result), self.lives
+        if self.store_answers_after and isinstance(ask.effect, STORE):
+            self._later(self.store_answers_after, lambda: self._soon_give(*[answer] * (life == self.lives)))
+        else:
+            self._soon_give(answer)
 
     def _result(self, ask: Ask) -> Result | None:
         match ask.effect:
@@ -350,9 +329,13 @@ class Bench:
                 pass
         return None
 
-    def transact(self, transaction: Transaction) -> Committed | Refused | Unavailable:
+    def transact(self, transaction: Transaction) -> Committed | Refused | Unavailable | Invalid:
         """Sends a transaction as a driver would, on a store that answers everything."""
-        _, step = Settlement(transaction).answered(self.store.transact(transaction))
+        try:
+            outcome = self.store.transact(transaction)
+        except StoreRequestInvalid as invalid:
+            return Invalid(str(invalid))
+        _, step = Settlement(transaction).answered(outcome)
         assert not isinstance(step, SendAgain | ReadWitness)
         return step
 
@@ -365,180 +348,3 @@ class Bench:
         headers = {name: value.decode() for name, value in produce.headers}
         self.sent.append(Sent(self.now, produce.topic, produce.key, produce.value, headers))
         return Produced()
-
-    # -- programs -----------------------------------------------------------------------------------------------------
-
-    def _launcher(self, ask: Ask) -> Result | None:
-        match ask.effect:
-            case Submit(order):
-                self._submit(order)
-                return Submitted(f"external-{order.run_id}-{order.attempt}", "host-1", "boot-1")
-            case Lookup(run, attempt):
-                process = self._processes.get((run, attempt))
-                if process is None:
-                    return LookedUp("absent")
-                return LookedUp("found", f"external-{run}-{attempt}", "host-1", "boot-1")
-            case Watch(run, attempt):
-                process = self._processes[(run, attempt)]
-                if process.gone is None:
-                    process.watchers.append(ask.token)
-                return process.gone
-            case Cancel(run, attempt):
-                self._end(self._processes.get((run, attempt)), Gone(143))
-            case Inspect(_, file):
-                return Inspected("cannot be read" if "missing" in file else None)
-            case _:
-                pass
-        return None
-
-    def _submit(self, order: LaunchOrder) -> None:
-        name = (order.run_id, order.attempt)
-        if name in self._processes:
-            return  # Adopted under its name.
-        behaviour = self.behaves(order)
-        process = _Process(order, behaviour, f"driver of {order.run_id} {order.attempt}")
-        self._processes[name] = process
-        if behaviour.starts_after is not None:
-            self._later(behaviour.starts_after, lambda: self._start(process))
-
-    def _start(self, process: _Process) -> None:
-        order, behaviour = process.order, process.behaviour
-        if process.gone is not None:
-            return
-        token = f"start {process.driver}"
-        verdict = self.transact(start_run(order.run_id, order.attempt, process.driver, self.now, token))
-        if not isinstance(verdict, Committed):
-            self._end(process, Gone(0))
-            return
-        self.started.append(order)
-        self._poke(order)
-        if behaviour.runs_for is not None:
-            self._later(behaviour.runs_for, lambda: self._finish(process))
-
-    def _finish(self, process: _Process) -> None:
-        order, behaviour = process.order, process.behaviour
-        if process.gone is not None:
-            return
-        if behaviour.reports:
-            outputs = None if behaviour.outputs is None else json.dumps(behaviour.outputs)
-            told = (behaviour.outcome, behaviour.gone.exit_code, None, None, outputs, self.now, f"end {process.driver}")
-            self.transact(finish_run(order.run_id, order.attempt, process.driver, *told))
-            self._poke(order)
-        self._end(process, behaviour.gone)
-
-    def _end(self, process: _Process | None, gone: Gone) -> None:
-        if process is None or process.gone is not None:
-            return
-        process.gone = gone
-        self._soon.extend(Answer(token, gone) for token in process.watchers)
-
-    def vanish(self, run: str, attempt: int = 1, gone: Gone | None = None) -> None:
-        """Ends a process without any report."""
-        self._end(self._processes[(run, attempt)], gone or Gone(137))
-        self.settle()
-
-    def _poke(self, order: LaunchOrder) -> None:
-        self._soon.append(Poked(shard_of_run(order.run_id), order.run_id))
-
-    # -- what came of it ------------------------------------------------------------------------------------------------
-
-    def all_asked(self, kind: type[R]) -> list[R]:
-        return [effect for effect in self.asked if isinstance(effect, kind)]
-
-    def commits(self, name: str) -> list[Transaction]:
-        return [each.transaction for each in self.all_asked(Commit) if each.transaction.name == name]
-
-    def notices(self, event: str) -> list[Notice]:
-        return [each for each in self.all_asked(Notice) if each.event == event]
-
-    def on(self, topic: str) -> list[Sent]:
-        return [each for each in self.sent if each.topic == topic]
-
-    def receipts(self) -> dict[str, Doc]:
-        """Returns the receipts by request id; of several the last."""
-        return {(each.key or b"").decode(): each.document for each in self.on(RECEIPTS)}
-
-    def status_of(self, request_id: str) -> str | None:
-        receipt = self.receipts().get(request_id)
-        return None if receipt is None else str(receipt["status"])
-
-    def rows(self, prefix: str) -> list[Item]:
-        """Returns the items whose sort key begins so, of all shards and both tables."""
-        return rows_of(self.store, prefix)
-
-    def state_of(self, name: str = "nightly") -> ScheduleState | None:
-        found = [from_item(ScheduleState, row) for row in self.rows(f"S#flights/{name}")]
-        return found[0] if found else None
-
-    def ledger(self) -> list[tuple[str, str, int, str | None]]:
-        """Returns (disposition/reason, schedule, nominal, state) of all that has ended."""
-        found = [from_item(LedgerRow, row) for row in self.rows("L#")]
-        return sorted(
-            (f"{row.disposition}/{row.reason}".rstrip("/"), row.name, row.nominal, row.state) for row in found
-        )
-
-    def delivered(self) -> list[bytes]:
-        """Returns the payloads of delivered messages, in order."""
-        return [each.value for each in self.sent if each.topic not in OUR_TOPICS]
-
-    def picture(self) -> dict[str, object]:
-        """Returns all that a user or a successor could tell apart, without what a crash may change: epochs, revisions,
-        repeats of what is at least once.
-        """
-        return {
-            "main": [_plain(row) for row in self.rows("") if str(row["sk"]).split("#")[0] in _COMPARED],
-            "ended": [_plain(row) for row in rows_of(self.store, "") if str(row["sk"]).startswith(("L#", "R#"))],
-            "receipts": {_sorted_receipt(each.value) for each in self.on(RECEIPTS)},
-            "runs": {each.value for each in self.on(RUNS)},
-            "delivered": {(each.topic, each.headers["tidegate-id"], each.value) for each in self._messages()},
-            "dead": {(each.topic, each.value) for each in self.sent if each.topic.endswith(".dlq")},
-            # Sorted: which of several open runs a successor submits first is nobody's promise.
-            "started": sorted((order.run_id, order.attempt, order.args, str(order.context)) for order in self.started),
-        }
-
-    def summary(self) -> dict[str, object]:
-        """Returns what came of it without any instant, for faults that take time (retries after a pause)."""
-        ledger = [from_item(LedgerRow, row) for row in self.rows("L#")]
-        receipts = [each.document for each in self.on(RECEIPTS)]
-        open_rows = [row for row in self.rows("") if str(row["sk"]).split("#")[0] in {"J", "R", "E", "I", "Z"}]
-        holders = [(str(row["pk"]), str(row["sk"]), str(row.get("holders", ""))) for row in self.rows("LIM")]
-        return {
-            "ledger": sorted((row.name, row.job_id, row.disposition, row.reason, str(row.state)) for row in ledger),
-            "open": sorted((str(row["pk"]), str(row["sk"]), str(row.get("state"))) for row in open_rows),
-            "permits": [each for each in sorted(holders) if each[2] not in {"", "frozenset()"}],
-            "receipts": sorted({(each["request_id"], each["status"], str(each["version"])) for each in receipts}),
-            "delivered": sorted({(each.topic, each.headers["tidegate-id"], each.value) for each in self._messages()}),
-            "dead": sorted({(each.topic, each.value) for each in self.sent if each.topic.endswith(".dlq")}),
-            "started": sorted((order.run_id, order.attempt, order.args, _manifest(order)) for order in self.started),
-        }
-
-    def _messages(self) -> list[Sent]:
-        return [each for each in self.sent if each.topic not in OUR_TOPICS]
-
-
-def _manifest(order: LaunchOrder) -> str:
-    rows = order.context["manifest"]
-    assert isinstance(rows, list)
-    return ",".join(sorted(str(row["partition"]) for row in rows if isinstance(row, dict)))
-
-
-_COMPARED = frozenset({"S", "DEF", "J", "E", "EC", "I", "LIM", "LIMIT", "RQ", "T", "Z", "G", "data", "run"})
-"""Kinds of items that a picture shows, by the first part of their sort key; messages are compared by their delivery."""
-
-
-_OF_THE_NODE = frozenset({"rev", "w", "node", "host", "boot_id", "external_id"})
-
-
-def _plain(item: Item) -> tuple[tuple[str, str], ...]:
-    told = _sorted_receipt(item["body"]) if str(item["sk"]).startswith("RQ#") else ""
-    fields = {name: str(value) for name, value in item.items() if name not in _OF_THE_NODE}
-    return tuple(sorted({**fields, "body": told or fields.get("body", "")}.items()))
-
-
-def _sorted_receipt(body: object) -> str:
-    """What a receipt lists is a set: the order in which pending things ended says nothing."""
-    assert isinstance(body, str | bytes)
-    receipt: Doc = json.loads(body)
-    if receipt["discarded"]:
-        receipt["discarded"]["jobs"].sort()
-    return json.dumps({**receipt, "running": sorted(receipt["running"])}, sort_keys=True)

@@ -80,7 +80,7 @@ def a_request(kind: str, name: str = "nightly", request_id: str | None = None, *
 def a_send(request_id: str | None = "m-1", **more: Any) -> Doc:
     """Returns a send to `out`, due 10 s after its append time unless told otherwise."""
     time = {} if "deliver_at" in more or "after" in more else {"after": "10s"}
-    body = {} if {"payload", "payload_text"} & more.keys() else {"payload": {"of": request_id}}
+    body = {} if {"payload", "payload_text", "payload_base64"} & more.keys() else {"payload": {"of": request_id}}
     named = {} if request_id is None else {"id": request_id}
     return {**named, "type": "message.send", "namespace": "orders", "topic": "out", **time, **body, **more}
 

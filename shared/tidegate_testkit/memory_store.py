@@ -170,6 +170,23 @@ class MemoryStore:
             stored = self._stored(key)
         return None if stored is None else _copy(stored.item)
 
+    def expire(self, now: int) -> int:
+        """Removes what its TTL attribute (`expires_at`, seconds) says, as DynamoDB does within days; returns how many.
+
+        Args:
+            now: Milliseconds since the epoch.
+        """
+        with self._lock:
+            stored = [(table, entry.item) for table in self._tables for entry in list(self._tables[table].all())]
+            gone = [
+                (table, item)
+                for table, item in stored
+                if isinstance(until := item.get("expires_at"), int) and until < now // 1000
+            ]
+            for table, item in gone:
+                self._tables[table].delete(str(item["pk"]), str(item["sk"]))
+        return len(gone)
+
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _stored(self, key: Key) -> Stored | None:

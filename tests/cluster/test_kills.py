@@ -11,17 +11,18 @@ import time
 
 import pytest
 
+from tidegate_testkit.cluster.background import Repeatedly
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SESSION_S, TOPIC_PARTITIONS, Cluster
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.figures import show
 from tidegate_testkit.cluster.judging.faults import report
 from tidegate_testkit.cluster.judging.lateness import all_on_time, first_on_time, histogram, percentile
-from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_of
+from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_after, repeats_of
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
 from tidegate_testkit.cluster.nemesis import Kill, Nemesis
 from tidegate_testkit.cluster.pipeline import JOIN, LANDING, REPORT, Pipeline
-from tidegate_testkit.cluster.scenario import repeatedly, settle
+from tidegate_testkit.cluster.scenario import settle
 from tidegate_testkit.cluster.topics import read_topic
 from tidegate_testkit.cluster.waiting import now_ms
 
@@ -57,7 +58,7 @@ def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscou
     nemesis = Nemesis(cluster, book, evidence, chance)
     begun = time.monotonic()
     kills: list[Kill] = []
-    with MessageLoad(book, chance), repeatedly(lambda: pipeline.feed(chance), FEED_EVERY_S):
+    with MessageLoad(book, chance), Repeatedly(lambda: pipeline.feed(chance), FEED_EVERY_S):
         while len(kills) < KILLS or time.monotonic() - begun < SCENARIO_S_MIN:
             node = cluster.nodes[len(kills) // TURN % len(cluster.nodes)]
             kills.append(nemesis.kill(node, between=len(kills) // AIMED % 2 == 0))
@@ -65,15 +66,17 @@ def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscou
     lasted = time.monotonic() - begun
 
     settle(cluster, client, pipeline, book, sink, chance)
+    cluster.assert_all_run()
 
     deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
     receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
-    crashes = [Crash(kill.at, kill.shards) for kill in kills]
+    crashes = [Crash(kill.at, kill.shards, kill.at + kill.took_over_ms) for kill in kills]
     sent = book.sent(receipts)
     faults = pipeline.judge() + judge_messages(sent, deliveries, crashes)
     firsts = [first_on_time(crash, deliveries) for crash in crashes]
-    show(_figures(lasted, pipeline, len(sent), deliveries, kills, firsts, crashes))
     assert not faults, report(faults)
+    assert None not in firsts, firsts
+    show(_figures(lasted, pipeline, len(sent), deliveries, kills, firsts, crashes))
     assert sum(kill.between > 0 for kill in kills) >= BETWEEN_MIN
     assert all(kill.open_runs > 0 and kill.due_in_ms <= 1_000 for kill in kills)
     assert {kill.node for kill in kills} == {node.name for node in cluster.nodes}
@@ -109,12 +112,14 @@ def _figures(
         )
         for crash, kill in zip(crashes, kills, strict=True)
     ]
+    repeats = ["{} of {}".format(*repeats_after(crash, deliveries)) for crash in crashes]
     takeovers = [kill.took_over_ms for kill in kills]
     return "\n".join(
         [
             f"{len(kills)} kills in {lasted:.0f} s, {sum(kill.between > 0 for kill in kills)} of them between row and position",
             f"{len(runs)} program runs, {sent} messages, {len(deliveries)} deliveries, {repeats_of(deliveries)} repeats",
             f"first on-time fire after a kill: median {percentile(known, 0.5)} ms, most {max(known)} ms",
+            f"repeats of what might have repeated: {', '.join(repeats)}",
             f"all topic partitions of the killed node on time: {everywhere}",
             f"survivor serves all shards: median {percentile(takeovers, 0.5)} ms, most {max(takeovers)} ms",
             f"lateness of messages: {histogram(late)}",

@@ -1,39 +1,49 @@
-"""The broker is away for 60 s, then the store is, while schedules are due: nothing fires unguarded, is lost or doubled (I1-I3, I5)."""
+"""The broker is away for 60 s, then the store is, while all sorts of work are due: nothing fires unguarded, is lost or doubled.
+
+Landings by cron, joins on their data, reports behind those, a feed of events that is counted, messages (I1-I3, I5, I8); what
+was due is gone soon after the return.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 
 from tidegate_bricks.brick import Brick
+from tidegate_testkit.cluster.background import Repeatedly
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SESSION_S, Cluster
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.figures import show
 from tidegate_testkit.cluster.judging.faults import report
 from tidegate_testkit.cluster.judging.lateness import histogram
-from tidegate_testkit.cluster.judging.messages import judge_messages, repeats_of
+from tidegate_testkit.cluster.judging.messages import Delivery, judge_messages, repeats_of
 from tidegate_testkit.cluster.judging.runs import judge_blackout
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
-from tidegate_testkit.cluster.pipeline import Pipeline
+from tidegate_testkit.cluster.pipeline import JOIN, Pipeline
 from tidegate_testkit.cluster.scenario import settle
 from tidegate_testkit.cluster.topics import read_topic
 from tidegate_testkit.cluster.waiting import now_ms, until
 
 AWAY_S = 60.0
-BACKLOG_S_MAX = 10.0
+BACKLOG_GOAL_S = 10.0
+"""Of what schedules owe after a return, on a machine that has nothing else to do; reported. The group alone takes a session."""
+BACKLOG_S_MAX = {"landings": 20.0, "joins": 30.0, "messages": 40.0}
+"""Asserted: another file's stack works beside this one, on two cores. Joins begin once landings have ended; more than 600
+messages have piled up, and most pass through the inbox of another shard."""
 GUARD_MS = int(SESSION_S * 500)
 """Half a session: so long a membership that was proven holds."""
 FIRST_LINE_MS = 2_000
 """From the submission to a program's own first line, on a busy machine."""
 EXPRESSION = "*/12 * * * * *"
-DUE_MIN = 10
-"""Landings that have to be due in each outage, or it shows nothing."""
+DUE_MIN = {"landings": 10, "joins": 5, "messages": 100}
+"""So much has to be due in each outage, or it shows nothing."""
+FEED_EVERY_S = 0.7
 SEED = 3
 
 
@@ -44,6 +54,24 @@ class Outage:
     name: str
     gone_at: int
     back_at: int
+
+    def covers(self, nominal: int) -> bool:
+        return self.gone_at <= nominal < self.back_at
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Work of one kind that was due during an outage.
+
+    Attributes:
+        last_s: From the return to the last start or delivery, in seconds.
+    """
+
+    count: int
+    last_s: float
+
+    def __str__(self) -> str:
+        return f"{self.count} due meanwhile, the last {self.last_s:.1f} s after"
 
 
 @contextmanager
@@ -68,7 +96,7 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     pipeline = Pipeline(client, evidence, EXPRESSION, overlap="allow")
     pipeline.apply(start=now_ms() + 2_000)
     outages: list[Outage] = []
-    with MessageLoad(book, chance):
+    with MessageLoad(book, chance), Repeatedly(lambda: pipeline.feed(chance), FEED_EVERY_S):
         until(
             lambda: pipeline.is_done(now_ms() - 10_000) and pipeline.expected(now_ms() - 10_000), "a first day is done"
         )
@@ -79,6 +107,7 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
 
     settle(cluster, client, pipeline, book, sink, chance)
 
+    cluster.assert_all_run()
     runs = pipeline.evidence.runs()
     deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
     receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
@@ -86,21 +115,26 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     faults = pipeline.judge() + judge_messages(book.sent(receipts), deliveries, [])
     faults += judge_blackout(broker.name, broker.gone_at + GUARD_MS + FIRST_LINE_MS, broker.back_at, runs)
     faults += judge_blackout(store.name, store.gone_at, store.back_at, runs)
-    backlogs = [_backlog_s(pipeline, outage) for outage in outages]
+    backlogs = {outage.name: _backlog(pipeline, deliveries, outage) for outage in outages}
     show(f"{len(runs)} runs, {len(deliveries)} deliveries, {repeats_of(deliveries)} repeats")
-    for outage, backlog_s in zip(outages, backlogs, strict=True):
-        show(
-            f"{outage.name}: {len(_due_in(pipeline, outage))} landings due meanwhile, the last launched {backlog_s:.1f} s after"
-        )
+    for name, backlog in backlogs.items():
+        show(f"{name} (goal {BACKLOG_GOAL_S:g} s): {'; '.join(f'{what}: {done}' for what, done in backlog.items())}")
     show(f"lateness of landings: {histogram(pipeline.lateness())}")
     assert not faults, report(faults)
-    assert all(len(_due_in(pipeline, outage)) >= DUE_MIN for outage in outages)
-    assert all(backlog_s <= BACKLOG_S_MAX for backlog_s in backlogs), backlogs
+    assert all(done.count >= DUE_MIN[what] for backlog in backlogs.values() for what, done in backlog.items()), backlogs
+    assert all(done.last_s <= BACKLOG_S_MAX[what] for backlog in backlogs.values() for what, done in backlog.items()), (
+        backlogs
+    )
 
 
 def _until_backlog_is_gone(pipeline: Pipeline, book: MessageBook, sink: str, cluster: Cluster, outage: Outage) -> None:
-    """Waits for everything that was due before the brick's return: programs started, messages delivered."""
+    """Waits for everything that was due before the brick's return: programs started, days joined, messages delivered."""
     until(lambda: not pipeline.missing(outage.back_at), f"all landings due while the {outage.name} was away")
+    days = {str(nominal // 1_000) for nominal in pipeline.expected(outage.back_at)}
+    until(
+        lambda: days <= {run.correlation for run in pipeline.evidence.of(JOIN)},
+        f"all joins of days while the {outage.name} was away",
+    )
 
     def delivered() -> bool:
         arrived = {each.number for each in deliveries_of(read_topic(cluster.bootstrap_servers, sink))}
@@ -111,14 +145,20 @@ def _until_backlog_is_gone(pipeline: Pipeline, book: MessageBook, sink: str, clu
     until(delivered, f"all messages due while the {outage.name} was away", look_every_s=0.5)
 
 
-def _due_in(pipeline: Pipeline, outage: Outage) -> list[int]:
-    return [
-        run.started_at
-        for run in pipeline.landings()
-        if run.nominal is not None and outage.gone_at <= run.nominal < outage.back_at
-    ]
-
-
-def _backlog_s(pipeline: Pipeline, outage: Outage) -> float:
-    """Returns how many seconds after the return the last landing that was due before it was launched."""
-    return (max(_due_in(pipeline, outage), default=outage.back_at) - outage.back_at) / 1_000
+def _backlog(pipeline: Pipeline, deliveries: Sequence[Delivery], outage: Outage) -> dict[str, Done]:
+    """Returns what was due while the brick was away, and when the last of it was done."""
+    landings = [run for run in pipeline.landings() if run.nominal is not None and outage.covers(run.nominal)]
+    days = {str(run.nominal // 1_000) for run in landings if run.nominal is not None}
+    first: dict[int, int] = {}
+    for delivery in deliveries:
+        if outage.covers(delivery.nominal):
+            first[delivery.number] = min(delivery.appended_at, first.get(delivery.number, delivery.appended_at))
+    done = {
+        "landings": [run.started_at for run in landings],
+        "joins": [run.started_at for run in pipeline.evidence.of(JOIN) if run.correlation in days],
+        "messages": list(first.values()),
+    }
+    return {
+        what: Done(len(moments), (max(moments, default=outage.back_at) - outage.back_at) / 1_000)
+        for what, moments in done.items()
+    }

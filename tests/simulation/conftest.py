@@ -9,6 +9,7 @@ import pytest
 from tidegate_testkit.simulation.outcome import Outcome, simulate
 
 FIRES_MIN = 20
+BODIES_MIN = 8
 EVENTS_MIN = 20
 NODES_MIN = 3
 TAKE_OVERS_MIN = 2
@@ -25,8 +26,11 @@ def judge() -> Callable[[int], Outcome]:
         # A world in which little happened, or nothing went wrong, proves nothing.
         assert outcome.nodes >= NODES_MIN
         assert outcome.fires >= FIRES_MIN, f"seed {seed}: {outcome.fires} fires"
+        assert outcome.bodies >= BODIES_MIN, f"seed {seed}: {outcome.bodies} programs ran"
         assert outcome.events >= EVENTS_MIN, f"seed {seed}: {outcome.events} events"
-        assert outcome.take_overs >= TAKE_OVERS_MIN, f"seed {seed}: {outcome.take_overs} take-overs"
+        assert outcome.take_overs >= TAKE_OVERS_MIN, (
+            f"seed {seed}: {outcome.take_overs} lost nodes were followed by another"
+        )
         assert len(outcome.kinds) >= KINDS_MIN, f"seed {seed}: {outcome.kinds}"
         return outcome
 

@@ -33,3 +33,5 @@ def test_given_a_seed_that_once_failed_then_every_invariant_holds(number: int, j
 def test_given_a_world_without_faults_then_every_invariant_holds(number: int) -> None:
     outcome = simulate(number, faults=False)
     assert not outcome.violations, outcome.story()
+    # What users do on their own is no fault: else "so many kinds of fault bit" would hold in every world.
+    assert outcome.kinds == []

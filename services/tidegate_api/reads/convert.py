@@ -74,26 +74,15 @@ def gathering_view(evidence: Evidence, definition: Definition | None) -> JobView
 def run_view(run: Run) -> RunView:
     started = run.started_at
     return RunView(
+        **_shared(run),
         id=run.id,
-        namespace=run.namespace,
-        schedule=run.name,
-        version=run.version,
         state=run.outcome if run.ended_at is not None and run.outcome else run.state,
         attempt=run.attempt,
-        trigger=run.trigger,
-        nominal=as_datetime(run.nominal),
-        interval_start=moment(run.interval_start),
-        interval_end=moment(run.interval_end),
-        correlation=run.correlation or None,
-        admitted_at=as_datetime(run.admitted_at),
-        started_at=moment(started),
-        ended_at=moment(run.ended_at),
         lateness_ms=None if started is None else started - run.nominal,
         exit_code=run.exit_code,
         reason=run.reason,
         error_class=run.error_class,
         outputs=_object(run.outputs),
-        node=run.node,
         host=run.host,
         external_id=run.external_id,
         cancel_requested=run.cancel_requested,
@@ -105,46 +94,42 @@ def run_view(run: Run) -> RunView:
 def run_of_ledger(row: LedgerRow) -> RunView:
     """What is left of a run once its own row has expired."""
     return RunView(
+        **_shared(row),
         id=row.job_id,
-        namespace=row.namespace,
-        schedule=row.name,
-        version=row.version,
         state=row.state or "closed",
-        trigger=row.trigger,
-        nominal=as_datetime(row.nominal),
-        interval_start=moment(row.interval_start),
-        interval_end=moment(row.interval_end),
-        correlation=row.correlation or None,
-        admitted_at=moment(row.admitted_at),
-        started_at=moment(row.started_at),
-        ended_at=moment(row.ended_at),
         lateness_ms=None if row.started_at is None else row.started_at - row.nominal,
         reason=row.detail,
-        node=row.node,
     )
 
 
 def occurrence_view(row: LedgerRow) -> OccurrenceView:
     return OccurrenceView(
-        namespace=row.namespace,
-        schedule=row.name,
-        version=row.version,
+        **_shared(row),
         job_id=row.job_id,
-        trigger=row.trigger,
-        nominal=as_datetime(row.nominal),
         disposition=row.disposition,
         reason=row.reason,
         at=as_datetime(row.at),
         state=row.state,
-        correlation=row.correlation or None,
-        interval_start=moment(row.interval_start),
-        interval_end=moment(row.interval_end),
-        admitted_at=moment(row.admitted_at),
-        started_at=moment(row.started_at),
-        ended_at=moment(row.ended_at),
-        node=row.node,
         detail=row.detail,
     )
+
+
+def _shared(record: Run | LedgerRow) -> dict[str, Any]:
+    """Returns what a run and its row in the ledger both say."""
+    return {
+        "namespace": record.namespace,
+        "schedule": record.name,
+        "version": record.version,
+        "trigger": record.trigger,
+        "nominal": as_datetime(record.nominal),
+        "interval_start": moment(record.interval_start),
+        "interval_end": moment(record.interval_end),
+        "correlation": record.correlation or None,
+        "admitted_at": moment(record.admitted_at),
+        "started_at": moment(record.started_at),
+        "ended_at": moment(record.ended_at),
+        "node": record.node,
+    }
 
 
 def _unmet(text: str) -> Unmet:

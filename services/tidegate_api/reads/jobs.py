@@ -20,9 +20,6 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_ports.store import Store
 
-EVIDENCE_MAX = 10_000
-"""Open correlations of one schedule (SEMANTICS 5.9) that a look-up by job id goes through."""
-
 
 class JobReads:
     """Reads of jobs."""

@@ -23,7 +23,7 @@ from tidegate_ports.store import Store
 RUNS_MAX = 1_000
 """Newest runs of one answer; all of them, in pages, are in the ledger (`/occurrences`)."""
 OPEN_MAX = 10_000
-"""Open runs looked at."""
+"""Open runs of one answer, before the newest are chosen."""
 SCHEDULES_MAX = 500
 """Schedules whose ledgers are looked at for one answer."""
 LEDGER_ROWS_MAX = 5_000

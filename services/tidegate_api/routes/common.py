@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Header, Path, Query, Request
 from fastapi.responses import JSONResponse
 
+from tidegate_api.bodies import read_object
 from tidegate_api.page_tokens import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 from tidegate_api.parts import Services
 from tidegate_api.receipt_answers import answer_with
@@ -30,7 +31,9 @@ NamePath = Annotated[str, Path(pattern=NAME_PATTERN, description="Name within th
 RunPath = Annotated[str, Path(pattern=RUN_ID_PATTERN, description="Run or job id, as it was printed")]
 NamespaceFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of this namespace")]
 ScheduleFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of schedules with this name")]
-PageToken = Annotated[str | None, Query(max_length=4_096, description="next_page_token of the page before")]
+PageToken = Annotated[
+    str | None, Query(max_length=4_096, description="next_page_token of the page before, until it is empty")
+]
 PageSize = Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="Most items of this page")]
 IdempotencyKey = Annotated[
     str | None, Header(max_length=128, description="Request id: a repeat under it does not act twice (7 days)")
@@ -38,6 +41,8 @@ IdempotencyKey = Annotated[
 Actor = Annotated[str | None, Query(max_length=1_024, description="Who wants it, for the record")]
 Reason = Annotated[str | None, Query(max_length=1_024, description="Why, for the record")]
 PAGE_SIZE = PAGE_SIZE_DEFAULT
+VERSION_DIGITS_MAX = 18
+"""Of a version in an ETag: more than are ever counted, and no work for the conversion."""
 
 
 def request_of(document: Mapping[str, Any], idempotency_key: str | None) -> WriteRequest:
@@ -68,6 +73,23 @@ async def write(
     return answer_with(answer, if_match=if_match)
 
 
+class RawRequest:
+    """A request whose body a route takes as it comes: the fields of the path, and what the body says beside them."""
+
+    def __init__(self, request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None) -> None:
+        self._request = request
+        self._services = services
+        self._idempotency_key = idempotency_key
+
+    async def send(self, **outside: str) -> JSONResponse:
+        """Sends it and answers with its receipt."""
+        document = merged(outside, await read_object(self._request))
+        return await write(self._services, document, self._idempotency_key)
+
+
+RawRequestOf = Annotated[RawRequest, Depends()]
+
+
 def known(**fields: Any) -> dict[str, Any]:
     """Returns the fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}
@@ -90,6 +112,6 @@ def version_of_etag(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
     text = if_match.strip().removeprefix("W/").strip('"')
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > VERSION_DIGITS_MAX:
         raise InvalidInput([Problem("If-Match", "is not the ETag of a schedule", 'copy it as it came, such as "3"')])
     return int(text)

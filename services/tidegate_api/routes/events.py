@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from tidegate_api.bodies import BATCH_BYTES_MAX, read_json
+from tidegate_api.bodies import read_json
 from tidegate_api.openapi import body, ref
 from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified
 from tidegate_api.routes.gate import put_event
@@ -38,16 +38,23 @@ async def send_events(
 
     An event without an `id` gets one, so that a repeat by the broker's client counts once.
     """
-    document = await read_json(request, BATCH_BYTES_MAX)
+    document = await read_json(request)
     documents = document if isinstance(document, list) else [document]
     check_batch_size(len(documents))
     if idempotency_key is not None:
         if len(documents) > 1:
             raise InvalidInput([Problem("Idempotency-Key", "cannot name a whole list", "give each event its own id")])
         documents = [identified(each, idempotency_key) if isinstance(each, dict) else each for each in documents]
-    events = [event for number, each in enumerate(documents) for event in _parsed(each, number, len(documents))]
-    await asyncio.gather(*(put_event(services, event.canonical_json().encode(), _key_of(event)) for event in events))
-    return Page(items=[EventView(id=event.id or "", type=event.type, namespace=event.namespace) for event in events])
+    # On a thread, like a batch of messages: programs could not start meanwhile.
+    events = await services.pools.read(lambda: _all_parsed(documents))
+    await asyncio.gather(*(put_event(services, value, _key_of(event)) for event, value in events))
+    return Page(items=[EventView(id=event.id or "", type=event.type, namespace=event.namespace) for event, _ in events])
+
+
+def _all_parsed(documents: list[Any]) -> list[tuple[Event, bytes]]:
+    """Returns the events with their records' values. Raises InvalidInput."""
+    found = (event for number, each in enumerate(documents) for event in _parsed(each, number, len(documents)))
+    return [(event, event.canonical_json().encode()) for event in found]
 
 
 def _parsed(document: Any, number: int, count: int) -> list[Event]:

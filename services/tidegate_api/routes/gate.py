@@ -6,16 +6,17 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from tidegate_api.parts import Services
 from tidegate_api.problems import ApiProblem, unavailable
 from tidegate_api.routes.common import RunPath, ServicesOf
 from tidegate_api.tokens import speaks_for
 from tidegate_core.effects import NotProduced, Produce
-from tidegate_core.model.events import DataPartitionEvent
+from tidegate_core.model.events import DataPartitionEvent, RowCount
 from tidegate_core.model.instants import format_instant
-from tidegate_core.model.names import DataPartitionName, DatasetId
+from tidegate_core.model.names import LONG_TEXT_PATTERN, DataPartitionName, DatasetId
+from tidegate_core.model.sizes import SizeField
 
 router = APIRouter(prefix="/api/v1", tags=["gate"])
 
@@ -56,9 +57,9 @@ class DataPartitionReport(Report):
 
     dataset: DatasetId
     partition: DataPartitionName
-    bytes: int | None = Field(default=None, ge=0)
-    rows: int | None = Field(default=None, ge=0)
-    version: str = Field(default="1", min_length=1, max_length=256)
+    bytes: SizeField | None = None
+    rows: RowCount | None = None
+    version: Annotated[str, StringConstraints(strict=True, pattern=LONG_TEXT_PATTERN)] = "1"
 
 
 class FinishedReport(Report):

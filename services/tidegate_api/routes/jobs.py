@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
-from tidegate_api.bodies import read_object
 from tidegate_api.openapi import body, fields
 from tidegate_api.page_tokens import place_of
 from tidegate_api.routes.common import (
     PAGE_SIZE,
-    IdempotencyKey,
     NamespaceFilter,
     PageSize,
     PageToken,
+    RawRequestOf,
     RunPath,
     ScheduleFilter,
     ServicesOf,
-    merged,
-    write,
 )
 from tidegate_client.views import JobView, Page, ReceiptView
 
@@ -48,9 +45,6 @@ async def get_job(job_id: RunPath, services: ServicesOf) -> JobView:
     summary="Cancel a job that waits",
     openapi_extra=body(fields("namespace", "reason", "actor", "id"), required=False),
 )
-async def cancel_job(
-    job_id: RunPath, request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None
-) -> JSONResponse:
+async def cancel_job(job_id: RunPath, request: RawRequestOf) -> JSONResponse:
     """409 `too_late` for a job that has become a run: cancel the run."""
-    document = merged({"type": "job.cancel", "job_id": job_id}, await read_object(request))
-    return await write(services, document, idempotency_key)
+    return await request.send(type="job.cancel", job_id=job_id)

@@ -29,7 +29,10 @@ async def list_occurrences(
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[OccurrenceView]:
-    """With `since` <= nominal < `until`. A launched occurrence gets its row when its run has ended; kept 90 days."""
+    """With `since` <= nominal < `until`. A launched occurrence gets its row when its run has ended; kept 90 days.
+
+    Where the bounds keep little, a page may have few items or none and still name the next one.
+    """
     return await services.occurrences.page(
         namespace, schedule, _instant("since", since), _instant("until", until), place_of(page_token), page_size
     )

@@ -18,6 +18,7 @@ from tidegate_client.views import ReceiptView
 from tidegate_core.model.names import FREE_TEXT_PATTERN, MessageKey
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import REQUEST_TYPES
+from tidegate_core.store.keys import NO_NAMESPACE
 
 router = APIRouter(prefix="/api/v1", tags=["requests"])
 
@@ -52,14 +53,14 @@ async def get_receipt(
     key: Annotated[MessageKey | None, Query(description="As the Location said: of a message with a key")] = None,
 ) -> JSONResponse:
     """Receipts are kept 7 days, those of messages as long as the message."""
-    receipt = await _found(services, namespace, request_id, shard, key)
+    known = None if namespace == NO_NAMESPACE else namespace
+    receipt = await _found(services, known, request_id, shard, key)
     if receipt is not None:
         # Asking is no request: a refused one is shown, not repeated as an error.
         return JSONResponse(view_of(receipt).model_dump(mode="json"))
     now = services.clock.now_ms()
     if shard is None or sent is None or not 0 <= now - sent <= PENDING_MS_MAX:
         raise not_found(f"request {request_id}: no receipt of it is kept")
-    known = None if namespace == "-" else namespace
     pending = Receipt.model_construct(
         request_id=request_id, status=ReceiptStatus.PENDING, namespace=known, name=key, at=sent
     )
@@ -67,15 +68,15 @@ async def get_receipt(
 
 
 async def _found(
-    services: Services, namespace: str, request_id: str, shard: int | None, key: str | None
+    services: Services, namespace: str | None, request_id: str, shard: int | None, key: str | None
 ) -> Receipt | None:
     shards = (await services.cluster.current()).shards
     if shard is None or shard >= shards:
         return await services.pools.read(lambda: services.answers.anywhere(namespace, request_id, shards))
 
     def look() -> Receipt | None:
-        stored = services.answers.of_request(request_id, shard)
-        if stored is not None and namespace in ("-", stored.namespace):
+        stored = services.answers.of_request(namespace, request_id, shard)
+        if stored is not None or namespace is None:
             return stored
         return services.answers.of_message(namespace, key, request_id, shard)
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from tidegate_api.bodies import read_object
 from tidegate_api.logs import Piece
 from tidegate_api.openapi import body, fields
 from tidegate_api.problems import not_found
 from tidegate_api.reads.runs import RUNS_MAX
 from tidegate_api.routes.common import (
-    IdempotencyKey,
     NamespaceFilter,
+    RawRequestOf,
     RunPath,
     ScheduleFilter,
     ServicesOf,
-    merged,
-    write,
 )
 from tidegate_client.views import LogView, Page, ReceiptView, RunView
 from tidegate_core.model.states import RunState
@@ -29,6 +26,8 @@ router = APIRouter(prefix="/api/v1", tags=["runs"])
 State = Annotated[RunState | None, Query(description="Only runs in this state")]
 Limit = Annotated[int, Query(ge=1, le=RUNS_MAX, description="Most runs")]
 LimitDefault = 50
+ATTEMPTS_MAX = 9_999
+"""Four digits: it names files."""
 
 
 @router.get("/runs", response_model=Page[RunView], summary="List the newest runs")
@@ -55,7 +54,7 @@ async def get_logs(
     services: ServicesOf,
     stream: Literal["stdout", "stderr"] = "stdout",
     offset: Annotated[int, Query(ge=0, description="First byte")] = 0,
-    attempt: Annotated[int | None, Query(ge=1, description="The current one by default")] = None,
+    attempt: Annotated[int | None, Query(ge=1, le=ATTEMPTS_MAX, description="The current one by default")] = None,
 ) -> LogView:
     """A piece of at most 256 KiB; go on at `next_offset` until `ended` and `next_offset` is `size`."""
     run = await services.runs.one(run_id)
@@ -85,9 +84,6 @@ async def get_logs(
     summary="End a run",
     openapi_extra=body(fields("namespace", "reason", "actor", "id"), required=False),
 )
-async def cancel_run(
-    run_id: RunPath, request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None
-) -> JSONResponse:
+async def cancel_run(run_id: RunPath, request: RawRequestOf) -> JSONResponse:
     """Before the start gate it is closed; after it its process group is stopped."""
-    document = merged({"type": "run.cancel", "run_id": run_id}, await read_object(request))
-    return await write(services, document, idempotency_key)
+    return await request.send(type="run.cancel", run_id=run_id)

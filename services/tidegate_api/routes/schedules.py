@@ -20,10 +20,10 @@ from tidegate_api.routes.common import (
     NamespacePath,
     PageSize,
     PageToken,
+    RawRequestOf,
     Reason,
     ServicesOf,
     known,
-    merged,
     request_of,
     version_of_etag,
     write,
@@ -127,15 +127,9 @@ async def delete_schedule(
     summary="Stop a schedule",
     openapi_extra=body(CONTROL_FIELDS, required=False),
 )
-async def suspend_schedule(
-    namespace: NamespacePath,
-    name: NamePath,
-    request: Request,
-    services: ServicesOf,
-    idempotency_key: IdempotencyKey = None,
-) -> JSONResponse:
+async def suspend_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
     """What waits is cancelled and events meanwhile are ignored (`mode: drop`)."""
-    return await _control(services, "schedule.suspend", namespace, name, request, idempotency_key)
+    return await request.send(type="schedule.suspend", namespace=namespace, name=name)
 
 
 @router.post(
@@ -144,15 +138,9 @@ async def suspend_schedule(
     summary="Let a schedule go on",
     openapi_extra=body(CONTROL_FIELDS, required=False),
 )
-async def resume_schedule(
-    namespace: NamespacePath,
-    name: NamePath,
-    request: Request,
-    services: ServicesOf,
-    idempotency_key: IdempotencyKey = None,
-) -> JSONResponse:
+async def resume_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
     """From now on; the suspended span is never a miss."""
-    return await _control(services, "schedule.resume", namespace, name, request, idempotency_key)
+    return await request.send(type="schedule.resume", namespace=namespace, name=name)
 
 
 @router.post(
@@ -161,27 +149,17 @@ async def resume_schedule(
     summary="Run a schedule now",
     openapi_extra=body(CONTROL_FIELDS, required=False),
 )
-async def trigger_schedule(
-    namespace: NamespacePath,
-    name: NamePath,
-    request: Request,
-    services: ServicesOf,
-    idempotency_key: IdempotencyKey = None,
-) -> JSONResponse:
+async def trigger_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
     """Skips the trigger only: constraints and limits hold. The receipt's `id` names the job and its run."""
-    return await _control(services, "schedule.trigger", namespace, name, request, idempotency_key)
-
-
-async def _control(
-    services: Services, kind: str, namespace: str, name: str, request: Request, idempotency_key: str | None
-) -> JSONResponse:
-    outside = {"type": kind, "namespace": namespace, "name": name}
-    return await write(services, merged(outside, await read_object(request)), idempotency_key)
+    return await request.send(type="schedule.trigger", namespace=namespace, name=name)
 
 
 async def _dry_run(services: Services, wanted: ScheduleApply) -> DryRun:
     now = services.clock.now_ms()
-    problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
-    if problems:
-        raise InvalidInput(problems)
-    return await services.schedules.try_apply(wanted.spec, now)
+    answer = await services.schedules.try_apply(wanted.spec, now)
+    # Like the owner: an unchanged definition may have run its course.
+    if answer.would != "unchanged":
+        problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
+        if problems:
+            raise InvalidInput(problems)
+    return answer

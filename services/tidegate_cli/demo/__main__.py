@@ -62,10 +62,12 @@ def run_demo(days: int, output: Path) -> int:
     finally:
         interrupts.only_count()
         components.close()
-        if code != 0:
-            folders.keep_logs(stack.data_dir)
-            console.print(f"Logs of nodes, API and runs: {folders.logs}", soft_wrap=True)
-        stack.stop(hurry=interrupts.hurry)
+        try:
+            if code != 0:
+                folders.keep_logs(stack.data_dir)
+                console.print(f"Logs of nodes, API and runs: {folders.logs}", soft_wrap=True)
+        finally:
+            stack.stop(hurry=interrupts.hurry)
         console.print(f"The demo took {time.monotonic() - begun:.0f} s.")
     return code
 

@@ -29,7 +29,7 @@ MINUTE_S = 60
 SHORT_PERIOD_S = 8
 EVEN_PERIOD_S = 10
 MINIMUM_PERIOD_MS = 4_000
-"""The namespace's setting: from :56 to :00, the shortest time between two instants that `*/8` names."""
+"""The stack's setting: from :56 to :00, the shortest time between two instants that `*/8` names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,9 @@ class Folders:
     def keep_logs(self, data_dir: Path) -> None:
         """Copies what nodes, API and runs have written, before the stack's data go."""
         for name in ("log", "runs"):
-            shutil.copytree(data_dir / name, self.logs / name, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+            # A stack that could not be started has not come so far.
+            if (data_dir / name).is_dir():
+                shutil.copytree(data_dir / name, self.logs / name, dirs_exist_ok=True, ignore_dangling_symlinks=True)
 
     def clear(self) -> None:
         """Removes what an earlier demo has left, and nothing else."""

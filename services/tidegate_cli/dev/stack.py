@@ -33,6 +33,7 @@ API_DRAIN_S = 17.0
 """The API lets requests finish for 15 s."""
 
 DRAIN_POLL_S = 0.1
+PORT_MAX = 65_535
 
 
 class Stack:
@@ -138,8 +139,12 @@ class Stack:
 
     def _usual_api_port(self) -> int:
         wanted = self._environment.get("TIDEGATE_API__PORT", "")
-        # Programs that outlived the last stack report to the port that it had.
-        return int(wanted) if wanted.isdecimal() else self._folder.earlier_api_port or API_PORT
+        if not wanted.isdecimal():
+            # Programs that outlived the last stack report to the port that it had.
+            return self._folder.earlier_api_port or API_PORT
+        if len(wanted) > 5 or int(wanted) > PORT_MAX:
+            raise StackFailed(f"TIDEGATE_API__PORT is {wanted[:20]}", f"choose a port from 1 to {PORT_MAX}")
+        return int(wanted)
 
     def _port(self, component: str, usual: int, spoken_for: frozenset[int]) -> int:
         port = choose_port(usual, spoken_for)

@@ -10,6 +10,8 @@ from tidegate_core.model.document import Document
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.programs import Program
 
+OnUnmet: TypeAlias = Literal["wait", "abort"]
+
 
 @dataclass(frozen=True, slots=True)
 class Allow:
@@ -43,12 +45,14 @@ class LimitRef:
         namespace: The schedule's.
         name: The schedule's name; or the program's name, else its type and file.
         max: Permits, by the admitting schedule's own version.
+        on_unmet: Of the constraint that asks for the permit.
     """
 
     scope: Literal["schedule", "program"]
     namespace: str
     name: str
     max: int
+    on_unmet: OnUnmet = "wait"
 
     def text(self) -> str:
         """Returns the limit's key. Neither namespaces nor names contain `#`, so only the last part may."""
@@ -62,7 +66,7 @@ class ConstraintSpec(Document, ABC):
         on_unmet: `wait` until it holds, or `abort` the job when it does not hold at once.
     """
 
-    on_unmet: Literal["wait", "abort"] = "wait"
+    on_unmet: OnUnmet = "wait"
 
     @abstractmethod
     def check(self, now: Instant) -> Verdict:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from tidegate_core.constraints.base import Allow, ConstraintSpec, LimitRef, Verdict
 from tidegate_core.model.document import Whole
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.planned import PLATFORM, planned
+from tidegate_core.model.problems import refused
 from tidegate_core.model.programs import Program
 
 MAX_PERMITS = 16
@@ -30,8 +31,15 @@ class ConcurrencyConstraint(ConstraintSpec):
     PLANNED_VALUES: ClassVar = {"scope": planned(PLATFORM, "group", "key", "namespace", "app", "limit")}
 
     type: Literal["concurrency"] = "concurrency"
-    max: Whole = Field(ge=1, le=MAX_PERMITS)
+    max: Whole = Field(ge=1, json_schema_extra={"maximum": MAX_PERMITS})
     scope: Literal["schedule", "program"] = "schedule"
+
+    @field_validator("max")
+    @classmethod
+    def _inline(cls, permits: int) -> int:
+        if permits > MAX_PERMITS:
+            raise refused(f"above {MAX_PERMITS} is planned for {PLATFORM}", hint=f"allow at most {MAX_PERMITS} runs")
+        return permits
 
     def check(self, now: Instant) -> Verdict:
         # No clock decides it and no look beforehand: the permit is a condition of the admission's own write.
@@ -42,4 +50,4 @@ class ConcurrencyConstraint(ConstraintSpec):
 
     def limit_key(self, namespace: str, schedule: str, program: Program) -> LimitRef:
         name = schedule if self.scope == "schedule" else program.identity
-        return LimitRef(scope=self.scope, namespace=namespace, name=name, max=self.max)
+        return LimitRef(scope=self.scope, namespace=namespace, name=name, max=self.max, on_unmet=self.on_unmet)

@@ -1,66 +1,143 @@
-"""Records that cannot be processed: copied with their original bytes, then passed (DESIGN 7)."""
+"""Records that cannot be processed: copied with their original bytes, while the records behind them go on (DESIGN 7)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import NotProduced, Produce, Produced
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.effects import Produce
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 
+OPEN_MAX = 1_000
+"""Dead letters of one topic partition that nobody has acknowledged: their offsets lie in the position's item (10 KB)."""
+OPEN_BYTES_MAX = 32_000_000
+"""Their records lie in memory; a single one may have as much as the broker takes."""
+PATIENCE_MS = 1_000
+"""So long the position waits, so that with a broker that answers it never passes a record before its copy is there."""
 MESSAGE_BYTES_MAX = 1_024
-RETRY_MS = 500
 
 
-def dead_letter(
-    host: Host, dead_letter_topic: str, topic: str, topic_partition: int, record: LogRecord, refused: RefusedRecord
-) -> Operation[None]:
-    """Copies the record to the dead-letter topic, and answers its sender where its id can be read.
+class DeadLetters:
+    """Records of one topic partition on their way to its dead-letter topic.
 
-    Comes back only when the copy is acknowledged, because the position passes the record right after: it may
-    repeat (its origin headers are its id), it is never lost.
+    Each is copied until the copy is acknowledged: it may repeat (its origin headers are its id), it is never lost, because
+    the position that passes it names it as open.
+
+    Args:
+        host: Shared parts of the partition actor.
+        copies: The dead-letter topic.
+        topic: Where the records come from.
+        topic_partition: Likewise.
+        closed: Called when a copy is acknowledged.
     """
-    headers = (
-        *record.headers,
-        ("tidegate.error.topic", topic.encode()),
-        ("tidegate.error.partition", str(topic_partition).encode()),
-        ("tidegate.error.offset", str(record.offset).encode()),
-        ("tidegate.error.class", refused.error_class.encode()),
-        ("tidegate.error.message", str(refused).encode()[:MESSAGE_BYTES_MAX]),
-        ("tidegate.error.at", format_instant(host.now).encode()),
-    )
-    host.note(
-        "record_dead_lettered",
-        topic=topic,
-        topic_partition=topic_partition,
-        offset=record.offset,
-        error_class=refused.error_class,
-        problem=str(refused)[:MESSAGE_BYTES_MAX],
-    )
-    yield from _until_produced(host, Produce(dead_letter_topic, record.key, record.value or b"", headers))
-    if refused.request_id is not None:
-        receipt = Receipt.model_construct(
-            request_id=refused.request_id,
-            status=ReceiptStatus.REJECTED,
-            namespace=refused.namespace,
-            name=refused.name,
-            errors=refused.problems,
-            at=host.now,
+
+    def __init__(self, host: Host, copies: str, topic: str, topic_partition: int, closed: Callable[[], None]) -> None:
+        self._host = host
+        self._copies = copies
+        self._topic = topic
+        self._topic_partition = topic_partition
+        self._closed = closed
+        self._open: dict[int, int] = {}
+        self._copying: set[int] = set()
+        self._unread: set[int] = set()
+        self._stuck = False
+        self._changed = Signal(f"dead letters {topic} {topic_partition}")
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def open_below(self, offset: int) -> tuple[int, ...]:
+        """Returns the offsets before this one whose copy is not acknowledged."""
+        return tuple(sorted(each for each in self._open if each < offset))
+
+    # -- records ------------------------------------------------------------------------------------------------------
+
+    def left_open(self, offsets: Iterable[int]) -> None:
+        """Takes over what a predecessor left open: these records are read again."""
+        self._open |= dict.fromkeys(offsets, 0)
+        self._unread.update(offsets)
+
+    def is_read_again(self, offset: int) -> bool:
+        """Takes note that the log gave this record; returns whether a predecessor had left it open."""
+        for gone in sorted(each for each in self._unread if each < offset):
+            self._host.note("dead_letter_refused", topic=self._copies, message=f"the log has no offset {gone} any more")
+            self._close(gone)
+        known = offset in self._unread
+        self._unread.discard(offset)
+        return known
+
+    def bury(self, record: LogRecord, refused: RefusedRecord) -> None:
+        """Begins to copy a record, and to answer its sender where its id can be read."""
+        if record.offset in self._copying:
+            return
+        self._open[record.offset] = len(record.value or b"")
+        self._copying.add(record.offset)
+        about = f"{self._topic} {self._topic_partition} {record.offset}"
+        self._host.start_safely("dead_letter", about, self._copy(record, refused))
+
+    def settled(self) -> Operation[None]:
+        """Waits until what was buried is acknowledged: a moment, or as long as there is no room for more."""
+        give_up = self._host.now if self._stuck else self._host.now + PATIENCE_MS
+        if self._copying:
+            self._host.call_at(give_up, self._wake)
+        while self._copying and (self._host.now < give_up or self._is_full()):
+            yield self._changed
+        self._stuck = bool(self._copying)
+
+    def _is_full(self) -> bool:
+        return len(self._open) > OPEN_MAX or sum(self._open.values()) > OPEN_BYTES_MAX
+
+    def _wake(self) -> None:
+        self._host.operations.raise_(self._changed)
+
+    def _close(self, offset: int) -> None:
+        del self._open[offset]
+        self._copying.discard(offset)
+        self._unread.discard(offset)
+        self._wake()
+        self._closed()
+
+    # -- copies -------------------------------------------------------------------------------------------------------
+
+    def _copy(self, record: LogRecord, refused: RefusedRecord) -> Operation[None]:
+        message = str(refused).encode()[:MESSAGE_BYTES_MAX].decode(errors="ignore")
+        self._host.note(
+            "record_dead_lettered",
+            topic=self._topic,
+            topic_partition=self._topic_partition,
+            offset=record.offset,
+            error_class=refused.error_class,
+            problem=message,
         )
-        answer = Produce(host.holding.receipts_topic, refused.request_id.encode(), receipt.to_json())
-        yield from _until_produced(host, answer)
+        headers = (
+            *record.headers,
+            ("tidegate.error.topic", self._topic.encode()),
+            ("tidegate.error.partition", str(self._topic_partition).encode()),
+            ("tidegate.error.offset", str(record.offset).encode()),
+            ("tidegate.error.class", refused.error_class.encode()),
+            ("tidegate.error.message", message.encode()),
+            ("tidegate.error.at", format_instant(self._host.now).encode()),
+        )
+        # A record without a value leaves none: the message says that it had none.
+        yield from self._produce(Produce(self._copies, record.key, record.value or b"", headers))
+        if refused.request_id is not None:
+            receipt = Receipt.model_construct(
+                request_id=refused.request_id,
+                status=ReceiptStatus.REJECTED,
+                namespace=refused.namespace,
+                name=refused.name,
+                errors=refused.problems,
+                at=self._host.now,
+            )
+            answer = Produce(self._host.holding.receipts_topic, refused.request_id.encode(), receipt.to_json())
+            yield from self._produce(answer)
+        self._close(record.offset)
 
-
-def _until_produced(host: Host, produce: Produce) -> Operation[None]:
-    while True:
-        answer = yield produce
-        if isinstance(answer, Produced):
-            return
-        assert isinstance(answer, NotProduced)
-        if answer.kind == "refused":
+    def _produce(self, produce: Produce) -> Operation[None]:
+        refusal = yield from self._host.produce_for_good(produce)
+        if refusal is not None:
             # Larger than even the dead-letter topic takes, or not allowed: said in the log, since no topic takes it.
-            host.note("dead_letter_refused", topic=produce.topic, message=answer.message)
-            return
-        yield from host.sleep(RETRY_MS)
+            self._host.note("dead_letter_refused", topic=produce.topic, message=refusal)

@@ -43,7 +43,7 @@ class EventIndex:
     def __init__(self) -> None:
         self._versions: dict[int, int] = {}
         self._listeners: dict[int, dict[str, tuple[Listener, ...]]] = {}
-        self._vectors: dict[str, Mapping[str, int]] = {}
+        self._vectors: dict[int, dict[str, Mapping[str, int]]] = {}
 
     def match(self, host: Host, event_keys: Iterable[str]) -> Operation[dict[str, tuple[Listener, ...]]]:
         """Returns the listeners of each key, as of versions read after this call."""
@@ -68,24 +68,31 @@ class EventIndex:
             after = page.next_after
             if after is None:
                 break
-        yield from self._load_vectors(host, rows)
+        vectors = yield from self._load_vectors(host, shard, rows)
         if version < self._versions.get(shard, -1):
             return  # Another actor of this node has loaded a newer one meanwhile.
         by_key: dict[str, list[Listener]] = {}
         for row in rows:
-            offsets = self._vectors[row.vector] if row.vector else {}
-            by_key.setdefault(row.event_key, []).append(Listener(row, offsets))
+            if row.vector is None:
+                by_key.setdefault(row.event_key, []).append(Listener(row, {}))
+            elif row.vector in vectors:
+                by_key.setdefault(row.event_key, []).append(Listener(row, vectors[row.vector]))
         self._listeners[shard] = {event_key: tuple(listeners) for event_key, listeners in by_key.items()}
+        self._vectors[shard] = vectors
         self._versions[shard] = version
 
-    def _load_vectors(self, host: Host, rows: list[IndexRow]) -> Operation[None]:
-        missing = sorted({row.vector for row in rows if row.vector and row.vector not in self._vectors})
-        if not missing:
-            return
-        found = yield from host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in missing)))
-        assert isinstance(found, Items)
-        for vector in missing:
-            self._vectors[vector] = _offsets(found.found[keys.offsets_vector(vector)])
+    def _load_vectors(self, host: Host, shard: int, rows: list[IndexRow]) -> Operation[dict[str, Mapping[str, int]]]:
+        """Returns the vectors of these rows. One that is gone was removed with its row, which was read before that."""
+        known = self._vectors.get(shard, {})
+        named = sorted({row.vector for row in rows if row.vector is not None})
+        missing = [vector for vector in named if vector not in known]
+        vectors = {vector: known[vector] for vector in named if vector in known}
+        if missing:
+            found = yield from host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in missing)))
+            assert isinstance(found, Items)
+            items = {vector: found.found.get(keys.offsets_vector(vector)) for vector in missing}
+            vectors |= {vector: _offsets(item) for vector, item in items.items() if item is not None}
+        return vectors
 
 
 def _version(item: Item | None) -> int:
@@ -101,9 +108,9 @@ def _offsets(item: Item) -> Mapping[str, int]:
     return offsets
 
 
-def vector_item(offsets: Mapping[str, int]) -> tuple[str, Key, Item]:
-    """Returns id, key and item of an end-offset vector; equal vectors share one item."""
+def vector_item(owner: str, offsets: Mapping[str, int]) -> tuple[str, Key, Item]:
+    """Returns id, key and item of an end-offset vector: of one activation, so that it can go with it."""
     text = json.dumps(dict(sorted(offsets.items())), separators=(",", ":"))
-    vector_id = keys.text_hash(text)
+    vector_id = keys.text_hash(owner, text)
     key = keys.offsets_vector(vector_id)
     return vector_id, key, {"pk": key.pk, "sk": key.sk, "offsets": text}

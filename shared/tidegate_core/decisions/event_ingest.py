@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tidegate_core.decisions.dead_letters import dead_letter
 from tidegate_core.decisions.event_index import EventIndex, Listener
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation
@@ -28,9 +27,11 @@ from tidegate_core.transactions.cursor import BETWEEN_RECORDS, dedupe_row
 
 ROWS_PER_MOVE = 85
 """Inbox and dedupe rows of one transaction, below DynamoDB's 100 actions."""
+MOVE_BYTES_MAX = 3_000_000
+"""Of their bodies, below DynamoDB's 4 MB a transaction."""
 ROW_BYTES_MAX = 60_000
-ROW_EVENTS_MAX = 16
-"""Matched events of one inbox row: it is counted in one transaction, where each may need four actions."""
+ROW_EVENTS_MAX = 14
+"""Matched events of one inbox row: it is counted in one transaction, where each may need six actions (`count.py`)."""
 DEDUPE_HORIZON_MS = 24 * 3_600_000
 """SEMANTICS 5.3: a repeat of an event id within 24 h counts once."""
 
@@ -46,53 +47,80 @@ class _Handing:
 
 
 @dataclass(slots=True)
-class _Move:
-    """What one transaction will hold."""
+class _Row:
+    """One inbox row in the making: matched events as JSON, and their bytes."""
 
-    rows: dict[str, tuple[Listener, list[dict[str, object]], int]] = field(default_factory=dict)
+    listener: Listener
+    events: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, matched: str, size: int) -> None:
+        self.events.append(matched)
+        self.size += size
+
+    def has_room(self, size: int) -> bool:
+        return not self.events or (self.size + size <= ROW_BYTES_MAX and len(self.events) < ROW_EVENTS_MAX)
+
+
+@dataclass(slots=True)
+class _Move:
+    """What one transaction will hold; `last` is the row of each schedule that may have room."""
+
+    rows: list[_Row] = field(default_factory=list)
+    last: dict[str, _Row] = field(default_factory=dict)
     dedupe: dict[Key, Put] = field(default_factory=dict)
+    size: int = 0
     through: _Handing | None = None
 
-    def size(self) -> int:
-        return len(self.rows) + len(self.dedupe)
+    def has_room(self, size: int) -> bool:
+        """Whether one more matched event fits, with a row and a dedupe row of its own."""
+        return len(self.rows) + len(self.dedupe) + 2 <= ROWS_PER_MOVE and self.size + size <= MOVE_BYTES_MAX
+
+    def add(self, handing: _Handing, matched: str, size: int) -> None:
+        index_row = handing.listener.row
+        ref = keys.schedule_ref(index_row.namespace, index_row.name)
+        row = self.last.get(ref)
+        if row is None or not row.has_room(size):
+            row = self.last[ref] = _Row(handing.listener)
+            self.rows.append(row)
+        row.add(matched, size)
+        self.size += size
+        self.through = handing
 
 
 class EventIngest:
     """One per topic partition of the events topic that the holding reads."""
 
     def __init__(self, cursor: TopicCursor, index: EventIndex) -> None:
-        self._cursor = cursor
+        self.cursor = cursor
         self._index = index
-        self.is_idle = True
 
     def serve(self) -> Operation[None]:
-        while True:
-            batch = yield from self._cursor.next_batch()
-            self.is_idle = False
-            yield from self._process(batch)
-            self._cursor.taken(len(batch))
-            self.is_idle = True
+        return self.cursor.serve(self._process)
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
-        events: list[tuple[LogRecord, tuple[Event, ...]]] = []
-        for record in batch:
-            try:
-                events.append((record, parse_events(record.value, record.headers)))
-            except RefusedRecord as reason:
-                yield from self._bury(record, reason)
-                events.append((record, ()))
+        events = [(record, self._events_of(record)) for record in batch]
+        yield from self.cursor.dead_letters.settled()
         wanted = {event.event_key for _, found in events for event in found}
-        listeners = yield from self._index.match(self._cursor.host, wanted)
+        listeners = yield from self._index.match(self.cursor.host, wanted)
         while True:
             counted = yield from self._counted_before(events, listeners)
             done = yield from self._hand_out(events, listeners, counted)
             if done:
                 return
 
-    def _bury(self, record: LogRecord, reason: RefusedRecord) -> Operation[None]:
-        cursor = self._cursor
-        topic = cursor.host.holding.events_dlq_topic
-        yield from dead_letter(cursor.host, topic, cursor.topic.name, cursor.topic_partition, record, reason)
+    def _events_of(self, record: LogRecord) -> tuple[Event, ...]:
+        """Returns the events of a record, or none where it is a dead letter."""
+        reason = self.cursor.refusal_of_passed(record)
+        events: tuple[Event, ...] = ()
+        try:
+            events = parse_events(record.value, record.headers)
+        except RefusedRecord as refused:
+            reason = refused
+        if reason is None:
+            return events
+        self.cursor.dead_letters.bury(record, reason)
+        return ()
 
     def _counted_before(
         self, events: Sequence[tuple[LogRecord, tuple[Event, ...]]], listeners: dict[str, tuple[Listener, ...]]
@@ -103,9 +131,9 @@ class EventIngest:
         )
         if not dedupe_keys:
             return set()
-        answer = yield from self._cursor.host.read_for_good(Read(tuple(dedupe_keys)))
+        answer = yield from self.cursor.host.read_for_good(Read(tuple(dedupe_keys)))
         assert isinstance(answer, Items)
-        now = self._cursor.host.now
+        now = self.cursor.host.now
         return {key for key, item in answer.found.items() if isinstance(item["until"], int) and item["until"] > now}
 
     def _hand_out(
@@ -118,17 +146,20 @@ class EventIngest:
         move = _Move()
         last: LogRecord | None = None
         for record, found in events:
-            if record.offset < self._cursor.at.next:
+            if record.offset < self.cursor.at.next:
                 continue
             for handing in self._handings(record, found, listeners, counted):
-                if move.size() + 2 > ROWS_PER_MOVE:
+                matched = self._matched(handing)
+                size = len(matched.encode()) + 1
+                if not move.has_room(size):
                     if not (yield from self._commit_within(move)):
                         return False
                     move = _Move()
-                self._add(move, handing)
+                self._note_id(move, handing)
+                move.add(handing, matched, size)
             last = record
         if last is not None:
-            return (yield from self._cursor.move(last.offset + 1, last.append_time, *self._contents(move)))
+            return (yield from self.cursor.move(last.offset + 1, last.append_time, *self._contents(move)))
         return True
 
     def _handings(
@@ -139,7 +170,7 @@ class EventIngest:
         counted: set[Key],
     ) -> Iterable[_Handing]:
         """Returns what is still to be handed out of a record, in the order of its pages."""
-        cursor = self._cursor.at
+        cursor = self.cursor.at
         page = cursor.page if record.offset == cursor.next else BETWEEN_RECORDS
         for number, event in enumerate(found):
             begun = page.startswith(f"{number:04d}#")
@@ -149,44 +180,37 @@ class EventIngest:
                 (each for each in listeners[event.event_key] if self._hears(each, record)),
                 key=lambda each: each.row.key().sk,
             )
-            counted.add(_dedupe_key(event))
+            if heard:  # What nobody heard was not counted: its repeat may come when somebody listens.
+                counted.add(_dedupe_key(event))
             for listener in heard:
                 place = f"{number:04d}#{listener.row.key().sk}"
                 if page == BETWEEN_RECORDS or place > page:
                     yield _Handing(record, place, event, listener)
 
     def _hears(self, listener: Listener, record: LogRecord) -> bool:
-        return listener.hears(self._cursor.topic.id, self._cursor.topic_partition, record.offset)
+        return listener.hears(self.cursor.topic.id, self.cursor.topic_partition, record.offset)
 
-    def _add(self, move: _Move, handing: _Handing) -> None:
-        cursor = self._cursor.at
-        event = handing.event
-        assert isinstance(event, DataPartitionEvent)  # Nothing listens to custom events yet.
+    def _note_id(self, move: _Move, handing: _Handing) -> None:
+        """The event's id counts once; a later page of the same event finds it noted."""
+        cursor, event = self.cursor.at, handing.event
         in_middle = handing.record.offset == cursor.next and cursor.page.startswith(handing.place[:5])
         key = _dedupe_key(event)
         if not in_middle and key not in move.dedupe:
-            now = self._cursor.host.now
+            now = self.cursor.host.now
             move.dedupe[key] = dedupe_row(event.namespace, event.dedupe_id, now, DEDUPE_HORIZON_MS)
-        row = handing.listener.row
-        origin = f"{self._cursor.topic.id}/{self._cursor.topic_partition}/{handing.record.offset}"
-        matched: dict[str, object] = {
+
+    def _matched(self, handing: _Handing) -> str:
+        event, row = handing.event, handing.listener.row
+        assert isinstance(event, DataPartitionEvent)  # Nothing listens to custom events yet.
+        matched = {
             "leaf": row.leaf,
             "incarnation": row.incarnation,
             "generation": row.generation,
             "fact": fact_to_json(event),
             "at": handing.record.append_time,
-            "origin": origin,
+            "origin": f"{self.cursor.topic.id}/{self.cursor.topic_partition}/{handing.record.offset}",
         }
-        target = keys.schedule_ref(row.namespace, row.name)
-        listener, events, size = move.rows.get(target, (handing.listener, [], 0))
-        size += len(str(matched["fact"])) + 200
-        if events and (size > ROW_BYTES_MAX or len(events) >= ROW_EVENTS_MAX):
-            # A further row of the same schedule; its key carries the number of rows so far.
-            move.rows[f"{target}#{len(move.rows)}"] = move.rows.pop(target)
-            events, size = [], len(str(matched["fact"])) + 200
-        events.append(matched)
-        move.rows[target] = (listener, events, size)
-        move.through = handing
+        return json.dumps(matched, separators=(",", ":"), ensure_ascii=False)
 
     def _commit_within(self, move: _Move) -> Operation[bool]:
         """Moves the position to the middle of a record (a page)."""
@@ -194,24 +218,24 @@ class EventIngest:
         assert handing is not None
         rows, dedupe = self._contents(move)
         return (
-            yield from self._cursor.move(
+            yield from self.cursor.move(
                 handing.record.offset, handing.record.append_time, rows, dedupe, page=handing.place
             )
         )
 
     def _contents(self, move: _Move) -> tuple[list[tuple[int, InboxRow]], list[Put]]:
         rows: list[tuple[int, InboxRow]] = []
-        position = self._cursor.at
-        for number, (listener, events, _) in enumerate(move.rows.values()):
-            row = listener.row
-            origin = f"{self._cursor.topic.id}.{self._cursor.topic_partition:06d}.{position.next:020d}"
+        position = self.cursor.at
+        for number, made in enumerate(move.rows):
+            row = made.listener.row
+            origin = f"{self.cursor.topic.id}.{self.cursor.topic_partition:06d}.{position.next:020d}"
             inbox = InboxRow(
                 namespace=row.namespace,
                 name=row.name,
                 kind="X",
                 # Unique for ever: where the cursor stood, on which page, and which row of that move.
                 origin=f"{origin}.{keys.text_hash(position.page)[:8]}.{number:04d}",
-                body=json.dumps(events, separators=(",", ":")),
+                body=f"[{','.join(made.events)}]",
             )
             rows.append((row.shard, inbox))
         return rows, list(move.dedupe.values())

@@ -7,11 +7,27 @@ from collections.abc import Callable
 
 from tidegate_core.decisions.inputs import Holding
 from tidegate_core.decisions.operations import Operation, Operations, Signal
-from tidegate_core.effects import Commit, Committed, Effect, Notice, Refused, Unavailable
-from tidegate_core.store.values import Key, Transaction, Value
+from tidegate_core.effects import (
+    Commit,
+    Committed,
+    Effect,
+    Invalid,
+    Notice,
+    NotProduced,
+    Produce,
+    Produced,
+    Refused,
+    Unavailable,
+    Write,
+)
+from tidegate_core.store.values import Batch, Key, Transaction, Value
 
 RETRY_FIRST_MS = 100
 RETRY_LAST_MS = 2_000
+PRODUCE_RETRY_FIRST_MS = 500
+PRODUCE_RETRY_LAST_MS = 4_000
+ERROR_CHARACTERS_MAX = 1_000
+"""Of an error's text in a log line: a store's message may quote what was sent."""
 
 
 class Fenced(Exception):
@@ -20,6 +36,32 @@ class Fenced(Exception):
     def __init__(self, key: Key) -> None:
         super().__init__(f"fenced at {key.pk}/{key.sk}")
         self.key = key
+
+
+class InvalidWrite(Exception):
+    """The store will never take this transaction as it is: whoever wrote it has to do without."""
+
+    def __init__(self, transaction: Transaction, message: str) -> None:
+        super().__init__(f"transaction {transaction.name}: {message}")
+        self.keys = tuple(action.key for action in transaction.actions)
+
+
+class Countdown:
+    """Waits for a number of things that go on side by side."""
+
+    def __init__(self, host: Host, count: int) -> None:
+        self._host = host
+        self._left = count
+        self._done = Signal("countdown")
+
+    def down(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._host.operations.raise_(self._done)
+
+    def wait(self) -> Operation[None]:
+        if self._left:
+            yield self._done
 
 
 class Host:
@@ -33,10 +75,9 @@ class Host:
         self.operations = Operations()
         self.now = 0
         self.ended = False
-        self._alarms: list[tuple[int, int, Signal | Callable[[], None]]] = []
+        self._alarms: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self._tokens = 0
-        self._life = 0
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -58,8 +99,7 @@ class Host:
         """Runs what is due."""
         while self._alarms and self._alarms[0][0] <= self.now:
             _, _, action = heapq.heappop(self._alarms)
-            if callable(action):
-                action()
+            action()
 
     # -- identity -----------------------------------------------------------------------------------------------------
 
@@ -85,8 +125,30 @@ class Host:
     def note(self, event: str, **fields: Value) -> None:
         self.operations.tell(Notice(event, fields))
 
+    def failed(self, name: str, about: str, error: Exception) -> None:
+        """Says loudly that something was not done, and what: it must not stop anything else, and must not be silent."""
+        touched = [key.sk for key in error.keys] if isinstance(error, InvalidWrite) else []
+        text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS_MAX]
+        self.note("decision_failed", name=name, about=about, keys=list(touched), error=text)
+
+    def start_safely(self, name: str, about: str, operation: Operation[None]) -> None:
+        """Starts an operation about one thing, whose failure is told and stops nothing else."""
+        self.operations.start(self._safely(name, about, operation))
+
+    def _safely(self, name: str, about: str, operation: Operation[None]) -> Operation[None]:
+        try:
+            yield from operation
+        except Fenced:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is: one poisoned thing must not stop the others
+            self.failed(name, about, error)
+
     def commit_for_good(self, transaction: Transaction) -> Operation[Committed | Refused]:
-        """Sends a transaction until its fate is known. Its own success, met as a refusal, counts as success (protocol H15)."""
+        """Sends a transaction until its fate is known. Its own success, met as a refusal, counts as success (protocol H15).
+
+        Raises:
+            InvalidWrite: The store will never take it.
+        """
         pause = RETRY_FIRST_MS
         doubtful = False
         while True:
@@ -99,9 +161,31 @@ class Host:
             doubtful = doubtful or isinstance(verdict, Unavailable)
             if isinstance(verdict, Committed):
                 return verdict
+            if isinstance(verdict, Invalid):
+                raise InvalidWrite(transaction, verdict.message)
             assert isinstance(verdict, Refused | Unavailable)
             yield from self.sleep(pause + self.jitter(transaction.token, pause))
             pause = min(2 * pause, RETRY_LAST_MS)
+
+    def write_for_good(self, batch: Batch) -> Operation[None]:
+        """Sends an unconditional batch until all of it is acknowledged."""
+        pause = RETRY_FIRST_MS
+        while isinstance((yield Write(batch)), Unavailable):
+            yield from self.sleep(pause + self.jitter(batch.name, pause))
+            pause = min(2 * pause, RETRY_LAST_MS)
+
+    def produce_for_good(self, produce: Produce) -> Operation[str | None]:
+        """Sends a record of our own, which may repeat (its id tells), until it is there; returns why it never will be."""
+        pause = PRODUCE_RETRY_FIRST_MS
+        while True:
+            answer = yield produce
+            if isinstance(answer, Produced):
+                return None
+            assert isinstance(answer, NotProduced)
+            if answer.kind == "refused":
+                return answer.message
+            yield from self.sleep(pause)
+            pause = min(2 * pause, PRODUCE_RETRY_LAST_MS)
 
     def read_for_good(self, effect: Effect) -> Operation[object]:
         """Asks until there is an answer other than `Unavailable`."""
@@ -117,4 +201,3 @@ class Host:
         """Forgets all operations and alarms: what was fenced must not go on."""
         self.operations.end_all()
         self._alarms.clear()
-        self._life += 1

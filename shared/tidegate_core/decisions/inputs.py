@@ -35,7 +35,7 @@ class Holding:
         map_version: Version of that MAP.
         shards: S, fixed for the life of the cluster; shards `s mod N == p` are owned.
         requests, events: The two topics that are read with a durable position.
-        minimum_period_ms: Shortest period of a time trigger (namespace setting, default 10 s).
+        minimum_period_ms: Shortest period of a time trigger (TIDEGATE_MINIMUM_PERIOD_MS, default 10 s).
         tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
             when a topic partition comes back to the process.
         topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`.

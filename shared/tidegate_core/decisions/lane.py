@@ -2,6 +2,9 @@
 
 One at a time because every transaction checks the lease item, and DynamoDB cancels one of two transactions that touch the
 same item. Several in each because a store answer costs milliseconds and a decision microseconds.
+
+A decision that raises, or that the store calls invalid when it comes alone, is dropped and told of: whatever is wrong with
+one schedule, run or request, everything behind it goes on.
 """
 
 from __future__ import annotations
@@ -11,22 +14,32 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host
+from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
 from tidegate_core.store.keys import lease, shard_pk
 from tidegate_core.store.values import Item, Key, Page, RangeRead, Transaction
-from tidegate_core.transactions.unit_of_work import NotAtHand, TooLarge, UnitOfWork, void
+from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork, void
 from tidegate_core.transactions.view import View
 
 GROUP_MAX = 16
 """Decisions in one transaction: about 5 actions each stay below DynamoDB's 100."""
 RANGE_ITEMS_MAX = 500_000
 """Items of one range: above it memory, not the store, is the limit (100,000 evidence chunks, as many open jobs)."""
+READS_PER_DECISION_MAX = 1_000
+"""Reads that one decision may ask for, one after the other: a few are usual, and the view holds 64 ranges."""
 
 
 class RangeTooLarge(Exception):
     """More than anything tidegate keeps in one range: going on with a part of it would decide wrongly."""
+
+
+class ReadsWithoutEnd(Exception):
+    """A decision needs more at once than the view holds: what it reads next pushes out what it read before."""
+
+
+class Closed(Exception):
+    """The lane takes no more work, so a procedure that has longer to go leaves the rest to the successor."""
 
 
 class Decision(Protocol):
@@ -36,6 +49,11 @@ class Decision(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def about(self) -> str:
+        """The schedule, run or row that it decides on, for whoever reads the log."""
+        ...
 
     @property
     def stale(self) -> tuple[Key, ...]:
@@ -55,6 +73,10 @@ class Procedure(ABC):
     @abstractmethod
     def name(self) -> str: ...
 
+    @property
+    @abstractmethod
+    def about(self) -> str: ...
+
     @abstractmethod
     def run(self, lane: Lane) -> Operation[None]: ...
 
@@ -69,9 +91,10 @@ class Lane:
         host: Shared parts of the partition actor.
         shard: Whose lane it is.
         epoch: Epoch under which the shard was acquired.
-        settled: Called after each transaction, also after one that had nothing to write.
         observe: Called with every item written (None = deleted) once a transaction is committed: all that is
             kept in memory, and all that follows from a change, derives from the rows.
+        settled: Called after each transaction, also after one that had nothing to write.
+        failed: Called with work that was dropped because it cannot be done, and why.
     """
 
     def __init__(
@@ -82,6 +105,7 @@ class Lane:
         controls: int,
         observe: Callable[[Key, Item | None], None],
         settled: Callable[[], None],
+        failed: Callable[[Work, Exception], None],
     ) -> None:
         self.host = host
         self.shard = shard
@@ -90,6 +114,7 @@ class Lane:
         self._controls = controls
         self._observe = observe
         self._settled = settled
+        self._failed = failed
         self._queue: deque[Work] = deque()
         self._work = Signal(f"lane {shard}")
         self._alone = 0
@@ -97,9 +122,16 @@ class Lane:
         self._closed = False
 
     def add(self, work: Work) -> None:
-        """Queues work; order of arrival is order of service."""
-        self._queue.append(work)
-        self.host.operations.raise_(self._work)
+        """Queues work; order of arrival is order of service. A closed lane leaves it to the successor."""
+        if not self._closed:
+            self._queue.append(work)
+            self.host.operations.raise_(self._work)
+
+    def add_first(self, *works: Work) -> None:
+        """Queues work that takes the place of what is dropped: in front of all that waits, in this order."""
+        if not self._closed:
+            self._queue.extendleft(reversed(works))
+            self.host.operations.raise_(self._work)
 
     @property
     def is_idle(self) -> bool:
@@ -120,10 +152,20 @@ class Lane:
             head = self._queue[0]
             if isinstance(head, Procedure):
                 self._queue.popleft()
-                yield from head.run(self)
+                yield from self._run(head)
             else:
                 yield from self._decide_together()
             self._busy = False
+
+    def _run(self, procedure: Procedure) -> Operation[None]:
+        try:
+            yield from procedure.run(self)
+        except Fenced:
+            raise
+        except Closed:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is: what stands behind it goes on
+            self._failed(procedure, error)
 
     # -- for procedures -----------------------------------------------------------------------------------------------
 
@@ -139,6 +181,17 @@ class Lane:
                 return
             yield from self.host.sleep(pause)
             pause = min(2 * pause, RETRY_LAST_MS)
+
+    def give_way(self) -> Operation[None]:
+        """Lets the decisions at the head of the queue have a transaction; for procedures that need many.
+
+        Raises:
+            Closed: It is for the successor to go on.
+        """
+        if self._closed:
+            raise Closed
+        if self._queue and not isinstance(self._queue[0], Procedure):
+            yield from self._decide_together()
 
     def fetch(self, need: NotAtHand) -> Operation[None]:
         """Reads what a decision lacked into the view."""
@@ -180,11 +233,12 @@ class Lane:
             try:
                 yield from self._decide_with_reads(unit, decision)
                 unit.keep()
-            except TooLarge:
+            except Exception as error:  # noqa: BLE001 - too large, or a bug: it must not stop what stands behind it
                 unit.drop()
-                if not taken:
-                    raise
-                break
+                if not taken and self._queue:
+                    self._queue.popleft()
+                    self._failed(decision, error)
+                break  # In company it is tried again, alone: what is wrong may be the company.
             taken.append(decision)
             if not self._queue:
                 break  # Closed while it was reading: what was decided goes out, the rest is the successor's.
@@ -192,7 +246,14 @@ class Lane:
         if not taken:
             return
         name = taken[0].name if len({decision.name for decision in taken}) == 1 else "mixed"
-        if not (yield from self._commit(unit, name)) and not self._closed:
+        try:
+            committed = yield from self._commit(unit, name)
+        except InvalidWrite as error:
+            if len(taken) == 1:
+                self._failed(taken[0], error)
+                return
+            committed = False
+        if not committed and not self._closed:
             self._queue.extendleft(reversed(taken))
             self._alone = len(taken)  # One by one, so that the refused one holds nobody up.
 
@@ -208,25 +269,27 @@ class Lane:
                 work.decide(scratch, self.host.now)
             except NotAtHand as need:
                 wanted.update(dict.fromkeys(need.keys))
-            except TooLarge:
+            except Exception:  # noqa: BLE001, S112 - met again, and dealt with, when it is decided
                 continue
         if wanted:
             yield from self.fetch(NotAtHand(keys=tuple(wanted)))
 
     def _decide_with_reads(self, unit: UnitOfWork, decision: Decision) -> Operation[None]:
-        while True:
+        for _ in range(READS_PER_DECISION_MAX):
             try:
                 decision.decide(unit, self.host.now)
                 return
             except NotAtHand as need:
                 unit.drop()
                 yield from self.fetch(need)
+        raise ReadsWithoutEnd(f"{decision.name} of {decision.about}")
 
     def _commit(self, unit: UnitOfWork, name: str) -> Operation[bool]:
         """Returns whether what the unit holds is now in the store; False when it is certain that it is not, and never will be.
 
         Raises:
             Fenced: Another owner has acquired the shard.
+            InvalidWrite: The store will never take it.
         """
         if unit.is_empty:
             self._carry_out(unit)
@@ -242,10 +305,19 @@ class Lane:
             self._applied(unit, transaction)
         else:
             assert isinstance(verdict, Refused)
-            self.view.forget(action.key for action in transaction.actions)
-            failed = [key.sk for key, _ in verdict.failed]
-            self.host.note("transaction_refused", name=name, shard=self.shard, keys=list(failed))
+            self._refused(transaction, verdict)
         return applied
+
+    def _refused(self, transaction: Transaction, verdict: Refused) -> None:
+        self.view.forget(action.key for action in transaction.actions)
+        if not verdict.doubtful:
+            # What stood in the way is known now: a key that is used once and is used already would be refused for ever.
+            self.view.learn(
+                [key for key, _ in verdict.failed],
+                {key: item for key, item in verdict.failed if item is not None},
+            )
+        failed = [key.sk for key, _ in verdict.failed]
+        self.host.note("transaction_refused", name=transaction.name, shard=self.shard, keys=list(failed))
 
     def _void(self, unit: UnitOfWork, token: str) -> Operation[bool]:
         """A send without an answer may be applied late, when the condition that refused it holds again: make that impossible.

@@ -100,10 +100,6 @@ class Operations:
                 # Closed and not just forgotten: the collector would do it at some other moment, in some other order.
                 operation.close()
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._pending and not self._ready
-
     def _run(self) -> None:
         if self._running:
             return  # Called from within an operation: the loop below goes on with what was added.

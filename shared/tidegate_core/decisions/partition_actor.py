@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.event_ingest import EventIngest
-from tidegate_core.decisions.host import Fenced, Host
+from tidegate_core.decisions.host import Countdown, Fenced, Host
 from tidegate_core.decisions.inputs import (
     Begin,
     Drain,
@@ -23,7 +23,7 @@ from tidegate_core.decisions.inputs import (
     RecordsArrived,
     Tick,
 )
-from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.request_ingest import RequestIngest
 from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.decisions.topic_cursor import TopicCursor
@@ -43,7 +43,7 @@ from tidegate_core.effects import (
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.transactions.delivery import progress_of
-from tidegate_core.transactions.ownership import acquire_shard, outranked
+from tidegate_core.transactions.ownership import acquire_shard, outranked, whole
 
 ACQUIRED_TOGETHER = 16
 """Acquire transactions under way at once (DESIGN 3)."""
@@ -75,7 +75,6 @@ class PartitionActor:
         self._cursors: dict[tuple[str, int], TopicCursor] = {}
         self._ingests: list[RequestIngest | EventIngest] = []
         self._draining = False
-        self._free = Signal("acquire")
 
     # -- the driver's side --------------------------------------------------------------------------------------------
 
@@ -156,8 +155,11 @@ class PartitionActor:
     def _raise_positions(self) -> Operation[TopicCursor]:
         """First of all: from here on no former holder moves a position of this holding."""
         holding = self.holding
-        requests = TopicCursor(self._host, holding.requests, holding.topic_partition)
-        events = [TopicCursor(self._host, holding.events, each) for each in holding.event_topic_partitions()]
+        requests = TopicCursor(self._host, holding.requests, holding.topic_partition, holding.requests_dlq_topic)
+        events = [
+            TopicCursor(self._host, holding.events, each, holding.events_dlq_topic)
+            for each in holding.event_topic_partitions()
+        ]
         for cursor in (requests, *events):
             if not (yield from cursor.raise_epoch()):
                 raise Outranked
@@ -172,16 +174,16 @@ class PartitionActor:
             wanted = tuple(key for shard in group for key in (keys.lease(shard), keys.progress(shard)))
             found = yield from self._host.read_for_good(Read(wanted))
             assert isinstance(found, Items)
-            left = [len(group)]
-            for shard in group:
-                lease, progress = found.found.get(keys.lease(shard)), found.found.get(keys.progress(shard))
-                self._host.operations.start(self._acquire(shard, lease, progress, requests, left))
-            while left[0]:
-                yield self._free
+            yield from self._side_by_side(
+                [
+                    self._acquire(
+                        shard, found.found.get(keys.lease(shard)), found.found.get(keys.progress(shard)), requests
+                    )
+                    for shard in group
+                ]
+            )
 
-    def _acquire(
-        self, shard: int, lease: Item | None, progress: Item | None, requests: TopicCursor, left: list[int]
-    ) -> Operation[None]:
+    def _acquire(self, shard: int, lease: Item | None, progress: Item | None, requests: TopicCursor) -> Operation[None]:
         map_version, tp_epoch = self.holding.map_version, requests.at.epoch
         while True:
             if outranked(lease, map_version, tp_epoch):
@@ -194,26 +196,16 @@ class PartitionActor:
             lease, progress = answer.found.get(keys.lease(shard)), answer.found.get(keys.progress(shard))
             if not isinstance(verdict, Refused) and lease is not None and progress is not None:
                 break
-        if lease["owner"] != self.holding.owner:
+        epoch, controls = whole(lease, "epoch"), whole(lease, "controls")
+        # One read of two items is no snapshot: another holder may have raised both in between.
+        if lease["owner"] != self.holding.owner or whole(progress, "epoch") != epoch:
             raise Fenced(keys.lease(shard))
-        epoch, controls = _int(lease["epoch"]), _int(lease["controls"])
         plane = DeliveryPlane(self._host, shard, progress_of(progress), requests.at.next)
         self.planes[shard] = plane
         self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, controls)
-        left[0] -= 1
-        self._host.operations.raise_(self._free)
 
     def _recover_all(self) -> Operation[None]:
-        left = [len(self.shards)]
-        for shard in self.shards.values():
-            self._host.operations.start(self._recover(shard, left))
-        while left[0]:
-            yield self._free
-
-    def _recover(self, shard: ShardActor, left: list[int]) -> Operation[None]:
-        yield from shard.recover()
-        left[0] -= 1
-        self._host.operations.raise_(self._free)
+        yield from self._side_by_side([shard.recover() for shard in self.shards.values()])
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -224,24 +216,21 @@ class PartitionActor:
         for cursor in self._cursors.values():
             cursor.forget_buffer()
         # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
-        while not all(ingest.is_idle for ingest in self._ingests):
+        while not all(ingest.cursor.is_idle for ingest in self._ingests):
             yield from self._host.sleep(DRAIN_LOOK_MS)
         # Planes send as soon as they are recovered, long before all shards are.
         drains = [plane.drain() for plane in self.planes.values()]
         if self.is_serving:
             drains += [shard.drain() for shard in self.shards.values()]
-        left = [len(drains)]
-        for drain in drains:
-            self._host.operations.start(self._drain_one(drain, left))
-        while left[0]:
-            yield self._free
+        yield from self._side_by_side(drains)
         self._host.tell(Drained(self.holding.topic_partition))
         self._host.ended = True
 
-    def _drain_one(self, drain: Operation[None], left: list[int]) -> Operation[None]:
-        yield from drain
-        left[0] -= 1
-        self._host.operations.raise_(self._free)
+    def _side_by_side(self, operations: Sequence[Operation[None]]) -> Operation[None]:
+        countdown = Countdown(self._host, len(operations))
+        for operation in operations:
+            self._host.operations.start(_counted(operation, countdown))
+        yield from countdown.wait()
 
     def _fall(self, fenced: Fenced) -> None:
         """A newer epoch exists: nothing of this life may go on."""
@@ -280,9 +269,9 @@ class PartitionActor:
             self._host.tell(StopReading(topic, topic_partition))
 
 
-def _int(value: object) -> int:
-    assert isinstance(value, int)
-    return value
+def _counted(operation: Operation[None], countdown: Countdown) -> Operation[None]:
+    yield from operation
+    countdown.down()
 
 
 __all__: Sequence[str] = ["Outranked", "PartitionActor"]

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate_core.decisions.dead_letters import dead_letter
 from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
-from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane, Sending
+from tidegate_core.decisions.delivery_plane.creates import Sending
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.host import Countdown, InvalidWrite
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.requests import (
+    PAYLOAD_FIELDS,
     JobCancel,
     MessageCancel,
     MessageSend,
@@ -39,37 +41,14 @@ INBOX_BYTES_PER_MOVE = 3_000_000
 SCHEDULE_BYTES_MAX = 65_536
 """A schedule: its program's order, with arguments of an upstream run beside it, stays far below an item's 400 KB."""
 INBOX_BODY_BYTES_MAX = 380_000
-"""A request that has to be kept as an item: DynamoDB's 400 KB less keys and names."""
+"""A request that has to be kept as an item: DynamoDB's 400 KB less keys and names. A message always fits: its payload is
+kept as it is, at most 256 KiB, and the rest of it has at most 110 KB."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Inboxed:
     shard: int
     row: InboxRow
-
-
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    record: LogRecord
-    reason: RefusedRecord
-
-
-class Countdown:
-    """Waits for a number of operations that were started side by side."""
-
-    def __init__(self, cursor: TopicCursor, count: int) -> None:
-        self._cursor = cursor
-        self._left = count
-        self._done = Signal("countdown")
-
-    def down(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._cursor.host.operations.raise_(self._done)
-
-    def wait(self) -> Operation[None]:
-        if self._left:
-            yield self._done
 
 
 class RequestIngest:
@@ -82,39 +61,40 @@ class RequestIngest:
     """
 
     def __init__(self, cursor: TopicCursor, planes: Mapping[int, DeliveryPlane], log_end: int) -> None:
-        self._cursor = cursor
+        self.cursor = cursor
         self._planes = planes
         self._log_end = log_end
-        self.is_idle = True
 
     def serve(self) -> Operation[None]:
-        while True:
-            batch = yield from self._cursor.next_batch()
-            self.is_idle = False
-            yield from self._process(batch)
-            self.is_idle = True
+        return self.cursor.serve(self._process)
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
         inboxed: list[tuple[LogRecord, _Inboxed | None]] = []
-        refused: list[_Refused] = []
         sends: dict[int, list[Sending]] = {}
         for record in batch:
+            reason, into = self.cursor.refusal_of_passed(record), None
             try:
-                into = self._classify(record, sends)
-            except RefusedRecord as reason:
-                refused.append(_Refused(record, reason))
-                into = None
-            inboxed.append((record, into))
-        yield from self._settle(refused, sends)
-        yield from self._move(inboxed)
+                into = self._classify(record, sends if reason is None else {})
+            except RefusedRecord as refused:
+                reason = refused
+            if reason is not None:
+                self.cursor.dead_letters.bury(record, reason)
+            inboxed.append((record, into))  # One before the position is left out below.
+        yield from self._send(sends)
+        yield from self.cursor.dead_letters.settled()
+        try:
+            yield from self._move([each for each in inboxed if each[0].offset >= self.cursor.at.next])
+        except InvalidWrite:
+            # The batch comes again, record by record, and its own messages are written already.
+            self._log_end = max(self._log_end, batch[-1].offset + 1)
+            raise
         for plane in self._planes.values():
-            plane.position_is(self._cursor.at.next)
-        self._cursor.taken(len(batch))
+            plane.position_is(self.cursor.at.next)
 
     def _classify(self, record: LogRecord, sends: dict[int, list[Sending]]) -> _Inboxed | None:
         """Returns the inbox row of a request, or adds an own message to `sends`. Raises RefusedRecord."""
         request = parse_request(record.value, record.headers)
-        position = record.position(self._cursor.topic.id, self._cursor.topic_partition, record.append_time)
+        position = record.position(self.cursor.topic.id, self.cursor.topic_partition, record.append_time)
         shard = self._shard_of(request, position)
         if isinstance(request, MessageSend):
             problems = check_delivery(request, appended_at=record.append_time)
@@ -125,18 +105,19 @@ class RequestIngest:
             if shard in self._planes:
                 sends.setdefault(shard, []).append(Sending(request, position, record.offset < self._log_end))
                 return None
-        body = request.to_json().decode()
-        size = len(body.encode())
-        most = SCHEDULE_BYTES_MAX if isinstance(request, ScheduleApply) else INBOX_BODY_BYTES_MAX
-        if size > most:
-            problem = Problem("", f"the request has {size} bytes, at most {most} can be kept")
-            raise RefusedRecord([problem], "too_large", request_id=request.id, type=request.type)
+        payload = request.payload_bytes if isinstance(request, MessageSend) else None
+        body = request.to_json(without=() if payload is None else PAYLOAD_FIELDS).decode()
         namespace, name = _inbox_name(request, position)
         kind = "M" if isinstance(request, MessageSend | MessageCancel) else "Q"
-        return _Inboxed(shard, InboxRow(namespace=namespace, name=name, kind=kind, origin=position.text(), body=body))
+        row = InboxRow(namespace=namespace, name=name, kind=kind, origin=position.text(), body=body, payload=payload)
+        most = SCHEDULE_BYTES_MAX if isinstance(request, ScheduleApply) else INBOX_BODY_BYTES_MAX
+        if row.size > most:
+            problem = Problem("", f"the request has {row.size} bytes, at most {most} can be kept")
+            raise RefusedRecord([problem], "too_large", request_id=request.id, type=request.type)
+        return _Inboxed(shard, row)
 
     def _shard_of(self, request: Request, position: Position) -> int:
-        shards = self._cursor.host.holding.shards
+        shards = self.cursor.host.holding.shards
         match request:
             case MessageSend():
                 return message_shard(request.namespace, request.key, request.id or position.text(), shards)
@@ -157,23 +138,12 @@ class RequestIngest:
             case _:
                 return schedule_shard(request.namespace, request.name, shards)
 
-    def _settle(self, refused: Sequence[_Refused], sends: Mapping[int, list[Sending]]) -> Operation[None]:
-        """Dead letters and own messages, side by side; the position passes their records only when all are durable."""
-        countdown = Countdown(self._cursor, len(refused) + len(sends))
-        operations = self._cursor.host.operations
-        for each in refused:
-            operations.start(self._bury(each, countdown))
+    def _send(self, sends: Mapping[int, list[Sending]]) -> Operation[None]:
+        """Own messages, shard beside shard; the position passes their records only when all are durable."""
+        countdown = Countdown(self.cursor.host, len(sends))
         for shard, messages in sends.items():
             self._planes[shard].send(messages, countdown.down)
         yield from countdown.wait()
-
-    def _bury(self, refused: _Refused, countdown: Countdown) -> Operation[None]:
-        cursor = self._cursor
-        topic = cursor.host.holding.requests_dlq_topic
-        yield from dead_letter(
-            cursor.host, topic, cursor.topic.name, cursor.topic_partition, refused.record, refused.reason
-        )
-        countdown.down()
 
     def _move(self, inboxed: Sequence[tuple[LogRecord, _Inboxed | None]]) -> Operation[None]:
         rows: list[tuple[int, InboxRow]] = []
@@ -181,17 +151,15 @@ class RequestIngest:
         last: LogRecord | None = None
         for record, into in inboxed:
             if into is not None:
-                if rows and (
-                    len(rows) >= INBOX_ROWS_PER_MOVE or size + len(into.row.body.encode()) > INBOX_BYTES_PER_MOVE
-                ):
+                if rows and (len(rows) >= INBOX_ROWS_PER_MOVE or size + into.row.size > INBOX_BYTES_PER_MOVE):
                     assert last is not None
-                    yield from self._cursor.move(last.offset + 1, last.append_time, rows)
+                    yield from self.cursor.move(last.offset + 1, last.append_time, rows)
                     rows, size = [], 0
                 rows.append((into.shard, into.row))
-                size += len(into.row.body.encode())
+                size += into.row.size
             last = record
-        assert last is not None
-        yield from self._cursor.move(last.offset + 1, last.append_time, rows)
+        if last is not None:
+            yield from self.cursor.move(last.offset + 1, last.append_time, rows)
 
 
 def _inbox_name(request: Request, position: Position) -> tuple[str, str]:

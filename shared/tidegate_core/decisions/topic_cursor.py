@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from tidegate_core.decisions.host import Fenced, Host
+from tidegate_core.decisions.dead_letters import DeadLetters
+from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.inputs import LogRecord, TopicFacts
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Items, Poke, Read, Refused, StartReading, Taken
+from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
-from tidegate_core.transactions.cursor import move_cursor
-from tidegate_core.transactions.ownership import Cursor, cursor_of, raise_topic_partition
+from tidegate_core.transactions.cursor import BETWEEN_RECORDS, move_cursor
+from tidegate_core.transactions.ownership import Cursor, cursor_of, raise_topic_partition, whole
 
 BATCH_RECORDS_MAX = 500
 """Records dealt with together; the reader's credits are of the same order."""
 
+Process: TypeAlias = Callable[[Sequence[LogRecord]], Operation[None]]
+
 
 class TopicCursor:
-    """One per (topic, topic partition) of a holding."""
+    """One per (topic, topic partition) of a holding.
 
-    def __init__(self, host: Host, topic: TopicFacts, topic_partition: int) -> None:
+    Attributes:
+        dead_letters: Records of it that cannot be processed.
+        is_idle: Nothing of it is under way; dead letters may be, and are the successor's if need be.
+    """
+
+    def __init__(self, host: Host, topic: TopicFacts, topic_partition: int, copies: str) -> None:
         self.host = host
         self.topic = topic
         self.topic_partition = topic_partition
         self.key = keys.topic_position(host.holding.cluster_id, topic.id, topic_partition)
         self.position: Cursor | None = None
+        self.is_idle = True
         self._buffer: deque[LogRecord] = deque()
+        self._popped = 0
         self._arrived = Signal(f"records {topic.name} {topic_partition}")
+        self.dead_letters = DeadLetters(host, copies, topic.name, topic_partition, self._look)
 
     @property
     def at(self) -> Cursor:
@@ -46,7 +59,7 @@ class TopicCursor:
             assert isinstance(found, Items)
             stored = found.found.get(self.key)
             map_version = self.host.holding.map_version
-            if stored is not None and _int(stored["map"]) > map_version:
+            if stored is not None and whole(stored, "map") > map_version:
                 return False
             token = self.host.token()
             raised = raise_topic_partition(self.key, stored, map_version, self.host.holding.owner, token)
@@ -57,14 +70,17 @@ class TopicCursor:
             found = yield from self.host.read_for_good(Read((self.key,)))
             assert isinstance(found, Items)
             cursor = cursor_of(self.key, found.found[self.key])
-            if cursor.epoch != (1 if stored is None else _int(stored["epoch"]) + 1):
+            if cursor.epoch != (1 if stored is None else whole(stored, "epoch") + 1):
                 raise Fenced(self.key)
             self.position = cursor
+            self.dead_letters.left_open(cursor.open)
             return True
 
+    # -- reading ------------------------------------------------------------------------------------------------------
+
     def start_reading(self) -> None:
-        """Asks for the records from the position on."""
-        offset = self.at.next if self.at.next or self.at.last_append_time else None
+        """Asks for the records from the position on, or from the first one whose dead letter is open."""
+        offset = min((*self.at.open, self.at.next)) if self.at.next or self.at.last_append_time else None
         self.host.tell(StartReading(self.topic.name, self.topic_partition, offset))
 
     def forget_buffer(self) -> None:
@@ -73,22 +89,76 @@ class TopicCursor:
 
     def offer(self, records: Sequence[LogRecord]) -> None:
         self._buffer.extend(records)
+        self._look()
+
+    def _look(self) -> None:
         self.host.operations.raise_(self._arrived)
 
-    def next_batch(self) -> Operation[list[LogRecord]]:
-        """Returns the next records, in order, at least one; their append times are made monotone."""
+    def serve(self, process: Process) -> Operation[None]:
+        """Gives batches to `process`, which moves the position through them. Never ends."""
         while True:
-            batch: list[LogRecord] = []
-            latest = self.at.last_append_time
-            while self._buffer and len(batch) < BATCH_RECORDS_MAX:
-                record = self._buffer.popleft()
-                if record.offset < self.at.next or (batch and record.offset <= batch[-1].offset):
-                    continue
-                latest = max(latest, record.append_time)
-                batch.append(LogRecord(record.offset, latest, record.key, record.value, record.headers))
+            batch = self._next_batch()
+            if batch or self._has_closed():
+                self.is_idle = False
+                yield from self._serve(process, batch)
+                self.is_idle = True
+            self._give_back_credits()
+            if not self._buffer and not self._has_closed():
+                yield self._arrived
+
+    def _serve(self, process: Process, batch: Sequence[LogRecord]) -> Operation[None]:
+        try:
             if batch:
-                return batch
-            yield self._arrived
+                yield from process(batch)
+            if self._has_closed():
+                yield from self.move(self.at.next, self.at.last_append_time, page=self.at.page)
+        except InvalidWrite as error:
+            yield from self._serve_one_by_one(process, batch, error)
+
+    def _serve_one_by_one(self, process: Process, batch: Sequence[LogRecord], error: InvalidWrite) -> Operation[None]:
+        """One record of the batch becomes something that the store does not take: that one is a dead letter."""
+        if len(batch) > 1:
+            for record in batch:
+                if record.offset >= self.at.next:
+                    yield from self._serve(process, [record])
+            return
+        for record in batch:
+            self.host.failed("cursor", f"{self.topic.name} {self.topic_partition} {record.offset}", error)
+            self.dead_letters.bury(record, RefusedRecord([Problem("", "cannot be kept", str(error))], "too_large"))
+            yield from self.dead_letters.settled()
+            yield from self.move(record.offset + 1, record.append_time)
+
+    def _next_batch(self) -> list[LogRecord]:
+        """Returns the next records, in order; their append times are made monotone."""
+        batch: list[LogRecord] = []
+        latest = self.at.last_append_time
+        while self._buffer and len(batch) < BATCH_RECORDS_MAX:
+            record = self._buffer.popleft()
+            self._popped += 1
+            open_still = self.dead_letters.is_read_again(record.offset)
+            passed = record.offset < self.at.next and not open_still
+            if passed or (batch and record.offset <= batch[-1].offset):
+                continue
+            latest = max(latest, record.append_time)
+            batch.append(LogRecord(record.offset, latest, record.key, record.value, record.headers))
+        return batch
+
+    def _has_closed(self) -> bool:
+        """Whether the stored position names dead letters that are through."""
+        return self.at.open != self.dead_letters.open_below(self.at.next)
+
+    def _give_back_credits(self) -> None:
+        if self._popped:
+            self.host.tell(Taken(self.topic.name, self.topic_partition, self._popped, self.at.next))
+            self._popped = 0
+
+    # -- the position -------------------------------------------------------------------------------------------------
+
+    def refusal_of_passed(self, record: LogRecord) -> RefusedRecord | None:
+        """A record before the position is read again only because its dead letter is open, whatever is in it."""
+        if record.offset >= self.at.next:
+            return None
+        return RefusedRecord([Problem("", "was refused by an earlier reader", "send it again if it is right")])
 
     def move(
         self,
@@ -96,29 +166,23 @@ class TopicCursor:
         last_append_time: int,
         inbox: Sequence[tuple[int, InboxRow]] = (),
         dedupe: Sequence[Put] = (),
-        page: str = "-",
+        page: str = BETWEEN_RECORDS,
     ) -> Operation[bool]:
         """Moves the position with all that its records become; False when an event id was counted meanwhile.
 
         Raises:
             Fenced: A later holder has raised the epoch.
+            InvalidWrite: The store will never take what the records become.
         """
         seen = self.at
-        moved = move_cursor(seen, next_offset, page, last_append_time, inbox, dedupe, self.host.token())
+        dead = self.dead_letters.open_below(next_offset)
+        moved = move_cursor(seen, next_offset, page, last_append_time, inbox, dedupe, self.host.token(), dead)
         verdict = yield from self.host.commit_for_good(moved)
         if isinstance(verdict, Refused):
             if any(key == self.key for key, _ in verdict.failed):
                 raise Fenced(self.key)
             return False
-        self.position = Cursor(self.key, seen.epoch, seen.map_version, next_offset, page, last_append_time)
+        self.position = Cursor(self.key, seen.epoch, seen.map_version, next_offset, page, last_append_time, dead)
         for shard in sorted({shard for shard, _ in inbox}):
             self.host.tell(Poke(shard))
         return True
-
-    def taken(self, count: int) -> None:
-        self.host.tell(Taken(self.topic.name, self.topic_partition, count, self.at.next))
-
-
-def _int(value: object) -> int:
-    assert isinstance(value, int)
-    return value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate_core.model.instants import LATEST_INSTANT, format_instant
-from tidegate_core.model.problems import InvalidInput, Problem, did_you_mean
+from tidegate_core.model.problems import MAX_PROBLEMS, InvalidInput, Problem, did_you_mean, shortened
 
 CLOCKWORK_FIELDS = {
     "namespace": "clientId",
@@ -34,9 +34,8 @@ def as_message_send(document: Mapping[str, Any]) -> dict[str, Any]:
     """
     delivery = document.get("delivery")
     time = document.get("scheduleTime")
-    problems = [
-        Problem(field, "is not a field here", did_you_mean(field, _KNOWN)) for field in document if field not in _KNOWN
-    ]
+    unknown = [field for field in document if field not in _KNOWN][:MAX_PROBLEMS]
+    problems = [Problem(shortened(field), "is not a field here", did_you_mean(field, _KNOWN)) for field in unknown]
     problems += [
         Problem(field, "is missing")
         for field in ("scheduleKey", "taskData", "delivery", "scheduleTime")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, WithJsonSchema
+from annotated_types import GroupedMetadata, MaxLen
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, WithJsonSchema, model_validator
 
 from tidegate_core.model.planned import Planned
 from tidegate_core.model.problems import refused
+
+MAX_FIELDS = 64
+"""Fields of one document; four times what the largest kind has. More are refused unread: each would be a problem to tell."""
 
 
 class Document(BaseModel):
@@ -29,10 +33,33 @@ class Document(BaseModel):
     PLANNED_VALUES: ClassVar[Mapping[str, Mapping[str, Planned]]] = {}
     FIELD_HINTS: ClassVar[Mapping[str, str]] = {}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > MAX_FIELDS:
+            raise refused(f"has {len(given)} fields, at most {MAX_FIELDS} are allowed")
+        return given
+
     def canonical_json(self) -> str:
         """Returns the stored form: defaults spelled out (a later default changes nothing), absent fields left out."""
         fields = self.model_dump(mode="json", exclude_none=True)
         return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class AtMost(GroupedMetadata):
+    """Bounds a list or mapping before its entries are looked at: a million faulty ones would take seconds to be told."""
+
+    def __init__(self, entries: int) -> None:
+        self._entries = entries
+
+    def __iter__(self) -> Iterator[object]:
+        yield MaxLen(self._entries)  # For the schema.
+        yield BeforeValidator(self._checked)
+
+    def _checked(self, given: Any) -> Any:
+        if isinstance(given, list | tuple | dict) and len(given) > self._entries:
+            raise refused(f"has {len(given)} entries, at most {self._entries} are allowed")
+        return given
 
 
 def _as_text(value: Any) -> str:

@@ -14,6 +14,7 @@ from tidegate_core.model.shards import hash_of
 from tidegate_core.model.sizes import LARGEST_SIZE_BYTES, SizeField
 
 ChangeKind: TypeAlias = Literal["created", "appended", "replaced", "deleted"]
+RowCount = Annotated[Whole, Field(ge=0, le=LARGEST_SIZE_BYTES)]
 _DEDUPE_BYTES = 20
 """160 bits: 32 characters of base32; no two of a day's events meet by chance."""
 
@@ -51,7 +52,7 @@ class DataPartitionEvent(Document):
     data_partition: DataPartitionName = Field(alias="partition")
     kind: ChangeKind = "created"
     bytes: SizeField | None = None
-    rows: Annotated[Whole, Field(ge=0, le=LARGEST_SIZE_BYTES)] | None = None
+    rows: RowCount | None = None
     event_time: InstantField | None = None
     version: EventId | None = None
     producer: ShortText | None = None

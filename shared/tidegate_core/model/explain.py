@@ -17,10 +17,10 @@ from pydantic_core import ErrorDetails
 from tidegate_core.model.document import Document
 from tidegate_core.model.names import WORDING
 from tidegate_core.model.planned import Planned, PlannedKinds
-from tidegate_core.model.problems import REFUSED, Problem, did_you_mean, nearest
+from tidegate_core.model.problems import MAX_PROBLEMS, MAX_SHOWN, REFUSED, Problem, did_you_mean, nearest, shortened
 
-_MAX_SHOWN = 64
-"""Characters of a wrong value that a problem repeats."""
+MAX_EXPLAINED = 2 * MAX_PROBLEMS
+"""Errors that are put into words: some of them only follow from others and are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,14 @@ class _Finding:
 
 
 def problems_of(error: ValidationError, model: type[Document]) -> tuple[Problem, ...]:
-    """Returns an error's problems, each with its field's path, without those that only follow from another.
+    """Returns an error's first problems, each with its field's path, without those that only follow from another.
 
     Args:
         error: What validating some input as `model` raised.
         model: The model that the error's locations start from.
     """
-    found = (_finding(details, _place(model, details["loc"])) for details in error.errors(include_url=False))
+    errors = error.errors(include_url=False)[:MAX_EXPLAINED]
+    found = (_finding(details, _place(model, details["loc"])) for details in errors)
     findings = [finding for finding in found if finding is not None]
     hidden = [finding.hides for finding in findings if finding.hides is not None]
     shown = [
@@ -67,7 +68,8 @@ def problems_of(error: ValidationError, model: type[Document]) -> tuple[Problem,
 
 
 def joined(path: str, field: str) -> str:
-    """Returns a path one step deeper; indexes come with their brackets."""
+    """Returns a path one step deeper; indexes come with their brackets. A step may be the sender's and of any length."""
+    field = shortened(field)
     if not path or not field:
         return path or field
     return f"{path}{field}" if field.startswith("[") else f"{path}.{field}"
@@ -160,6 +162,8 @@ def _finding(details: ErrorDetails, place: _Place) -> _Finding | None:
             return _Finding(Problem(place.path, f"{_shown(given)} {wording}"))
         case "too_short" | "too_long":
             return _wrong_length(place, context, given)
+        case "string_type":
+            return _Finding(Problem(place.path, "is not a text", "write it in quotes" if _is_scalar(given) else ""))
         case "model_type" | "model_attributes_type" | "dict_type":
             return _Finding(Problem(place.path, "is not a mapping of fields"))
         case _:
@@ -191,7 +195,7 @@ def _unknown_kind(place: _Place, tag: str) -> _Finding:
     entry = planned.get(tag)
     if entry is not None:
         return _planned(place.at("type"), tag, entry, hides=place.path)
-    hint = did_you_mean(tag[:_MAX_SHOWN], _kinds(place.annotation))
+    hint = did_you_mean(tag[:MAX_SHOWN], _kinds(place.annotation))
     return _Finding(Problem(place.at("type"), f"{_shown(tag)} is unknown", hint))
 
 
@@ -218,8 +222,13 @@ def _choices(annotation: Any) -> list[str]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        return f'"{value[:_MAX_SHOWN]}"'
-    return str(value)[:_MAX_SHOWN] if isinstance(value, int | float) or value is None else "the value"
+        return f'"{value[:MAX_SHOWN]}"'
+    return str(value)[:MAX_SHOWN] if isinstance(value, int | float) or value is None else "the value"
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether YAML may have read a text as something else: 10:00 and 1.0 as numbers, `no` as false."""
+    return isinstance(value, bool | int | float)
 
 
 def _plain(message: str) -> str:

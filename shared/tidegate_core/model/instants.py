@@ -74,16 +74,12 @@ def format_instant(instant: Instant) -> str:
 
 
 def _instant_of(value: Any) -> Instant:
-    if isinstance(value, str):
-        text, moment = value, None
-    elif isinstance(value, datetime):  # YAML reads an unquoted time as one
-        text, moment = value.isoformat(), value
-    else:
+    if not isinstance(value, str):
         raise refused("is not a time", hint="write an RFC 3339 text such as 2026-11-20T22:00:00Z")
     try:
-        return parse_instant(text) if moment is None else from_datetime(moment)
+        return parse_instant(value)
     except ValueError as error:
-        raise refused(f'"{text[:64]}" {error}') from error
+        raise refused(f'"{value[:64]}" {error}') from error
 
 
 InstantField = Annotated[

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from tidegate_core.model.document import Flag
+from tidegate_core.model.document import AtMost, Flag
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.instants import LATEST_INSTANT, TEN_YEARS_MS, Instant, InstantField
 from tidegate_core.model.names import MessageKey, Namespace, RequestId, Topic
@@ -24,6 +24,8 @@ MAX_HEADERS = 64
 MAX_HEADER_BYTES = 16_384
 """All names and values of a message's headers together."""
 RESERVED_HEADERS = "tidegate-"
+PAYLOAD_FIELDS = ("payload", "payload_text", "payload_base64")
+"""One of them is there."""
 
 _POINTER_HINT = "send a pointer to it, such as an object's address"
 
@@ -84,7 +86,7 @@ class MessageSend(RequestBase):
     message_key: Annotated[str, StringConstraints(strict=True, max_length=1024)] | None = None
     headers: Annotated[
         dict[str, Annotated[str, StringConstraints(strict=True)]],
-        Field(max_length=MAX_HEADERS),
+        AtMost(MAX_HEADERS),
         AfterValidator(_checked_headers),
     ] = Field(default_factory=dict)
     payload: Any = None
@@ -102,7 +104,7 @@ class MessageSend(RequestBase):
                 field="deliver_at",
                 hint="give either deliver_at or after",
             )
-        present = self.model_fields_set & {"payload", "payload_text", "payload_base64"}
+        present = self.model_fields_set.intersection(PAYLOAD_FIELDS)
         if len(present) != 1:
             raise refused(
                 "stands beside another payload" if present else "is missing",

@@ -10,7 +10,7 @@ PROOFS = "0.2"
 LANGUAGE = "0.3"
 """The scheduling language: dialects, composites, catch-up, overlap policies, priorities, retries, suspend modes."""
 OPERATIONS = "0.4"
-"""Chaos, growth while running, audit, dead-letter replay."""
+"""Chaos, growth while running, audit, dead-letter replay, authentication of users."""
 PLATFORM = "0.5"
 """Everything later: shared objects, quotas, applications, workflows, wide controls."""
 

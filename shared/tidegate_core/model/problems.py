@@ -15,6 +15,9 @@ from pydantic_core import PydanticCustomError
 MAX_PROBLEMS = 50
 """Problems told at once: more than anybody reads, and a receipt stays far below Kafka's record limit."""
 
+MAX_SHOWN = 64
+"""Characters of a wrong value or name that a problem repeats."""
+
 TOO_LARGE = "is too large"
 """How each problem begins that makes an input too large as a whole (413), wherever it is noticed."""
 
@@ -105,6 +108,11 @@ def refused(problem: str, *, hint: str = "", field: str = "", planned: bool = Fa
     return PydanticCustomError(
         REFUSED, "{problem}", {"problem": problem, "hint": hint, "field": field, "planned": planned}
     )
+
+
+def shortened(text: str) -> str:
+    """Returns as much of a sender's text as a problem repeats."""
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

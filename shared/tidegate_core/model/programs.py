@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tidegate_core.model.document import Document, Text
+from tidegate_core.model.document import AtMost, Document, Text
 from tidegate_core.model.names import Name
 from tidegate_core.model.planned import PLATFORM, PROOFS, PlannedKinds, planned
 from tidegate_core.model.problems import refused
@@ -18,7 +18,7 @@ MAX_PROPERTIES = 256
 MAX_TEXT_CHARACTERS = 8_192
 """One argument or value before its templates are resolved."""
 
-_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}", re.ASCII)
 
 
 def _plain_file(file: str) -> str:
@@ -79,13 +79,13 @@ class _ProgramSpec(Document):
 
     name: Name | None = None
     file: Annotated[str, StringConstraints(strict=True, max_length=1024), AfterValidator(_plain_file)]
-    args: tuple[Argument, ...] = Field(default=(), max_length=MAX_ARGUMENTS)
-    env: Annotated[dict[str, Argument], Field(max_length=MAX_PROPERTIES), AfterValidator(_environment_names)] = Field(
+    args: Annotated[tuple[Argument, ...], AtMost(MAX_ARGUMENTS)] = ()
+    env: Annotated[dict[str, Argument], AtMost(MAX_PROPERTIES), AfterValidator(_environment_names)] = Field(
         default_factory=dict
     )
-    properties: Annotated[
-        dict[PropertyName, Argument], Field(max_length=MAX_PROPERTIES), AfterValidator(_property_names)
-    ] = Field(default_factory=dict)
+    properties: Annotated[dict[PropertyName, Argument], AtMost(MAX_PROPERTIES), AfterValidator(_property_names)] = (
+        Field(default_factory=dict)
+    )
 
 
 class PysparkProgram(_ProgramSpec):
@@ -103,8 +103,8 @@ class PysparkProgram(_ProgramSpec):
     }
 
     type: Literal["pyspark"] = "pyspark"
-    conf: Annotated[dict[PropertyName, Argument], Field(max_length=MAX_PROPERTIES), AfterValidator(_conf_names)] = (
-        Field(default_factory=dict)
+    conf: Annotated[dict[PropertyName, Argument], AtMost(MAX_PROPERTIES), AfterValidator(_conf_names)] = Field(
+        default_factory=dict
     )
 
     @property

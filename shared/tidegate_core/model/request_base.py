@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from tidegate_core.model.document import Document
 from tidegate_core.model.names import RequestId, ShortText
@@ -24,7 +25,12 @@ class RequestBase(Document):
     actor: ShortText | None = None
     reason: ShortText | None = None
 
-    def to_json(self) -> bytes:
-        """Returns the request as a record's value; what was left out stays out."""
-        fields = self.model_dump(mode="json", exclude_unset=True)
-        return json.dumps({"type": getattr(self, "type", ""), **fields}, ensure_ascii=False).encode()
+    def to_json(self, without: Collection[str] = ()) -> bytes:
+        """Returns the request as a record's value; what was left out stays out.
+
+        Args:
+            without: Fields that are kept elsewhere.
+        """
+        fields = self.model_dump(mode="json", exclude_unset=True, exclude=set(without))
+        document = {"type": getattr(self, "type", ""), **fields}
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

@@ -7,7 +7,13 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from tidegate_core.model.document import Whole
-from tidegate_core.model.messages import MAX_PAYLOAD_BYTES, MessageCancel, MessageSend, check_delivery
+from tidegate_core.model.messages import (
+    MAX_PAYLOAD_BYTES,
+    PAYLOAD_FIELDS,
+    MessageCancel,
+    MessageSend,
+    check_delivery,
+)
 from tidegate_core.model.names import Name, Namespace, RunId
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
 from tidegate_core.model.request_base import MAX_RECORD_BYTES, RequestBase
@@ -16,6 +22,7 @@ from tidegate_core.model.schedule import ScheduleSpec
 __all__ = [
     "MAX_PAYLOAD_BYTES",
     "MAX_RECORD_BYTES",
+    "PAYLOAD_FIELDS",
     "PLANNED_TYPES",
     "REQUEST_TYPES",
     "JobCancel",

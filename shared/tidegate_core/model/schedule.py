@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from tidegate_core.constraints import ConcurrencyConstraint, Constraint
-from tidegate_core.model.document import Document, Flag, Text, Whole
+from tidegate_core.model.document import AtMost, Document, Flag, Text, Whole
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.identity import base32
 from tidegate_core.model.names import Name, Namespace
@@ -31,7 +31,7 @@ class Retry(Document):
 
     Attributes:
         tries: 0.
-        backoff: Kept for the version that retries.
+        backoff: 30 s, which nothing waits for yet.
     """
 
     EXAMPLE: ClassVar = {"tries": 0, "backoff": "30s"}
@@ -46,6 +46,13 @@ class Retry(Document):
         if tries > 0:
             raise refused(f"above 0 is planned for {LANGUAGE}", hint="leave it at 0: a failed run stays failed")
         return tries
+
+    @field_validator("backoff")
+    @classmethod
+    def _of_none_yet(cls, backoff: int) -> int:
+        if backoff != DEFAULT_BACKOFF_MS:
+            raise refused(f"other than 30s is planned for {LANGUAGE}", hint="leave it out: a failed run stays failed")
+        return backoff
 
 
 class ScheduleSpec(Document):
@@ -133,10 +140,10 @@ class ScheduleSpec(Document):
     kind: Literal["schedule"] = "schedule"
     namespace: Namespace
     name: Name
-    labels: Annotated[dict[LabelName, LabelValue], Field(max_length=MAX_LABELS)] = Field(default_factory=dict)
+    labels: Annotated[dict[LabelName, LabelValue], AtMost(MAX_LABELS)] = Field(default_factory=dict)
     target: ProgramTarget
     trigger: Trigger
-    constraints: tuple[Constraint, ...] = Field(default=(), max_length=MAX_CONSTRAINTS)
+    constraints: Annotated[tuple[Constraint, ...], AtMost(MAX_CONSTRAINTS)] = ()
     overlap: Literal["queue", "allow"] = "queue"
     priority: Literal["medium"] = "medium"
     retry: Retry = Field(default_factory=Retry)

@@ -13,7 +13,9 @@ from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
-"""The shortest period that a namespace allows unless it says otherwise (SEMANTICS 1.7)."""
+"""The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
+MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
+"""Of nodes and API processes, for all namespaces alike: a namespace's own needs namespace objects (planned)."""
 
 
 def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
@@ -40,14 +42,14 @@ def _own_upstream(spec: ScheduleSpec) -> list[Problem]:
 def check_schedule(
     spec: ScheduleSpec, *, now: Instant, minimum_period_ms: int = DEFAULT_MINIMUM_PERIOD_MS
 ) -> tuple[Problem, ...]:
-    """Returns what is wrong with a schedule at `now`, under its namespace's rules.
+    """Returns what is wrong with a schedule at `now`, under the rules of the process that looks at it.
 
     To be asked only for a definition that changes something: an unchanged one may have run its course.
 
     Args:
         spec: A schedule without problems of its own.
         now: When it is to be activated.
-        minimum_period_ms: The namespace's; never below 1 s.
+        minimum_period_ms: The process's setting; never below 1 s.
     """
     if not isinstance(spec.trigger, TimeTrigger):
         return ()
@@ -64,8 +66,8 @@ def _period_problem(trigger: TimeTrigger, minimum_ms: int) -> Problem | None:
     least = format_duration(minimum_ms)
     return Problem(
         field,
-        f"fires every {format_duration(gap_ms)}, the namespace's minimum period is {least}",
-        f"leave at least {least} between two occurrences",
+        f"fires every {format_duration(gap_ms)}, the minimum period is {least}",
+        f"leave at least {least} between two occurrences, or set {MINIMUM_PERIOD_SETTING} of nodes and API",
     )
 
 

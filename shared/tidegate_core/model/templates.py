@@ -10,17 +10,18 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Any, TypeAlias
 
 from tidegate_core.model.instants import Instant, format_instant
-from tidegate_core.model.problems import Problem, did_you_mean
+from tidegate_core.model.problems import MAX_PROBLEMS, Problem, did_you_mean
 from tidegate_core.model.programs import Program, PysparkProgram
 from tidegate_core.triggers import AllOfTrigger, EventTrigger, RunStatusTrigger, TimeTrigger, Trigger
 
-MAX_RESOLVED_CHARACTERS = 32_768
-"""One resolved text: as UTF-8 it stays below the 128 KiB that Linux allows for one argument."""
-MAX_RESOLVED_TOTAL = 131_072
-"""All resolved texts of a run: they are stored with it, and an item holds 400 KB."""
+MAX_RESOLVED_BYTES = 65_536
+"""All resolved texts of a run together, as JSON in UTF-8. Its item holds them beside the rest of its schedule (64 KiB), the
+upstream run's texts and outputs (64 KiB each) and its own outputs (64 KiB), all below 400 KB. It is also below the 128 KiB
+that Linux allows for one argument."""
 
 PLAIN_NAMES = ("nominal", "interval_start", "interval_end", "correlation", "run.id", "attempt", "upstream.run_id")
 ALL_NAMES = (*PLAIN_NAMES, "upstream.args[n]", "upstream.outputs.<key>")
@@ -125,19 +126,21 @@ def _variable(name: str, column: int) -> Variable:
 
 
 def template_problems(trigger: Trigger, program: Program) -> list[Problem]:
-    """Returns what is wrong with the program's templates, given what the trigger can fill in."""
-    problems: list[Problem] = []
+    """Returns the first problems of the program's templates, given what the trigger can fill in."""
+    return list(islice(_problems(trigger, program), MAX_PROBLEMS))
+
+
+def _problems(trigger: Trigger, program: Program) -> Iterator[Problem]:
     for place, text in _templates(program):
         try:
             template = parse_template(text)
         except TemplateError as error:
-            problems.append(Problem(f"target.program.{place}", error.problem, error.hint))
+            yield Problem(f"target.program.{place}", error.problem, error.hint)
             continue
         for part in template:
             reason = _unavailable(part.name, trigger) if isinstance(part, Variable) else None
             if reason is not None and isinstance(part, Variable):
-                problems.append(Problem(f"target.program.{place}", f"${{{part.name}}} has no value here", reason))
-    return problems
+                yield Problem(f"target.program.{place}", f"${{{part.name}}} has no value here", reason)
 
 
 def _unavailable(name: str, trigger: Trigger) -> str | None:
@@ -172,9 +175,14 @@ def resolve_program(program: Program, values: RunValues) -> ResolvedProgram:
             large. The run fails with this text.
     """
     resolved = {place: _resolve(place, text, values) for place, text in _templates(program)}
-    total = sum(map(len, resolved.values()))
-    if total > MAX_RESOLVED_TOTAL:
-        raise Unresolved("target.program", f"has {total} characters when resolved, at most {MAX_RESOLVED_TOTAL}")
+    sizes = {place: _size_of(place, text) for place, text in resolved.items()}
+    total = sum(sizes.values())
+    if total > MAX_RESOLVED_BYTES:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise Unresolved(
+            f"target.program.{largest}",
+            f"has {sizes[largest]} bytes when resolved, all texts together {total}, at most {MAX_RESOLVED_BYTES}",
+        )
     conf = program.conf if isinstance(program, PysparkProgram) else {}
     return ResolvedProgram(
         file=program.file,
@@ -186,13 +194,17 @@ def resolve_program(program: Program, values: RunValues) -> ResolvedProgram:
 
 def _resolve(place: str, text: str, values: RunValues) -> str:
     parts = parse_template(text)
-    resolved = "".join(part if isinstance(part, str) else _value(place, part.name, values) for part in parts)
-    if len(resolved) > MAX_RESOLVED_CHARACTERS:
-        raise Unresolved(
-            f"target.program.{place}",
-            f"has {len(resolved)} characters when resolved, at most {MAX_RESOLVED_CHARACTERS} are allowed",
-        )
-    return resolved
+    return "".join(part if isinstance(part, str) else _value(place, part.name, values) for part in parts)
+
+
+def _size_of(place: str, text: str) -> int:
+    """Returns the bytes that a text takes in the run's item. Raises Unresolved for what no command line can carry."""
+    if "\x00" in text:
+        raise Unresolved(f"target.program.{place}", "contains a NUL character when resolved")
+    try:
+        return len(json.dumps(text, ensure_ascii=False).encode())
+    except UnicodeEncodeError as error:
+        raise Unresolved(f"target.program.{place}", "contains half a surrogate pair when resolved") from error
 
 
 def _value(place: str, name: str, values: RunValues) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate_core.model.messages import MAX_PAYLOAD_BYTES
 from tidegate_core.model.position import FIRST_POSITION
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -49,10 +50,13 @@ class MessageTimer:
     """`D#`: a message's slot, without payload.
 
     Attributes:
-        slot: `max(deliver_at, checkpointed + 1 ms)`; the nominal instant never changes, the slot may.
+        slot: `deliver_at`, or the first one behind what was sent and what a checkpoint covers; the nominal instant never
+            changes, the slot may.
         id, version: Name the message row.
         origin: Position of its create; a row at or beyond the position at the fence is the replay's to bring.
         attempt: 1 for the first delivery.
+        size: Bytes of the payload (an older node's row does not say it: the largest).
+        moved_to: The broker refused this attempt; the next one has this slot.
     """
 
     slot: int
@@ -61,6 +65,8 @@ class MessageTimer:
     origin: str
     attempt: int
     expires_at: int
+    size: int = MAX_PAYLOAD_BYTES
+    moved_to: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.message_timer(shard, self.slot, self.id, self.version)
@@ -100,10 +106,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """`G#`: versions below `live_from` are not delivered. Only cancels and replacements write it, and it only rises."""
+    """`G#`: versions below `live_from` are not delivered. Only cancels and replacements write it, and it only rises.
+
+    Attributes:
+        expires_at: Later than that of all that it covers.
+        request_id: Of the send that raised it as a replacement; None for a cancel.
+    """
 
     id: str
     live_from: str
+    expires_at: int | None = None
+    request_id: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.message_guard(shard, self.id)
@@ -111,7 +124,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """`K#`: there is, or was, a message under this key; identical whoever writes it."""
+    """`K#`: there is, or was, a message under this key. Whoever writes it, and however late, it outlives all of them."""
 
     id: str
     expires_at: int

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.requests import JobCancel, MessageCancel, MessageSend, Request, RunCancel
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 
@@ -19,17 +22,48 @@ def expiry(now: int, days: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReceipt:
-    """The answer to a request, kept under the request's id: a repeat gets the same answer.
+    """The answer to a request, kept under the request's namespace and id: a repeat gets the same answer.
 
     Attributes:
+        namespace: The request's; None where it has none.
+        subject: What the request was about, hashed: its id does not answer a request about something else.
         body: The receipt as JSON.
         settled: False while a request that ends pending things has not ended them all: its answer is still growing.
     """
 
     request_id: str
+    namespace: str | None = None
+    subject: str
     body: str
     expires_at: int
     settled: bool = True
 
     def key(self, shard: int) -> Key:
-        return keys.receipt(shard, self.request_id)
+        return keys.receipt(shard, self.namespace, self.request_id)
+
+
+def subject_of(request: Request) -> str:
+    """Returns what a request is about, as a hash: its type, namespace, and whatever it names."""
+    match request:
+        case MessageSend(key=key, id=request_id):
+            named = ("key", key) if key is not None else ("id", request_id or "")
+        case MessageCancel(key=key, message_id=message_id):
+            named = ("key", key) if key is not None else ("id", message_id or "")
+        case RunCancel(run_id=run) | JobCancel(job_id=run):
+            named = ("id", run)
+        case _:
+            named = ("name", request.name)
+    return keys.text_hash(request.type, request.namespace or keys.NO_NAMESPACE, *named)
+
+
+def used_otherwise(request: Request, request_id: str, now: int) -> Receipt:
+    """Returns the answer to a request under an id that was used for another one (SEMANTICS 17)."""
+    hint = "take a new id for a new request"
+    return Receipt.model_construct(
+        request_id=request_id,
+        status=ReceiptStatus.REJECTED,
+        namespace=request.namespace,
+        name=getattr(request, "name", None) or getattr(request, "key", None),
+        errors=(Problem("id", "was used for another request", hint),),
+        at=now,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
+        expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
     """
 
     namespace: str
@@ -74,7 +76,7 @@ class Job:
         evidence_correlation: Under which its evidence is kept while it absorbs; `correlation` may come from upstream.
         chunks: Chunks sealed into it; None while it still absorbs.
         upstream: JSON of the upstream run's facts for program-status triggers.
-        unmet: Last reason codes and sentences of its constraints, as JSON.
+        unmet: All that stood in its way at the last look whose reason codes were new, as JSON.
     """
 
     id: str
@@ -118,7 +120,8 @@ class Run:
         driver: UUID in the memory of the one driver that passed the gate.
         ended_at: When the end was observed or the run was closed; set once.
         disposition: `<disposition>/<reason>` for the ledger when the run was closed before the gate.
-        start_by: The gate must have been passed by then (SEMANTICS 13: 15 min after the submission).
+        start_by: The launcher must have taken it by then (SEMANTICS 13: 1 h); once it has, the gate must have been passed by
+            then (15 min).
         not_before: A further submission of an attempt that died before the gate waits until then.
     """
 
@@ -194,8 +197,7 @@ class Evidence:
     """Evidence of the one unsealed job of a (schedule, correlation): counters only, entries lie in chunk rows.
 
     Attributes:
-        id: `<job id>`: the evidence of a job is found by it.
-        job_id: Id of the job that it becomes.
+        id: Also the id of the job that it becomes.
         counts: Distinct entries per leaf.
         chunks: Chunk rows written so far.
         first_at: Append time of its first entry.
@@ -221,12 +223,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceChunk:
-    """Entries that one transaction counted, as JSON: a list of {leaf, key, ...} (at most 64 KB). Write-once."""
+    """Entries that one transaction counted, as JSON: a list of {leaf, key, ...} (at most 64 KB). Write-once.
+
+    No TTL: evidence may stay open for years. A timer row of kind `C` removes them after their end.
+    """
 
     evidence_id: str
     chunk: int
     entries: str
-    expires_at: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.evidence_chunk(shard, self.evidence_id, self.chunk)
@@ -237,10 +241,10 @@ class TimerRow:
     """A lower bound: whoever reads it decides again.
 
     Attributes:
-        kind: `S` a schedule's next nominal, `E` the time-out of evidence. (Open jobs and runs are few enough to be
-            held in memory whole: their deadlines derive from their own rows.)
-        ref: `<ns>/<name>` for `S`, `<ns>/<name>#<correlation hash>` for `E`.
-        detail: User text that `ref` only hashes (a correlation value).
+        kind: `S` a schedule's next nominal, `E` the time-out of evidence, `C` the removal of ended evidence's chunks. (Open
+            jobs and runs are few enough to be held in memory whole: their deadlines derive from their own rows.)
+        ref: `<ns>/<name>` for `S`, `<ns>/<name>#<correlation hash>` for `E`, the evidence's id for `C`.
+        detail: For `E` the correlation value, which `ref` only hashes; for `C` the number of chunks.
     """
 
     at: int
@@ -260,6 +264,8 @@ class InboxRow:
         kind: `Q` a request of the run plane, `M` one about a message, `X` events matched for one schedule.
         origin: Text of the position of the (first) record.
         body: The request in its canonical form, or a JSON list of matched events.
+        payload: Of a message, as it is delivered: its bytes, because as JSON they could outgrow an item. `body` is the
+            request without it then.
     """
 
     namespace: str
@@ -267,6 +273,20 @@ class InboxRow:
     kind: str
     origin: str
     body: str
+    payload: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of what it carries."""
+        return len(self.body.encode()) + len(self.payload or b"")
+
+    @property
+    def request(self) -> bytes:
+        """The request as a record's value."""
+        if self.payload is None:
+            return self.body.encode()
+        document = {**json.loads(self.body), "payload_base64": base64.b64encode(self.payload).decode()}
+        return json.dumps(document, ensure_ascii=False).encode()
 
     def key(self, shard: int) -> Key:
         return keys.inbox(shard, self.namespace, self.name, self.kind, self.origin)

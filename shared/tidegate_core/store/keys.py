@@ -19,7 +19,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `LIM#<ns>/<name>` | the schedule's own limit |
 | `M#<id>#<version>` | message |
 | `R#<run id>` | open run |
-| `RQ#<request id hash>` | receipt, 7 days |
+| `RQ#<hash of namespace and request id>` | receipt, 7 days |
 | `S#<ns>/<name>` | schedule state |
 | `T#<instant>#<kind>#<ref>` | timer row of the run plane |
 | `Z#<run id>#<attempt>#<state>` | outbox |
@@ -39,6 +39,8 @@ INSTANT_DIGITS = 13
 INDEX_SHARDS = 64
 LAST = "~"
 """Sorts after every character that keys use: upper end of a prefix range."""
+NO_NAMESPACE = "-"
+"""Stands for the namespace of a request that has none; no namespace is called so."""
 MAP_KEY = Key("MAP", "MAP")
 
 
@@ -128,8 +130,9 @@ def timer(shard: int, at: int, kind: str, ref: str) -> Key:
     return Key(shard_pk(shard), f"T#{instant_text(at)}#{kind}#{ref}")
 
 
-def receipt(shard: int, request_id: str) -> Key:
-    return Key(shard_pk(shard), f"RQ#{text_hash(request_id)}")
+def receipt(shard: int, namespace: str | None, request_id: str) -> Key:
+    """Ids are unique within a namespace; requests about a run or job may have none."""
+    return Key(shard_pk(shard), f"RQ#{text_hash(namespace or NO_NAMESPACE, request_id)}")
 
 
 def ledger(shard: int, namespace: str, name: str, at: int, job_id: str) -> Key:
@@ -175,6 +178,12 @@ def index_row(event_key: str, namespace: str, name: str, generation: int, leaf: 
     """
     pk = f"IX#{index_shard_of(event_key):02d}"
     return Key(pk, f"{event_key}#{schedule_ref(namespace, name)}#{generation:010d}#{leaf:02d}")
+
+
+def index_rows_of(event_key: str, namespace: str, name: str) -> tuple[str, str, str]:
+    """Returns partition key and range of a schedule's rows under one event key: those of all generations and leaves."""
+    prefix = f"{event_key}#{schedule_ref(namespace, name)}#"
+    return f"IX#{index_shard_of(event_key):02d}", prefix, f"{prefix}{LAST}"
 
 
 def offsets_vector(vector_id: str) -> Key:

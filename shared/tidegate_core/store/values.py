@@ -21,6 +21,8 @@ ACTIONS_PER_TRANSACTION_MAX = 100
 """DynamoDB's own limit. Builders stay below `ACTIONS_PLANNED_MAX` so that a late addition never meets it."""
 ACTIONS_PLANNED_MAX = 90
 TRANSACTION_BYTES_MAX = 4_000_000
+"""DynamoDB's own limit of all items of a transaction. What is planned together stays below the next one."""
+TRANSACTION_BYTES_PLANNED_MAX = 3_000_000
 ITEM_BYTES_MAX = 400_000
 
 

@@ -1,6 +1,4 @@
-"""Cron expressions to expanded fields: our checks, because a cron error has to name its place and the nearest valid form;
-croniter's expansion. What the fields mean on a wall clock is `wall_clock`'s business.
-"""
+"""Cron expressions to the local times that they name. What those mean on a wall clock is `wall_clock`'s business."""
 
 from __future__ import annotations
 
@@ -9,8 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from typing import Literal, TypeAlias
-
-from croniter import croniter
 
 from tidegate_core.time.cron_text import CronError, Dialect, checked_fields
 
@@ -131,16 +127,8 @@ def parse_cron(expression: str, dialect: Dialect = "unix5", day_rule: DayRule | 
     Source: the day rule is Vixie cron's: OR when both day fields are restricted, AND when one begins with `*`.
     """
     texts = checked_fields(expression, dialect)
-    by_croniter, _ = croniter.expand(
-        " ".join(text.expandable for text in texts), second_at_beginning=dialect == "unix6"
-    )
-    # croniter puts seconds last; it leaves a star in a list as it is.
-    expanded = [
-        frozenset(range(text.kind.low, text.kind.high + 1)) if "*" in values else frozenset(int(v) for v in values)
-        for text, values in zip((*texts[-5:], *texts[:-5]), by_croniter, strict=True)
-    ]
-    minutes, hours, days_of_month, months, days_of_week = expanded[:5]
-    seconds = expanded[5] if len(expanded) == 6 else frozenset({0})
+    minutes, hours, days_of_month, months, days_of_week = (text.values for text in texts[-5:])
+    seconds = texts[0].values if dialect == "unix6" else frozenset({0})
     hour, day, week = texts[-4].text, texts[-3].text, texts[-1].text
     either_day = _either_day(day, week, day_rule)
     if not either_day:

@@ -1,4 +1,4 @@
-"""The text of cron expressions: splitting, checking item by item, and the nearest valid form of a faulty one."""
+"""The text of cron expressions: splitting, checking and expanding item by item, and the nearest valid form."""
 
 from __future__ import annotations
 
@@ -86,14 +86,12 @@ class FieldText:
     """A checked field.
 
     Attributes:
-        kind: Which field.
         text: As it was written.
-        expandable: The same for croniter, which takes `7-7` in the day of week for the whole week.
+        values: What it names; in the day of week both 0 and 7 are Sunday.
     """
 
-    kind: FieldKind
     text: str
-    expandable: str
+    values: frozenset[int]
 
 
 def checked_fields(expression: str, dialect: Dialect) -> tuple[FieldText, ...]:
@@ -166,16 +164,14 @@ def _wrong_count(expression: str, count: int, dialect: Dialect) -> CronError:
 
 
 def _field(kind: FieldKind, text: str, start: int) -> FieldText:
-    expandable: list[str] = []
+    values: set[int] = set()
     for item in text.split(","):
-        _check_item(kind, item, start)
-        sunday = kind is DAY_OF_WEEK and re.fullmatch(r"7-7(?:/\d+)?|0?7", item)
-        expandable.append("0" if sunday else item)
+        values.update(_expanded(kind, item, start))
         start += len(item) + 1
-    return FieldText(kind, text, ",".join(expandable))
+    return FieldText(text, frozenset(values))
 
 
-def _check_item(kind: FieldKind, item: str, start: int) -> None:
+def _expanded(kind: FieldKind, item: str, start: int) -> range:
     place = f"{kind.name} (column {start + 1})"
     end = start + len(item)
     _refuse_other_dialects(item, place, start, end)
@@ -196,6 +192,7 @@ def _check_item(kind: FieldKind, item: str, start: int) -> None:
         raise _backwards(kind, match, place, start, end)
     if match["step"] is not None:
         _check_step(kind, match, place, start)
+    return range(low, high + 1, int(match["step"] or 1))
 
 
 def _refuse_other_dialects(item: str, place: str, start: int, end: int) -> None:

@@ -23,6 +23,7 @@ def move_cursor(
     inbox: Sequence[tuple[int, InboxRow]],
     dedupe: Sequence[Put],
     token: str,
+    dead: Sequence[int] = (),
 ) -> Transaction:
     """Moves the cursor and materialises the records in between.
 
@@ -34,12 +35,13 @@ def move_cursor(
         token: Unique; written as `w`.
         inbox: (shard, row); shards of any holder, because transactions span partition keys.
         dedupe: Rows of the event ids that are counted here, each with its condition.
+        dead: Offsets below `next_offset` whose dead letter is not acknowledged yet.
     """
     update = Update(
         seen.key,
-        "SET #next = :next, #page = :page, #last = :last, #w = :w",
-        {"#last": "last_append_time", "#w": "w"},
-        {":next": next_offset, ":page": page, ":last": last_append_time, ":w": token},
+        "SET #next = :next, #page = :page, #last = :last, #open = :open, #w = :w",
+        {"#last": "last_append_time", "#open": "open", "#w": "w"},
+        {":next": next_offset, ":page": page, ":last": last_append_time, ":open": list(dead), ":w": token},
         conditions.cursor_at(seen.epoch, seen.map_version, seen.next, seen.page),
     )
     actions: list[Action] = [update]

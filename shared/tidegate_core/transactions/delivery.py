@@ -44,12 +44,14 @@ class Progress:
 
 def progress_of(item: Item) -> Progress:
     """Returns the record of a PROGRESS item."""
-    number = {
-        name: item[name] for name in ("epoch", "fired_slot", "delivered", "expired", "cancelled", "dead", "digest")
-    }
-    assert all(isinstance(value, int) for value in number.values())
-    tally = Tally(*(int(str(number[name])) for name in ("delivered", "expired", "cancelled", "dead", "digest")))
-    return Progress(int(str(number["epoch"])), int(str(number["fired_slot"])), str(item["fired_id"]), tally)
+
+    def number(name: str) -> int:
+        value = item[name]
+        assert isinstance(value, int)
+        return value
+
+    tally = Tally(*map(number, ("delivered", "expired", "cancelled", "dead", "digest")))
+    return Progress(number("epoch"), number("fired_slot"), str(item["fired_id"]), tally)
 
 
 def checkpoint(
@@ -61,7 +63,7 @@ def checkpoint(
         shard: Whose position it is.
         seen: As last stored by this owner.
         slot: With `message_id` the place up to which everything is dealt with.
-        message_id: `<id>#<version>` of the last row.
+        message_id: `<id>#<version>` of the last row, or `~#`: all of that slot.
         token: Unique; written as `w`.
         tally: After this checkpoint.
         closed: Ledger row of the tally that this checkpoint closes (the stored tally then begins anew).
@@ -102,9 +104,9 @@ def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction
     """
     update = Update(
         guard.key(shard),
-        "SET #live_from = :version, #id = :id, #w = :w",
-        {"#id": "id", "#w": "w"},
-        {":id": guard.id, ":w": token},
+        "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #w = :w",
+        {"#id": "id", "#expires": "expires_at", "#request": "request_id", "#w": "w"},
+        {":id": guard.id, ":expires": guard.expires_at, ":request": guard.request_id, ":w": token},
         conditions.guard_older(guard.live_from),
     )
     actions = (update, Check(keys.progress(shard), conditions.holds_progress(epoch)))

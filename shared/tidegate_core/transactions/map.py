@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Item, Put, Transaction, Value
 from tidegate_core.transactions import conditions
@@ -18,6 +17,19 @@ from tidegate_core.transactions import conditions
 FIRST_VERSION: Final = 1
 SHARDS_MAX: Final = 10_000
 """Keys name a shard with four digits."""
+
+
+class OwnershipTopic(Protocol):
+    """The requests topic as the broker describes it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def topic_partitions(self) -> int: ...
 
 
 class MapUnreadable(ValueError):
@@ -45,7 +57,7 @@ class ClusterMap:
     history: tuple[tuple[int, int], ...]
 
     @classmethod
-    def first(cls, shards: int, requests: TopicFacts, cluster_id: str) -> ClusterMap:
+    def first(cls, shards: int, requests: OwnershipTopic, cluster_id: str) -> ClusterMap:
         """The map of a new cluster.
 
         Raises:
@@ -98,7 +110,7 @@ def map_of(item: Item) -> ClusterMap:
     )
 
 
-def misfits(stored: ClusterMap, requests: TopicFacts, cluster_id: str) -> Sequence[str]:
+def misfits(stored: ClusterMap, requests: OwnershipTopic, cluster_id: str) -> Sequence[str]:
     """What about the brokers contradicts the map, one sentence each with what to do; empty when all fits."""
     found = []
     if stored.cluster_id != cluster_id:

@@ -20,6 +20,7 @@ class Cursor:
         next: Offset of the next record to be dealt with.
         page: Sort key of the last listener that has its inbox row of the record at `next`; `-` between records.
         last_append_time: Largest append time so far: versions are monotone within the topic partition.
+        open: Offsets below `next` whose dead letter is not acknowledged yet: a successor copies them again.
     """
 
     key: Key
@@ -28,11 +29,12 @@ class Cursor:
     next: int
     page: str
     last_append_time: int
+    open: tuple[int, ...] = ()
 
 
 def raise_topic_partition(key: Key, stored: Item | None, map_version: int, owner: str, token: str) -> Transaction:
     """Raises the epoch of a topic partition's item, or makes the item at offset 0; nothing else of it changes."""
-    seen = None if stored is None else _int(stored, "epoch")
+    seen = None if stored is None else whole(stored, "epoch")
     if seen is None:
         expression = "SET #epoch = :epoch, #map = :map_mine, #owner = :owner, #w = :w, #next = :zero, #page = :none, #last = :zero"
     else:
@@ -53,13 +55,16 @@ def raise_topic_partition(key: Key, stored: Item | None, map_version: int, owner
 
 def cursor_of(key: Key, stored: Item) -> Cursor:
     """Returns the position that an item holds."""
+    dead = stored.get("open", [])
+    assert isinstance(dead, list)
     return Cursor(
         key,
-        _int(stored, "epoch"),
-        _int(stored, "map"),
-        _int(stored, "next"),
+        whole(stored, "epoch"),
+        whole(stored, "map"),
+        whole(stored, "next"),
         str(stored["page"]),
-        _int(stored, "last_append_time"),
+        whole(stored, "last_append_time"),
+        tuple(offset for offset in dead if isinstance(offset, int)),
     )
 
 
@@ -67,8 +72,8 @@ def acquire_shard(
     shard: int, lease: Item | None, progress: Item | None, map_version: int, tp_epoch: int, owner: str, token: str
 ) -> Transaction:
     """Fences the shard: the lease's epoch and the delivery position's epoch are raised together."""
-    lease_epoch = None if lease is None else _int(lease, "epoch")
-    progress_epoch = None if progress is None else _int(progress, "epoch")
+    lease_epoch = None if lease is None else whole(lease, "epoch")
+    progress_epoch = None if progress is None else whole(progress, "epoch")
     epoch = (lease_epoch or 0) + 1
     lease_names = {"#epoch": "epoch", "#map": "map", "#tp_epoch": "tp_epoch", "#owner": "owner", "#w": "w"}
     lease_values: dict[str, Value] = {
@@ -111,10 +116,11 @@ def outranked(lease: Item | None, map_version: int, tp_epoch: int) -> bool:
     """Whether a later holder of the topic partition, or one with a newer map, has acquired the shard."""
     if lease is None:
         return False
-    return (_int(lease, "map"), _int(lease, "tp_epoch")) > (map_version, tp_epoch)
+    return (whole(lease, "map"), whole(lease, "tp_epoch")) > (map_version, tp_epoch)
 
 
-def _int(item: Item, name: str) -> int:
+def whole(item: Item, name: str) -> int:
+    """Returns an attribute that is a whole number."""
     value = item[name]
     assert isinstance(value, int)
     return value

@@ -18,6 +18,7 @@ from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.store.keys import lease, shard_pk
 from tidegate_core.store.values import (
     ACTIONS_PLANNED_MAX,
+    TRANSACTION_BYTES_PLANNED_MAX,
     Action,
     Check,
     Condition,
@@ -27,6 +28,7 @@ from tidegate_core.store.values import (
     Put,
     Transaction,
     Update,
+    Value,
 )
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.view import View
@@ -51,7 +53,34 @@ class AlreadyThere(Exception):
 
 
 class TooLarge(Exception):
-    """The transaction would hold more actions than planned; the decision belongs into the next one."""
+    """The transaction would hold more actions, or more bytes, than planned; the decision belongs into the next one."""
+
+
+RAW_ACTION_BYTES = 4_000
+"""Reckoned for an action on an item that was not read here: a lease, a state, a limit with its holders."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Consumed:
+    """What a write consumes, as it was when the write was staged.
+
+    Attributes:
+        revision: None: there must be no item.
+        size: Bytes of the item.
+        conditional: False for rows whose presence nobody conditions on.
+    """
+
+    revision: int | None = None
+    size: int = 0
+    conditional: bool = True
+
+    def condition(self) -> Condition | None:
+        if not self.conditional:
+            return None
+        return conditions.absent() if self.revision is None else conditions.unchanged(self.revision)
+
+
+_UNREAD = _Consumed(conditional=False)
 
 
 @dataclass(slots=True)
@@ -59,9 +88,25 @@ class _Staged:
     """What one decision adds; discarded when the decision does not come to its end."""
 
     writes: dict[Key, Item | None] = field(default_factory=dict)
+    consumed: dict[Key, _Consumed] = field(default_factory=dict)
     raw: list[Action] = field(default_factory=list)
     returns: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     effects: list[Effect | Callable[[], None]] = field(default_factory=list)
+    bytes_taken_over: int = 0
+
+    @property
+    def actions(self) -> int:
+        return len(self.writes) + len(self.raw) + len(self.returns)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.actions
+
+    def size(self) -> int:
+        """Bytes of the items before and after: more than DynamoDB can count."""
+        written = sum(_bytes_of(item) for item in self.writes.values() if item is not None)
+        consumed = sum(each.size for each in self.consumed.values())
+        return written + consumed + RAW_ACTION_BYTES * (len(self.raw) + len(self.returns))
 
 
 class UnitOfWork:
@@ -121,7 +166,7 @@ class UnitOfWork:
     def put(self, record: DataclassInstance, key: Key) -> None:
         """Writes an owner-only record; the condition is the revision that was read (or that there was none)."""
         self.item(key)
-        self._open.writes[key] = to_item(record, key)
+        self._write(key, to_item(record, key))
 
     def put_new(self, record: DataclassInstance, key: Key) -> None:
         """Writes a record under a key that has never been used; refused when it exists. Needs no read."""
@@ -129,22 +174,34 @@ class UnitOfWork:
             self._view.assume_absent(key)
         if self.item(key) is not None:
             raise AlreadyThere(key)
-        self._open.writes[key] = to_item(record, key)
+        self._write(key, to_item(record, key))
 
     def set_row(self, record: DataclassInstance, key: Key) -> None:
         """Writes a row that carries nothing but what its key says (timer rows): no read, no condition."""
         self._view.assume_unread(key)
-        self._open.writes[key] = to_item(record, key)
+        self._write(key, to_item(record, key))
 
     def delete(self, key: Key) -> None:
         """Deletes an owner-only item if it is there."""
         if self.item(key) is not None:
-            self._open.writes[key] = None
+            self._write(key, None)
 
     def forget_row(self, key: Key) -> None:
         """Deletes a row whose presence nobody conditions on (timer rows, counted inbox rows), without reading it."""
         self._view.assume_unread(key)
-        self._open.writes[key] = None
+        self._write(key, None)
+
+    def _write(self, key: Key, item: Item | None) -> None:
+        """Remembers what the write consumes now: between this and the commit the view may lose the key."""
+        self._open.writes[key] = item
+        if key not in self._kept.consumed and key not in self._open.consumed:
+            self._open.consumed[key] = self._seen(key)
+
+    def _seen(self, key: Key) -> _Consumed:
+        if not self._view.knows(key):
+            return _UNREAD
+        seen = self._view.item(key)
+        return _Consumed() if seen is None else _Consumed(_revision(seen), _bytes_of(seen))
 
     def apply(self, action: Action) -> None:
         """Adds an action with its own condition (limits, checks). Raises TooLarge when this transaction has one on that
@@ -180,10 +237,14 @@ class UnitOfWork:
 
     def keep(self) -> None:
         """Takes over what the decision wrote. Raises TooLarge (and drops it) when that is too much for one transaction."""
-        if self._kept.writes and self._size(self._kept) + self._size(self._open) > ACTIONS_PLANNED_MAX - 1:
+        size = self._kept.bytes_taken_over + self._open.size()
+        actions = self._kept.actions + self._open.actions
+        if not self._kept.is_empty and (actions > ACTIONS_PLANNED_MAX - 1 or size > TRANSACTION_BYTES_PLANNED_MAX):
             self.drop()
             raise TooLarge
+        self._kept.bytes_taken_over = size
         self._kept.writes.update(self._open.writes)
+        self._kept.consumed.update(self._open.consumed)
         self._kept.raw.extend(self._open.raw)
         for limit, runs in self._open.returns.items():
             self._kept.returns[limit] = (*self._kept.returns.get(limit, ()), *runs)
@@ -196,7 +257,7 @@ class UnitOfWork:
 
     @property
     def is_empty(self) -> bool:
-        return not self._kept.writes and not self._kept.raw and not self._kept.returns
+        return self._kept.is_empty
 
     @property
     def effects(self) -> list[Effect | Callable[[], None]]:
@@ -224,34 +285,43 @@ class UnitOfWork:
 
     def consumed(self) -> tuple[Key, int] | None:
         """Returns an item that this transaction consumes, with the revision seen; None when it only makes new ones."""
-        for key in self._kept.writes:
-            seen = self._view.item(key) if self._view.knows(key) else None
-            if seen is not None:
-                return key, _revision(seen)
+        for key, consumed in self._kept.consumed.items():
+            if consumed.revision is not None:
+                return key, consumed.revision
         return None
 
     def _guarded(self, key: Key, item: Item | None, token: str) -> Action | None:
-        seen = self._view.item(key) if self._view.knows(key) else None
-        condition: Condition | None = None
-        if self._view.knows(key):
-            condition = conditions.absent() if seen is None else conditions.unchanged(_revision(seen))
+        consumed = self._kept.consumed[key]
+        condition = consumed.condition()
         if item is None:
-            if self._view.knows(key) and seen is None:
+            if consumed.conditional and consumed.revision is None:
                 return None  # Written and deleted within this transaction: the store never hears of it.
             return Delete(key, condition)
-        return Put(key, {**item, "rev": _revision(seen) + 1, "w": token}, condition)
+        return Put(key, {**item, "rev": (consumed.revision or 0) + 1, "w": token}, condition)
 
     def _is_staged(self, key: Key) -> bool:
         return key in self._open.writes or key in self._kept.writes
-
-    def _size(self, staged: _Staged) -> int:
-        return len(staged.writes) + len(staged.raw) + len(staged.returns)
 
 
 def _revision(item: Item | None) -> int:
     revision = 0 if item is None else item.get("rev", 0)
     assert isinstance(revision, int)
     return revision
+
+
+def _bytes_of(value: Value) -> int:
+    """DynamoDB's size of an item or value, about."""
+    match value:
+        case str():
+            return len(value) if value.isascii() else len(value.encode())
+        case bytes():
+            return len(value)
+        case dict():
+            return sum(len(name) + _bytes_of(each) for name, each in value.items())
+        case list() | frozenset():
+            return sum(1 + _bytes_of(each) for each in value)
+        case _:
+            return 8
 
 
 def take_permit(limit: Key, run_id: str, most: int) -> Update:

@@ -79,13 +79,6 @@ class View:
             for span in [span for span in self._ranges if key.pk == self._pk and span[0] <= key.sk <= span[1]]:
                 del self._ranges[span]
 
-    def forget_range(self, low: str, high: str) -> None:
-        self._ranges.pop((low, high), None)
-
-    def forget_all(self) -> None:
-        self._items.clear()
-        self._ranges.clear()
-
     def _set(self, key: Key, item: Item | None) -> None:
         self._items[key] = item
         self._items.move_to_end(key)

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
+from tidegate_core.model.document import AtMost
 from tidegate_core.model.durations import Duration, DurationField
 from tidegate_core.model.planned import LANGUAGE, PlannedKinds, planned
 from tidegate_core.model.problems import refused
@@ -59,7 +60,7 @@ class AllOfTrigger(EventTrigger):
     }
 
     type: Literal["all_of"] = "all_of"
-    triggers: tuple[Leaf, ...] = Field(min_length=2, max_length=MAX_LEAVES)
+    triggers: Annotated[tuple[Leaf, ...], Field(min_length=2), AtMost(MAX_LEAVES)]
     correlate: Correlate | None = None
     timeout: DurationField = Field(default=DEFAULT_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"})
     on_timeout: OnTimeout = "abort"

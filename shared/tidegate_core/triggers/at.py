@@ -1,4 +1,4 @@
-"""Trigger once: fires at one instant; one that has passed when the schedule is activated fires at once."""
+"""Trigger once: fires at one instant; one that has passed when the schedule is applied fires at once."""
 
 from __future__ import annotations
 

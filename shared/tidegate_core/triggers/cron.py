@@ -16,6 +16,8 @@ from tidegate_core.time.wall_clock import next_fire, previous_fire
 from tidegate_core.time.zones import ZoneName, zone_named
 from tidegate_core.triggers.base import PLANNED_FOR_TIME, TimeTrigger
 
+EVERY_MACRO = "@every "
+
 
 class CronTrigger(TimeTrigger):
     """Fires at the times of `expression` on the wall clock of `zone`.
@@ -39,12 +41,18 @@ class CronTrigger(TimeTrigger):
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
+        if self.is_every_macro:
+            return self  # The union of all triggers reads the rest, and takes it as what it is.
         try:
             parse_cron(self.expression, self.dialect, self.day_rule)
         except CronError as error:
             shown = self.expression[:64]
             raise refused(f'"{shown}" {error.problem}', hint=error.hint, field="expression") from error
         return self
+
+    @property
+    def is_every_macro(self) -> bool:
+        return self.expression.startswith(EVERY_MACRO)
 
     def smallest_gap_ms(self) -> Duration | None:
         return smallest_gap_seconds(self._fields()) * 1000

@@ -13,7 +13,7 @@ from tidegate_core.model.problems import refused
 from tidegate_core.triggers.base import TimeTrigger
 
 SHORTEST_PERIOD_MS = 1_000
-"""The floor of the system; a namespace's minimum is usually higher (SEMANTICS 1.7)."""
+"""The floor of the system; the minimum that is set is usually higher (SEMANTICS 1.7)."""
 
 _CALENDAR_PERIOD = Planned(LANGUAGE, hint='write elapsed time such as "90m", or a cron trigger')
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
+from tidegate_core.model.document import AtMost
 from tidegate_core.model.facts import Fact, RunFact
 from tidegate_core.model.names import QualifiedName
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
@@ -13,8 +14,9 @@ from tidegate_core.model.problems import refused
 from tidegate_core.model.states import RunState
 from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, LeafTrigger
 
-EndedState: TypeAlias = Literal[RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED, RunState.LOST, RunState.TIMED_OUT]
-"""Only ends: a run that was closed before the start gate never ran, so it is nobody's upstream."""
+EndedState: TypeAlias = Literal[RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED]
+"""Only ends that come: a run that was closed before the start gate never ran, so it is nobody's upstream; a lost one has not
+ended, its end is told once it is known; and nothing limits a run's time yet."""
 
 
 class RunStatusTrigger(LeafTrigger):
@@ -31,11 +33,12 @@ class RunStatusTrigger(LeafTrigger):
         **planned(LANGUAGE, "count"),
         **planned(PLATFORM, "program", "workflow"),
     }
+    PLANNED_VALUES: ClassVar = {"states": planned(LANGUAGE, "timed_out", "lost")}
     FIELD_HINTS: ClassVar = {"status": "the field is called states", "state": "the field is called states"}
 
     type: Literal["run_status"] = "run_status"
     schedule: QualifiedName
-    states: tuple[EndedState, ...] = Field(default=(RunState.SUCCEEDED,), min_length=1, max_length=5)
+    states: Annotated[tuple[EndedState, ...], Field(min_length=1), AtMost(5)] = (RunState.SUCCEEDED,)
 
     @field_validator("states")
     @classmethod

@@ -12,11 +12,11 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.topics import TopicWatcher
 from tidegate_testkit.cluster.waiting import PATIENCE_S, until
 
@@ -44,7 +44,7 @@ class Acknowledged:
     appended_at: int
 
 
-class Client:
+class Client(Background):
     """Sends, and writes each acknowledgement to its log before anybody may rely on it.
 
     Args:
@@ -53,6 +53,7 @@ class Client:
     """
 
     def __init__(self, bootstrap_servers: str, log: Path) -> None:
+        super().__init__("client")
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -71,20 +72,13 @@ class Client:
         self._receipts = TopicWatcher(bootstrap_servers, f"{PREFIX}.receipts")
         self._seen = 0
         self._by_request: dict[str, dict[str, Any]] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="client")
 
     def __enter__(self) -> Self:
         self._receipts.__enter__()
-        self._thread.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._receipts.__exit__(kind, error, trace)
+    def close(self) -> None:
+        self._receipts.__exit__(None, None, None)
         self._log.close()
 
     # -- sending ------------------------------------------------------------------------------------------------------
@@ -147,8 +141,8 @@ class Client:
             self._by_request.setdefault(document["request_id"], document)
         return self._by_request
 
-    def _serve(self) -> None:
-        while not self._stop.is_set():
+    def run(self) -> None:
+        while not self.stopping.is_set():
             self._producer.poll(POLL_S)
 
     def _write_down(self, acknowledged: Acknowledged, value: bytes | Mapping[str, Any]) -> None:

@@ -99,6 +99,11 @@ class Cluster:
 
         until(served, "all shards are served, and each node has a share", patience_s)
 
+    def assert_all_run(self) -> None:
+        """Fails, with its last words, when a process has ended that nobody killed."""
+        for process in self.processes:
+            assert process.running, f"{process.name} ended by itself:\n{process.last_lines()}"
+
     def stop(self) -> None:
         """Drains the nodes, ends everything; programs that still run are ended as well."""
         for process in self.processes:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.client import Acknowledged, Client
 from tidegate_testkit.cluster.judging.messages import Delivery, Sent
+from tidegate_testkit.cluster.judging.second_thoughts import Answer, SecondThought, after_cancel, after_replacement
 from tidegate_testkit.cluster.topics import Arrived
 from tidegate_testkit.cluster.waiting import now_ms
 
@@ -41,6 +42,7 @@ class Booked:
         request_id: Of its request, or None.
         acknowledged: Where the broker put its request; None while it did not say.
         replaced_by, cancelled_by: Request id of the second thought.
+        thought_acknowledged: Whether the broker has that.
     """
 
     number: int
@@ -50,6 +52,11 @@ class Booked:
     acknowledged: Acknowledged | None = None
     replaced_by: str | None = None
     cancelled_by: str | None = None
+    thought_acknowledged: bool = False
+
+    def thought_taken(self, _: Acknowledged) -> None:
+        """The broker has the second thought."""
+        self.thought_acknowledged = True
 
 
 class MessageBook:
@@ -102,47 +109,42 @@ class MessageBook:
     def replace(self, message: Booked, nominal: int) -> None:
         """Sends another message under the same key."""
         message.replaced_by = f"replace-{message.number}"
-        self.send(nominal, key=message.key, request_id=message.replaced_by, receipt=True)
+        name = message.replaced_by
+        self.send(nominal, message.key, name, receipt=True, on_acknowledged=message.thought_taken)
 
     def cancel(self, message: Booked) -> None:
         """Takes a message with a request id back."""
         message.cancelled_by = f"cancel-{message.number}"
         request = {"type": "message.cancel", "namespace": NAMESPACE, "message_id": message.request_id}
-        self._client.send("requests", {"id": message.cancelled_by, **request}, key="a cancel")
+        document = {"id": message.cancelled_by, **request}
+        self._client.send("requests", document, key="a cancel", on_acknowledged=message.thought_taken)
 
     def sent(self, receipts: Iterable[Arrived]) -> list[Sent]:
         """Returns what must become of each acknowledged message, given all receipts as they lie on their topic."""
-        answers: dict[str, Arrived] = {}
+        answers: dict[str, Answer] = {}
         for receipt in receipts:
-            answers.setdefault(receipt.document["request_id"], receipt)
+            document = receipt.document
+            answers.setdefault(document["request_id"], Answer(document["status"], receipt.appended_at))
         return [_sent(message, answers) for message in list(self.booked) if message.acknowledged is not None]
 
     def owed(self, deliveries: Iterable[Delivery], receipts: Iterable[Arrived]) -> list[int]:
-        """Returns the numbers of messages that still have to come."""
+        """Returns the numbers of messages that still have to come, or to be answered."""
         arrived = {delivery.number for delivery in deliveries}
-        wanted = {message.number for message in self.sent(receipts) if message.must == "deliver"}
-        return sorted(wanted - arrived)
-
-    def unanswered(self, receipts: Iterable[Arrived]) -> list[str]:
-        """Returns the second thoughts without a receipt."""
-        answered = {receipt.document["request_id"] for receipt in receipts}
-        thoughts = [name for each in list(self.booked) for name in (each.replaced_by, each.cancelled_by) if name]
-        return [name for name in thoughts if name not in answered]
+        return [
+            message.number
+            for message in self.sent(receipts)
+            if message.unanswered is not None or (message.must == "deliver" and message.number not in arrived)
+        ]
 
 
-def _sent(message: Booked, answers: Mapping[str, Arrived]) -> Sent:
-    cancel = answers.get(message.cancelled_by or "")
-    if cancel is not None:
-        # `too_late` may have been sent by a predecessor, or not; `not_found` came before its create was read.
-        must: Literal["never", "may"] = "never" if cancel.document["status"] == "cancelled" else "may"
-        return Sent(message.number, message.nominal, must)
-    if message.replaced_by is not None:
-        replacement = answers.get(message.replaced_by)
-        accepted = replacement is not None and replacement.document["status"] == "accepted"
-        return Sent(
-            message.number, message.nominal, "may", replacement.appended_at if replacement and accepted else None
-        )
-    return Sent(message.number, message.nominal)
+def _sent(message: Booked, answers: Mapping[str, Answer]) -> Sent:
+    name = message.cancelled_by or message.replaced_by
+    if name is None:
+        return Sent(message.number, message.nominal)
+    thought = SecondThought(name, message.thought_acknowledged, answers.get(name))
+    if message.cancelled_by is not None:
+        return after_cancel(message.number, message.nominal, thought, answers.get(message.request_id or ""))
+    return after_replacement(message.number, message.nominal, thought)
 
 
 def deliveries_of(records: Sequence[Arrived]) -> list[Delivery]:
@@ -165,30 +167,19 @@ class _Thought:
     act: Callable[[], None] = field(compare=False)
 
 
-class MessageLoad:
+class MessageLoad(Background):
     """Sends one message every 100 ms, of all kinds in turn, until it is left."""
 
     def __init__(self, book: MessageBook, chance: random.Random) -> None:
+        super().__init__("message load")
         self._book = book
         self._chance = chance
         self._thoughts: list[_Thought] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="message load")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
+    def run(self) -> None:
         due = time.monotonic()
         kinds = itertools.cycle([kind for kind, count in MIX.items() for _ in range(count)])
-        while not self._stop.wait(max(0.0, due - time.monotonic())):
+        while not self.stopping.wait(max(0.0, due - time.monotonic())):
             while self._thoughts and self._thoughts[0].at <= time.monotonic():
                 heapq.heappop(self._thoughts).act()
             self._send(next(kinds))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidegate_testkit.cluster.cluster import Cluster
@@ -56,25 +56,13 @@ class Kill:
 
 
 class Nemesis:
-    """Kills one node of two at a time; the next only when the survivor served everything and the killed one is back.
+    """Kills one node of two at a time; the next only when the survivor served everything and the killed one is back."""
 
-    Args:
-        next_fires: Returns further instants at which the shards of given topic partitions fire, ms since the epoch.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        book: MessageBook,
-        evidence: Evidence,
-        chance: random.Random,
-        next_fires: Callable[[frozenset[int]], Sequence[int]] = lambda _: (),
-    ) -> None:
+    def __init__(self, cluster: Cluster, book: MessageBook, evidence: Evidence, chance: random.Random) -> None:
         self._cluster = cluster
         self._book = book
         self._evidence = evidence
         self._chance = chance
-        self._next_fires = next_fires
         self._view = StoreView(cluster.store)
         self._bursts = 0
 
@@ -151,7 +139,7 @@ class Nemesis:
             and not (message.replaced_by or message.cancelled_by)
             and self._view.topic_partition_of(NAMESPACE, message.key, message.request_id or "") in held
         ]
-        return min((fire - now for fire in (*fires, *self._next_fires(held)) if fire > now), default=1 << 31)
+        return min((fire - now for fire in fires if fire > now), default=1 << 31)
 
     def _burst(self, topic_partition: int) -> list[str]:
         """Sends many messages at once to one topic partition, all owned by its holder; returns the ids to look for."""

@@ -40,7 +40,7 @@ class Pipeline:
         evidence: Where the programs write.
         expression: Of both landing schedules; only its seconds may say something.
         work_s: How long programs work, by schedule; those that are not named take no time.
-        overlap: Of the landings: `queue` is one at a time, `allow` all that are due.
+        overlap: Of landings and joins: `queue` is one at a time, `allow` all that are due.
     """
 
     def __init__(
@@ -73,19 +73,17 @@ class Pipeline:
             "zone": "UTC",
             "start": instant(start),
         }
+        joining = {
+            "type": "all_of",
+            "correlate": "data_partition",
+            "triggers": [{"type": "data_partitions", "dataset": dataset, "count": 1} for dataset in LANDING],
+            "timeout": "1h",
+            "on_timeout": "abort",
+        }
         specs = [
             self._spec(TALLY, {"type": "data_partitions", "dataset": FEED, "count": FEED_COUNT}),
             self._spec(REPORT, {"type": "run_status", "schedule": JOIN, "states": ["succeeded"]}, limit=1),
-            self._spec(
-                JOIN,
-                {
-                    "type": "all_of",
-                    "correlate": "data_partition",
-                    "triggers": [{"type": "data_partitions", "dataset": dataset, "count": 1} for dataset in LANDING],
-                    "timeout": "1h",
-                    "on_timeout": "abort",
-                },
-            ),
+            {**self._spec(JOIN, joining), "overlap": self._overlap},
             *({**self._spec(name, landing, dataset), "overlap": self._overlap} for dataset, name in LANDING.items()),
         ]
         for spec in specs:
@@ -178,8 +176,8 @@ class Pipeline:
         faults += judge_follow_ups(REPORT, JOIN, runs)
         faults += judge_counts(TALLY, FEED_COUNT, [event for event, count in self._feed.items() if count], runs)
         # Overlap `queue`, the default, bounds each of them by 1, the report also by its own constraint.
-        landings = LANDING.values() if self._overlap == "queue" else ()
-        for name in (*landings, JOIN, REPORT, TALLY):
+        queued = (*LANDING.values(), JOIN) if self._overlap == "queue" else ()
+        for name in (*queued, REPORT, TALLY):
             faults += judge_limit(name, 1, [run for run in runs if run.schedule == name])
         return faults
 

@@ -1,4 +1,4 @@
-"""One process of the cluster: started, killed, frozen and asked like an operator would."""
+"""One process of the cluster: started, killed and asked like an operator would."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIDEGATE = (sys.executable, "-P", "-m", "tidegate_cli.main")
 """The command of this installation; `-P` keeps the current folder's files from replacing modules."""
 OWN_VARIABLES = "TIDEGATE_"
 ASK_TIMEOUT_S = 2.0
-"""A page of a process that is frozen or gone."""
+"""A page of a process that is gone, or too busy to answer."""
 KILLED = 128 + 9
 """Exit status of a process that SIGKILL ended."""
 LOG_LINES_SHOWN = 60
@@ -58,23 +58,6 @@ class ClusterProcess:
         assert self._process is not None
         self._process.kill()
         assert self._process.wait(PATIENCE_S) == KILLED, f"{self.name} had ended before it was killed"
-
-    def pause(self) -> None:
-        """SIGSTOP: for the others it is as dead, but it will wake up and go on."""
-        assert self._process is not None
-        self._process.pause()
-
-    def resume(self) -> None:
-        assert self._process is not None
-        self._process.resume()
-
-    def terminate(self) -> int:
-        """SIGTERM; waits for the end and returns the exit status."""
-        assert self._process is not None
-        self._process.terminate()
-        status = self._process.wait(PATIENCE_S)
-        assert status is not None, f"{self.name} did not end within {PATIENCE_S:g} s of SIGTERM"
-        return status
 
     def wait(self, timeout_s: float = PATIENCE_S) -> int | None:
         """Returns the exit status, or None where it still runs after `timeout_s`."""

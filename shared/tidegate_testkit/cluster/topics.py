@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
 from tidegate_kafka.records import to_record
+from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.waiting import now_ms, until
 
 ASK_TIMEOUT_S = 10.0
@@ -92,7 +91,7 @@ def read_topic(bootstrap_servers: str, topic: str) -> list[Arrived]:
         consumer.close()
 
 
-class TopicWatcher:
+class TopicWatcher(Background):
     """Reads topics from their beginning, in a thread, until it is left; outages of the broker are waited out.
 
     Attributes:
@@ -100,21 +99,12 @@ class TopicWatcher:
     """
 
     def __init__(self, bootstrap_servers: str, *topics: str) -> None:
+        super().__init__(f"watch {' '.join(topics)}")
         self.records: list[Arrived] = []
         self._consumer = _consumer(bootstrap_servers, {"fetch.wait.max.ms": 500, "fetch.min.bytes": 1})
         self._consumer.assign(_places(self._consumer, topics))
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._read, name=f"watch {' '.join(topics)}")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
+    def close(self) -> None:
         self._consumer.close()
 
     def documents(self, start: int = 0) -> Iterator[dict[str, Any]]:
@@ -122,8 +112,8 @@ class TopicWatcher:
         for record in self.records[start:]:
             yield record.document
 
-    def _read(self) -> None:
-        while not self._stop.is_set():
+    def run(self) -> None:
+        while not self.stopping.is_set():
             # One by one: the moment of arrival is what some tests measure.
             message = self._consumer.poll(POLL_S)
             if message is not None and message.error() is None:

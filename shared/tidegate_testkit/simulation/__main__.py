@@ -8,9 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
+from tidegate_testkit.simulation.mutants import MUTANTS
 from tidegate_testkit.simulation.outcome import Outcome, judged, simulate
-from tidegate_testkit.simulation.world import build, run
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.swarm import Swarm
+from tidegate_testkit.simulation.world import build
 
 SEEDS_PER_TASK = 4
 STORIES_MAX = 5
@@ -20,11 +25,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns 0 when no seed found a violation, else 1."""
     options = _parser().parse_args(arguments)
     if options.seed is not None:
-        return _replay(options.seed, trace=options.trace)
+        return _replay(options.seed, options.mutant, trace=options.trace)
     begun = time.monotonic()
     seeds = range(options.first, options.first + options.seeds)
     with ProcessPoolExecutor(options.workers) as pool:
-        outcomes = list(pool.map(simulate, seeds, chunksize=SEEDS_PER_TASK))
+        outcomes = list(pool.map(partial(_simulate, options.mutant), seeds, chunksize=SEEDS_PER_TASK))
     _report(outcomes, time.monotonic() - begun)
     return 1 if any(outcome.violations for outcome in outcomes) else 0
 
@@ -36,18 +41,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=None, help="processes (default: one per core)")
     parser.add_argument("--seed", type=int, default=None, help="replay this one seed")
     parser.add_argument("--trace", action="store_true", help="print all that happened in it")
+    parser.add_argument("--mutant", choices=MUTANTS, default=None, help="plant this bug")
     return parser
 
 
-def _replay(seed: int, *, trace: bool) -> int:
-    world = build(seed, whole_trace=trace)
-    world.cluster.raises = trace
-    try:
-        run(world)
-    finally:
-        if trace:
-            _say(world.trace.tail())
-    outcome = judged(world)
+def _simulate(mutant: str | None, seed: int) -> Outcome:
+    with _planted(mutant):
+        return simulate(seed, swarm=_swarm(mutant, seed))
+
+
+def _planted(mutant: str | None) -> AbstractContextManager[None]:
+    return nullcontext() if mutant is None else MUTANTS[mutant].planted()
+
+
+def _swarm(mutant: str | None, seed: int) -> Swarm | None:
+    return None if mutant is None else MUTANTS[mutant].swarm(seed)
+
+
+def _replay(seed: int, mutant: str | None, *, trace: bool) -> int:
+    with _planted(mutant):
+        world = build(seed, whole_trace=trace, swarm=_swarm(mutant, seed))
+        world.cluster.raises = trace
+        try:
+            run(world)
+        finally:
+            if trace:
+                _say(world.trace.tail())
+        outcome = judged(world)
     _say([str(world.cluster.swarm), *outcome.violations])
     _say([_line([outcome])])
     return 1 if outcome.violations else 0

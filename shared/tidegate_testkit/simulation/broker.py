@@ -9,7 +9,8 @@ from typing import TypeAlias
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import EndOffsets, NotProduced, Produced, Unavailable
 from tidegate_core.model.shards import shard_of
-from tidegate_testkit.simulation.swarm import BrokerFaults
+from tidegate_testkit.simulation.faults.broker import BrokerFaults
+from tidegate_testkit.simulation.faults.draws import lies_in
 from tidegate_testkit.simulation.timeline import START, Process, Timeline
 from tidegate_testkit.simulation.trace import Trace
 
@@ -80,14 +81,11 @@ class Broker:
         self._healed = True
 
     def is_down(self) -> bool:
-        elapsed = self._timeline.now - START
-        return not self._healed and any(begin <= elapsed < end for begin, end in self._faults.downs)
+        return not self._healed and lies_in(self._faults.downs, self._timeline.now - START)
 
     def _refuses(self, topic: str) -> bool:
-        elapsed = self._timeline.now - START
-        if self._healed or topic != "sink-b":
-            return False
-        return any(begin <= elapsed < end for begin, end in self._faults.refusals)
+        hit = topic == "sink-b" and not self._healed
+        return hit and lies_in(self._faults.refusals, self._timeline.now - START)
 
     # -- producing ----------------------------------------------------------------------------------------------------
 

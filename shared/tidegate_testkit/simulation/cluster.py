@@ -11,7 +11,7 @@ from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
-from tidegate_testkit.simulation.timeline import START, Timeline
+from tidegate_testkit.simulation.timeline import Timeline
 from tidegate_testkit.simulation.trace import Trace
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ CLUSTER_ID = "simulated"
 REQUESTS, EVENTS, RECEIPTS, RUNS = "tidegate.requests", "tidegate.events", "tidegate.receipts", "tidegate.runs"
 REQUESTS_DLQ, EVENTS_DLQ = "tidegate.requests.dlq", "tidegate.events.dlq"
 POKE_MS = 6
-SETTLED_AFTER_MS = 4_000
 
 
 @dataclass(slots=True)
@@ -31,6 +30,7 @@ class Cluster:
     nodes: By name; the present life of each.
     record: What can be seen from outside.
     raises: Whether what an actor raises ends the simulation at once, for debugging.
+    losses: Members that the group lost and that had served: what they held was then served by another owner.
     """
 
     timeline: Timeline
@@ -43,8 +43,9 @@ class Cluster:
     nodes: dict[str, Node] = field(default_factory=dict)
     healed: bool = False
     raises: bool = False
+    losses: set[str] = field(default_factory=set)
     _launcher: Launcher | None = None
-    _served_by: dict[int, str] = field(default_factory=dict)
+    _served_by: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def launcher(self) -> Launcher:
@@ -55,12 +56,12 @@ class Cluster:
     def launcher(self, launcher: Launcher) -> None:
         self._launcher = launcher
 
-    def serves(self, topic_partition: int, tenure: str) -> None:
-        """Counts the topic partitions that change their owner once the cluster has settled."""
-        before = self._served_by.get(topic_partition)
-        self._served_by[topic_partition] = tenure
-        if before not in {None, tenure} and self.timeline.now - START > SETTLED_AFTER_MS:
-            self.trace.counts["take_over"] += 1
+    def serves(self, topic_partition: int, node: Node) -> None:
+        """A node has recovered a topic partition: notes whether it took over from one that the group has lost."""
+        owner, member = self._served_by.get(topic_partition, (node.owner, ""))
+        self._served_by[topic_partition] = (node.owner, node.member.id)
+        if owner != node.owner and not self.coordinator.has(member):
+            self.losses.add(member)
 
     def poke(self, shard: int, run_id: str | None) -> None:
         """Reaches whoever believes to hold the shard, or nobody."""

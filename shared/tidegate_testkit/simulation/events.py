@@ -67,7 +67,7 @@ class Producers:
         self._send(json.dumps(event).encode())
         timeline = self._cluster.timeline
         if timeline.happens(TWICE):
-            self._cluster.trace.bit("event_twice", "event")
+            self._cluster.trace.counted("event_twice", dataset)
             timeline.after(timeline.between(0, TWICE_WITHIN_MS), lambda: self._send(json.dumps(event).encode()))
 
     def _send(self, value: bytes) -> None:

@@ -59,6 +59,9 @@ class Coordinator:
         self._begin_round()
         self._finish_if_all()
 
+    def has(self, member_id: str) -> bool:
+        return member_id in self._members
+
     def leave(self, member_id: str) -> None:
         if self._members.pop(member_id, None) is not None:
             self.trace.note("group", "left", member_id)

@@ -16,14 +16,19 @@ CHECK_MS = 50
 
 
 class MemberClient:
-    """One member id after another of one process."""
+    """One member id after another of one process.
+
+    Attributes:
+        id: The present one; empty once it is known to be put out.
+        owned: Topic partitions that this client believes to hold.
+    """
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._coordinator = node.cluster.coordinator
         self._process = node.process
         self._memberships = 0
-        self._member_id = ""
+        self.id = ""
         self._generation = -1
         self._joining = False
         self._leaving = False
@@ -33,12 +38,12 @@ class MemberClient:
     def join(self) -> None:
         """Joins anew, under a new member id."""
         self._memberships += 1
-        self._member_id = f"{self._node.owner[:8]}.{self._memberships}"
+        self.id = f"{self._node.owner[:8]}.{self._memberships}"
         self._generation = -1
         self._joining = self._draining = False
         self.owned = frozenset()
         self._join_again()
-        self._heartbeat(self._member_id)
+        self._heartbeat(self.id)
 
     def is_known_as(self, member_id: str) -> bool:
         """Whether the id is, or was, this process's; an empty one is nobody's and contradicts nobody."""
@@ -46,7 +51,7 @@ class MemberClient:
 
     def commit(self, answer: Callable[[ProbeVerdict], None]) -> None:
         """Sends an offset commit; says nothing when the broker does not."""
-        member_id, generation = self._member_id, self._generation
+        member_id, generation = self.id, self._generation
 
         def arrive() -> None:
             if self._node.cluster.broker.is_down():
@@ -61,7 +66,7 @@ class MemberClient:
         self._leaving = True
 
         def left() -> None:
-            self._coordinator.leave(self._member_id)
+            self._coordinator.leave(self.id)
             self._node.lose_all()
             done()
 
@@ -73,7 +78,7 @@ class MemberClient:
         if self._joining or self._leaving or self._draining:
             return  # A client that drains joins again when it has done so.
         self._joining = True
-        member_id = self._member_id
+        member_id = self.id
 
         def assigned(generation: int, topic_partitions: frozenset[int]) -> None:
             self._process.post(lambda: self._assigned(member_id, generation, topic_partitions))
@@ -89,7 +94,7 @@ class MemberClient:
         self._process.timeline.after(self._hop(), arrive)
 
     def _assigned(self, member_id: str, generation: int, topic_partitions: frozenset[int]) -> None:
-        if member_id != self._member_id:
+        if member_id != self.id:
             return
         self._joining = False
         if self._leaving:
@@ -107,7 +112,7 @@ class MemberClient:
 
     def _give_up(self, member_id: str, revoked: frozenset[int]) -> None:
         self._draining = False
-        if member_id == self._member_id:
+        if member_id == self.id:
             self.owned -= revoked
             self._join_again()
 
@@ -131,7 +136,7 @@ class MemberClient:
     # -- staying ------------------------------------------------------------------------------------------------------
 
     def _heartbeat(self, member_id: str) -> None:
-        if member_id != self._member_id:
+        if member_id != self.id:
             return
 
         def arrive() -> None:
@@ -144,12 +149,12 @@ class MemberClient:
         self._process.after(HEARTBEAT_MS, lambda: self._heartbeat(member_id))
 
     def _heard(self, member_id: str, verdict: ProbeVerdict) -> None:
-        if member_id != self._member_id or self._leaving:
+        if member_id != self.id or self._leaving:
             return
         if verdict is ProbeVerdict.UNSETTLED:
             self._join_again()
         elif verdict is ProbeVerdict.EXPELLED:
-            self._member_id = ""
+            self.id = ""
             late = self._node.cluster.swarm.node.late_loss_ms
             self._process.after(self._process.timeline.between(0, late), self._lost)
 

@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import NotProduced
 from tidegate_core.model.instants import format_instant
+from tidegate_core.model.shards import message_shard
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.broker import Outgoing
 from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_testkit.simulation.letters import Letter
+from tidegate_testkit.simulation.producing import sent_of
 from tidegate_testkit.simulation.record import Delivery
 from tidegate_testkit.simulation.requests import Asked, Requests
-from tidegate_testkit.simulation.tenure import sent_of
+from tidegate_testkit.simulation.swarm import Burst, Swarm
+from tidegate_testkit.simulation.timeline import START
 
 SINKS = ("sink-a", "sink-b")
 NAMESPACE = "post"
 PATIENCE_MS = 1_500
-
-
-@dataclass(slots=True, eq=False)
-class Letter:
-    """One message as its sender knows it; `name` is its payload.
-
-    Attributes:
-        due: When it shall be delivered; for `after` known once its record is appended.
-        records: Append times of records that carry it.
-        asked: Its send, when the sender wanted a receipt.
-        ended: The request that replaced or cancelled it.
-        expire_ms: Not delivered later than this after its time.
-    """
-
-    name: str
-    due: int
-    records: list[int] = field(default_factory=list)
-    has_id: bool = False
-    asked: Asked | None = None
-    ended: Asked | None = None
-    expire_ms: int | None = None
-    after_ms: int | None = None
-
-    @property
-    def expires(self) -> int | None:
-        """By the last of its records: whichever is met first decides."""
-        if self.expire_ms is None:
-            return None
-        return self.expire_ms + (self.due if self.after_ms is None else self.records[-1] + self.after_ms)
 
 
 class Senders:
@@ -56,20 +32,25 @@ class Senders:
     Attributes:
         letters: By name.
         broken: Records sent that are no requests.
+        last_due: Time of the last of them.
     """
 
     def __init__(self, cluster: Cluster, requests: Requests) -> None:
         self.letters: dict[str, Letter] = {}
         self.broken = 0
+        self.last_due = 0
         self._cluster = cluster
         self._requests = requests
 
-    def plan(self, busy_ms: int) -> None:
-        timeline = self._cluster.timeline
+    def plan(self, swarm: Swarm) -> None:
+        timeline, busy_ms = self._cluster.timeline, swarm.busy_ms
         plans = ((self._send_bare, 14), (self._send_with_id, 12), (self._send_keyed, 8), (self._send_broken, 2))
         for plan, most in plans:
             for _ in range(timeline.chance.randint(most // 2, most)):
                 timeline.after(timeline.between(500, busy_ms), plan)
+        for burst in swarm.bursts:
+            for _ in range(burst.count):
+                timeline.after(timeline.between(*burst.sent), partial(self._send_of, burst))
 
     # -- kinds of senders ---------------------------------------------------------------------------------------------
 
@@ -129,6 +110,21 @@ class Senders:
 
         letter.ended = self._requests.ask(request, cancelled)
 
+    def _send_of(self, burst: Burst) -> None:
+        """One of many: without id, or under one that puts it into the wanted shard."""
+        name = f"m{len(self.letters)}"
+        letter = self._keep(Letter(name, START + int(self._cluster.timeline.between(*burst.due))))
+        if burst.in_shard is None:
+            self._produce(self._document(letter))
+            return
+        letter.has_id = True
+        ids = (f"{name}-{number}" for number in itertools.count())
+        request_id = next(each for each in ids if self._shard_of(None, each) == burst.in_shard)
+        self._produce({"id": request_id, **self._document(letter)}, again=True)
+
+    def _shard_of(self, key: str | None, text: str) -> int:
+        return message_shard(NAMESPACE, key, text, self._cluster.swarm.shards)
+
     def _send_broken(self) -> None:
         self.broken += 1
         value = json.dumps({"type": "message.send", "wrong": self.broken}).encode()
@@ -138,25 +134,31 @@ class Senders:
 
     def _write(self) -> tuple[Letter, dict[str, Any]]:
         timeline = self._cluster.timeline
-        name = f"m{len(self.letters)}"
         ahead = int(timeline.chance.choice((-1_000, 300, 2_000, 8_000, 20_000, 75_000)) * timeline.between(0.2, 1))
-        letter = Letter(name, timeline.now + ahead)
-        document: dict[str, Any] = {
-            "type": "message.send",
-            "namespace": NAMESPACE,
-            "topic": timeline.chance.choice(SINKS),
-            "payload_text": name,
-        }
+        letter = self._keep(Letter(f"m{len(self.letters)}", timeline.now + ahead))
+        document = self._document(letter)
         if ahead > 0 and timeline.happens(0.4):
             letter.after_ms = ahead
+            del document["deliver_at"]
             document["after"] = f"{ahead}ms"
-        else:
-            document["deliver_at"] = format_instant(letter.due)
         if timeline.happens(0.1):
             letter.expire_ms = 4_000
             document["expire_after"] = "4s"
-        self.letters[name] = letter
         return letter, document
+
+    def _keep(self, letter: Letter) -> Letter:
+        self.letters[letter.name] = letter
+        self.last_due = max(self.last_due, letter.due)
+        return letter
+
+    def _document(self, letter: Letter) -> dict[str, Any]:
+        return {
+            "type": "message.send",
+            "namespace": NAMESPACE,
+            "topic": self._cluster.timeline.chance.choice(SINKS),
+            "payload_text": letter.name,
+            "deliver_at": format_instant(letter.due),
+        }
 
     def _pause_before(self, letter: Letter) -> float:
         """Some time before the letter's time, or right at it."""
@@ -180,10 +182,15 @@ class Senders:
     def request_appended(self, topic_partition: int, record: LogRecord) -> None:
         document = json.loads(record.value or b"{}")
         letter = self.letters.get(document.get("payload_text", ""))
-        if letter is not None:
-            letter.records.append(record.append_time)
-            if letter.after_ms is not None:
-                letter.due = letter.records[0] + letter.after_ms
+        if letter is None:
+            return
+        letter.records.append(record.append_time)
+        if letter.after_ms is not None:
+            letter.due = letter.records[0] + letter.after_ms
+            self.last_due = max(self.last_due, letter.due)
+        topic_id = self._cluster.broker.topics[world.REQUESTS].id
+        position = record.position(topic_id, topic_partition, record.append_time)
+        letter.shards.append(self._shard_of(document.get("key"), document.get("id") or position.text()))
 
     def delivered(self, topic_partition: int, record: LogRecord) -> None:
         headers = dict(record.headers)

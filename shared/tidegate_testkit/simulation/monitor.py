@@ -48,7 +48,7 @@ class StoreMonitor:
         if not isinstance(written, Transaction):
             return
         self._check_witness(written)
-        self._note_evidence(written)
+        self._note_evidence(written, before)
         if written.name in OWNERLESS:
             return
         author = _Author.of(written.token)
@@ -66,11 +66,17 @@ class StoreMonitor:
         if written.name == "cursor":
             self._rises(written, written.actions[0].key, "next", before)
 
-    def _note_evidence(self, written: Transaction) -> None:
-        """Chunks outlive the evidence that they belong to; whose it was is known only now."""
+    def _note_evidence(self, written: Transaction, before: BeforeImages) -> None:
+        """What was counted is judged in the end, when neither evidence nor entries are there any more."""
+        evidence = self._record.evidence
         for action in written.actions:
-            if isinstance(action, Put) and action.key.sk.startswith(("E#", "J#")):
-                self._record.evidence[str(action.item["id"])] = str(action.item["name"])
+            kind = action.key.sk.split("#", 1)[0]
+            if isinstance(action, Put) and kind == "EC":
+                evidence[str(action.item["evidence_id"])].chunks.append(str(action.item["entries"]))
+            elif isinstance(action, Put) and kind in {"E", "J"}:
+                evidence[str(action.item["id"])].schedule = str(action.item["name"])
+            elif isinstance(action, Delete) and kind == "E" and (item := before.get(action.key)) is not None:
+                evidence[str(item["id"])].gone = self._store.now
 
     def _check_witness(self, written: Transaction) -> None:
         """A lost answer is settled by reading the witness, so it has to say who wrote it."""

@@ -57,8 +57,8 @@ class Node:
         self.member.join()
         self._probe()
 
-    def crash(self) -> None:
-        self.cluster.trace.bit("crash", "node")
+    def crash(self, why: str) -> None:
+        self.cluster.trace.bit("crash", why)
         self.process.die()
         for tenure in list(self.tenures.values()):
             tenure.drop("crashed")
@@ -84,7 +84,7 @@ class Node:
         """Membership is over: drop at once (DESIGN 3)."""
         self.guard.expelled()
         if self.tenures:
-            self.cluster.trace.bit("membership_lost", "node")
+            self.cluster.trace.counted("membership_lost", self.name)
         for tenure in list(self.tenures.values()):
             tenure.drop("lost")
         self.tenures.clear()

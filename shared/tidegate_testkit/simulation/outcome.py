@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tidegate_testkit.simulation.checks import violations
-from tidegate_testkit.simulation.checks.history import all_rows
+from tidegate_testkit.simulation.checks.case import ledger_rows
+from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.swarm import Swarm
-from tidegate_testkit.simulation.world import World, build, run
+from tidegate_testkit.simulation.world import World, build
 
 TAIL_LINES = 60
 
@@ -22,7 +23,8 @@ class Outcome:
         fires: Occurrences of schedules, whatever became of them.
         events: Distinct events announced.
         messages: Messages delivered, repeats included.
-        take_overs: Ownership topic partitions that found another owner after the first seconds.
+        bodies: Programs that ran.
+        take_overs: Nodes that the group lost (crash, drain, a pause beyond the session) and from which another one took over.
         faults: `(kind, where)` to how often it bit.
         violations: In words; empty when all is well.
         tail: The trace's last lines, when something is wrong.
@@ -31,6 +33,7 @@ class Outcome:
     seed: int
     nodes: int
     fires: int = 0
+    bodies: int = 0
     events: int = 0
     messages: int = 0
     take_overs: int = 0
@@ -40,7 +43,7 @@ class Outcome:
 
     @property
     def kinds(self) -> list[str]:
-        """Kinds of fault that bit."""
+        """Kinds of injected fault that bit."""
         return sorted({kind for kind, _ in self.faults})
 
     def story(self) -> str:
@@ -73,10 +76,11 @@ def judged(world: World) -> Outcome:
     return Outcome(
         seed=world.seed,
         nodes=world.cluster.swarm.nodes,
-        fires=sum(1 for _ in all_rows(world)),
+        fires=sum(1 for _ in ledger_rows(world)),
+        bodies=len(world.cluster.record.bodies),
         events=len(world.producers.announced),
         messages=len(world.cluster.record.deliveries),
-        take_overs=world.trace.counts["take_over"],
+        take_overs=len(world.cluster.losses),
         faults=world.trace.faults,
         violations=found,
         tail=_tail(world) if found else [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,14 +60,14 @@ class Sent:
     Attributes:
         at: True time.
         clock: The node's checked clock.
-        owner, tenure: Who sent it.
-        unsure: Its acknowledgement was lost, so that a repeat by the same owner is right.
+        owner: Who sent it.
+        stint: In which of its stints.
     """
 
     at: int
     clock: int
     owner: str
-    tenure: str
+    stint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +96,38 @@ class ReceiptSeen:
         return tuple(self.body.get("running") or ())
 
 
-@dataclass(frozen=True, slots=True)
-class TenureEnd:
-    """How an actor's tenure of a topic partition ended."""
+@dataclass(slots=True)
+class Stint:
+    """An actor at work on an ownership topic partition, from its assignment, or the fence that it got over, to its end.
 
-    at: int
-    orderly: bool
+    Attributes:
+        serving: When it had recovered; None = never.
+        ended: When it was dropped or fenced; None = it goes on.
+        orderly: Whether it handed over as told.
+    """
+
+    name: str
+    topic_partition: int
+    node: str
+    begun: int
+    serving: int | None = None
+    ended: int | None = None
+    orderly: bool = False
+
+
+@dataclass(slots=True)
+class EvidenceSeen:
+    """Evidence, as the store took it.
+
+    Attributes:
+        schedule: Whose it is; empty when its item was never there (it was opened and ended in one transaction).
+        gone: True time at which its item went; None while it is there.
+        chunks: JSON of its entries.
+    """
+
+    schedule: str = ""
+    gone: int | None = None
+    chunks: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -109,10 +136,12 @@ class Record:
 
     Attributes:
         receipts: By request id, in the order of their records.
-        unsure: Produces whose acknowledgement was lost, as (tenure, message).
+        unsure: Produces whose acknowledgement was lost, as (stint, message).
+        not_sent: Messages of which some produce was given up, for whatever reason.
         never_ran: Runs whose artefact the world ended before its body began.
-        tenures: Ends by tenure name; lives that were fenced are disorderly ends as well.
-        evidence: Schedule's name by evidence id.
+        stints: By name.
+        pauses: Nodes that were frozen, as (node, from, to).
+        evidence: By its id.
         failures: What must not happen at all (an actor that raises, a monitor that objects).
     """
 
@@ -121,9 +150,10 @@ class Record:
     receipts: dict[str, list[ReceiptSeen]] = field(default_factory=dict)
     unsure: set[tuple[str, str]] = field(default_factory=set)
     never_ran: set[str] = field(default_factory=set)
-    tenures: dict[str, list[TenureEnd]] = field(default_factory=dict)
-    dead_letters: list[LogRecord] = field(default_factory=list)
-    evidence: dict[str, str] = field(default_factory=dict)
+    not_sent: set[str] = field(default_factory=set)
+    stints: dict[str, Stint] = field(default_factory=dict)
+    pauses: list[tuple[str, int, int]] = field(default_factory=list)
+    evidence: defaultdict[str, EvidenceSeen] = field(default_factory=lambda: defaultdict(EvidenceSeen))
     failures: list[str] = field(default_factory=list)
 
     def receipt_appended(self, topic_partition: int, record: LogRecord) -> None:

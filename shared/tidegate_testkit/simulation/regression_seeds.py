@@ -6,6 +6,9 @@ from __future__ import annotations
 
 REGRESSION_SEEDS: dict[int, str] = {
     3: "an `at` schedule fired again after an update; a message came back to life after its replacement",
+    4: "two events further apart than the time-out were counted together, and paired",
+    6: "a create behind the end of what was loaded was passed by a checkpoint while it was not written: lost after a crash",
+    11: "rows whose load got no answer were passed by a checkpoint: lost",
     15: "an actor that was drained while it took over had sent messages and wrote no checkpoint",
     19: "a drain cut a decision that was reading",
     20: "a message that may have been sent was moved to a retry slot and then answered as cancelled",
@@ -13,11 +16,13 @@ REGRESSION_SEEDS: dict[int, str] = {
     24: "a read of the inbox that began before a row's end brought the row again",
     25: "rows of a former owner outlived the refusal of their create: one message under two ids",
     29: "a transaction of deletes alone, applied without an answer, was never settled",
+    35: "a timer row was loaded before its message row was there, and the replay of its create left it closed: lost",
     37: "a former owner's delete hid an inbox row from the present one: a message was lost",
     38: "a drain emptied the lane under a decision's feet",
-    73: "two generations of a schedule in the index made one inbox row twice",
+    73: "two generations of a schedule in the index made one inbox row twice; a planned hand-over while no load was answered",
     86: "a message was replaced while its payload was read for sending, and sent all the same",
     96: "a replaced message was sent by a group that was under way",
+    100: "a time-out fell before its time by the broker's clock, on a node whose clock was ahead",
     116: "a look-up of a key's versions saw one page of them: a late repeat replaced younger messages",
     304: "a message that became ready during a drain kept the last checkpoint from passing what was sent",
 }

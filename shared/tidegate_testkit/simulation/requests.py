@@ -73,7 +73,7 @@ class Requests:
         self._cluster.trace.note("user", "asks", json.dumps(request))
         self._send(asked)
         if self._cluster.timeline.happens(SENT_TWICE):
-            self._cluster.trace.bit("request_twice", str(request["type"]))
+            self._cluster.trace.counted("request_twice", str(request["type"]))
             self._cluster.timeline.after(self._cluster.timeline.between(0, 3_000), lambda: self._send(asked))
         return asked
 

@@ -21,12 +21,15 @@ from tidegate_core.store.values import (
     Transaction,
 )
 from tidegate_testkit.memory_store import MemoryStore
-from tidegate_testkit.simulation.swarm import StoreFaults
+from tidegate_testkit.simulation.faults.draws import lies_in
+from tidegate_testkit.simulation.faults.store import StoreFaults
+from tidegate_testkit.simulation.stalls import Stalls
 from tidegate_testkit.simulation.timeline import START, Timeline
 from tidegate_testkit.simulation.trace import Trace
 
 LATE_MS = (1_000, 40_000)
 DUPLICATE_MS = (50, 60_000)
+BLACK_OUT_LATE_MS = (500, 15_000)
 BLACK_OUT_LATE = 0.1
 """Share of the calls of a brown-out that take effect after it."""
 
@@ -36,6 +39,8 @@ class SimStore:
 
     Attributes:
         memory: The store itself, for monitors and checks.
+        late_until: Nothing that was delayed arrives after this instant.
+        on_taken_effect: Called when a transaction has taken effect, long before its sender knows.
     """
 
     def __init__(self, timeline: Timeline, trace: Trace, faults: StoreFaults) -> None:
@@ -44,11 +49,18 @@ class SimStore:
         self._trace = trace
         self._faults = faults
         self._busy: dict[Key, int] = {}
+        self._stalls = Stalls(timeline, trace, faults)
         self._healed = False
+        self.late_until = timeline.now
+        self.on_taken_effect: Callable[[Transaction], None] | None = None
 
     def heal(self) -> None:
         """No faults from now on; what was delayed still arrives."""
-        self._healed = True
+        self._healed = self._stalls.healed = True
+
+    @property
+    def now(self) -> int:
+        return self._timeline.now
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
@@ -58,7 +70,9 @@ class SimStore:
         if self._is_down():
             self._trace.bit("brown_out", name)
             if self._timeline.happens(BLACK_OUT_LATE):
-                after(self._timeline.between(500, 15_000), lambda: self._apply_late(transaction, "brown_out_late"))
+                self._later(BLACK_OUT_LATE_MS, lambda: self._apply_late(transaction, "brown_out_late"))
+            after(faults.timeout_ms, lambda: answer(Lost()))
+        elif self._stalls.hit_transaction(name):
             after(faults.timeout_ms, lambda: answer(Lost()))
         elif self._meets(faults.lost_request):
             self._trace.bit("lost_request", name)
@@ -67,14 +81,14 @@ class SimStore:
             self._trace.bit("throttled", name)
             after(self._latency(), lambda: answer(Throttled()))
         elif self._meets(faults.late):
-            after(self._timeline.between(*LATE_MS), lambda: self._apply_late(transaction, "late"))
+            self._later(LATE_MS, lambda: self._apply_late(transaction, "late"))
             after(faults.timeout_ms, lambda: answer(Lost()))
         elif self._meets(faults.lost_answer):
             after(self._latency(), lambda: self._apply_late(transaction, "lost_answer"))
             after(faults.timeout_ms, lambda: answer(Lost()))
         else:
             if self._meets(faults.duplicate):
-                after(self._timeline.between(*DUPLICATE_MS), lambda: self._apply_late(transaction, "duplicate"))
+                self._later(DUPLICATE_MS, lambda: self._apply_late(transaction, "duplicate"))
             after(self._latency(), lambda: self._arrive(transaction, answer))
 
     def _arrive(self, transaction: Transaction, answer: Callable[[RawOutcome], None]) -> None:
@@ -96,6 +110,8 @@ class SimStore:
             for action in transaction.actions:
                 self._busy[action.key] = until
         outcome = self.memory.transact(transaction)
+        if self.on_taken_effect is not None and isinstance(outcome, Applied):
+            self.on_taken_effect(transaction)
         where = transaction.actions[-1].key
         self._trace.note("store", transaction.name, type(outcome).__name__, transaction.token, where.pk, where.sk)
         return outcome
@@ -107,6 +123,9 @@ class SimStore:
         faults, after = self._faults, self._timeline.after
         if self._is_down():
             self._trace.bit("brown_out", "batch")
+            after(faults.timeout_ms, lambda: answer(None))
+            return
+        if self._stalls.hit_batch(actions):
             after(faults.timeout_ms, lambda: answer(None))
             return
         taken: list[Put | Delete] = []
@@ -129,10 +148,10 @@ class SimStore:
         delay = self._latency() + self._timeline.between(0, self._scatter_longest())
         if self._meets(self._faults.late):
             self._trace.bit("late_applied", "batch")
-            self._timeline.after(self._timeline.between(*LATE_MS), lambda: self._put(action))
+            self._later(LATE_MS, lambda: self._put(action))
         if self._meets(self._faults.duplicate):
             self._trace.bit("duplicate_applied", "batch")
-            self._timeline.after(self._timeline.between(*DUPLICATE_MS), lambda: self._put(action))
+            self._later(DUPLICATE_MS, lambda: self._put(action))
         self._timeline.after(delay, lambda: self._put(action))
         return delay
 
@@ -168,11 +187,18 @@ class SimStore:
         if self._fails_read("query"):
             self._timeline.after(self._faults.timeout_ms, lambda: answer(None))
             return
+        back = self._latency()
+        if self._stalls.hit_load(wanted):
+            slow = self._stalls.slow_ms()
+            if slow is None:
+                self._timeline.after(self._faults.timeout_ms, lambda: answer(None))
+                return
+            back = slow
         page = replace(wanted, limit=min(wanted.limit, self._faults.page))
 
         def read() -> None:
             result = self.memory.query(page)
-            self._timeline.after(self._latency(), lambda: answer(result))
+            self._timeline.after(back, lambda: answer(result))
 
         self._timeline.after(self._latency(), read)
 
@@ -187,9 +213,13 @@ class SimStore:
             return True
         return False
 
+    def _later(self, span_ms: tuple[int, int], action: Callable[[], None]) -> None:
+        delay = self._timeline.between(*span_ms)
+        self.late_until = max(self.late_until, self._timeline.now + int(delay) + 1)
+        self._timeline.after(delay, action)
+
     def _is_down(self) -> bool:
-        elapsed = self._timeline.now - START
-        return not self._healed and any(begin <= elapsed < end for begin, end in self._faults.brown_outs)
+        return not self._healed and lies_in(self._faults.brown_outs, self._timeline.now - START)
 
     def _meets(self, rate: float) -> bool:
         return not self._healed and self._timeline.happens(rate)

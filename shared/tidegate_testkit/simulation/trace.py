@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter, deque
 from collections.abc import Iterable
 
+from tidegate_testkit.simulation.faults.kinds import INJECTED
 from tidegate_testkit.simulation.timeline import START, Timeline
 
 LINES_KEPT = 4_000
@@ -17,7 +18,7 @@ class Trace:
 
     Attributes:
         faults: `(kind, where)` to how often it bit; `where` is a transaction's name, a topic, or a part of the world.
-        counts: What else is worth counting (take-overs, fences, deliveries).
+        counts: What else is worth counting: what follows from a fault, what users do twice, what actors say of themselves.
     """
 
     def __init__(self, timeline: Timeline, *, whole: bool = False, hashed: bool = False) -> None:
@@ -34,12 +35,16 @@ class Trace:
             self._hash.update(repr(line).encode())
 
     def bit(self, kind: str, where: str) -> None:
-        """A fault took effect."""
+        """A fault took effect; its kind is one of `faults/kinds.py`."""
+        if kind not in INJECTED:
+            raise KeyError(f"{kind} is no kind of fault that is injected")
         self.faults[(kind, where)] += 1
         self.note("fault", kind, where)
 
-    def kinds_that_bit(self) -> list[str]:
-        return sorted({kind for kind, _ in self.faults})
+    def counted(self, what: str, where: str) -> None:
+        """Something that is worth counting and no fault."""
+        self.counts[what] += 1
+        self.note("counted", what, where)
 
     def digest(self) -> str:
         """A hash over all lines so far; two runs of one seed have the same."""

@@ -23,10 +23,13 @@ pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 READY_GOAL_S = 15.0
-"""With the jars cached. Asserted at three times that: the machine may be busy with everything else."""
+"""With the jars cached, on a machine that has nothing else to do; reported."""
 
-FIRST_RUN_GOAL_S = 60.0
-"""A first PySpark run of one's own script, likewise."""
+READY_S_MAX = 30.0
+"""Asserted: another file's stack starts or works beside this one, on the same two cores."""
+
+FIRST_RUN_S_MAX = 60.0
+"""A first PySpark run of one's own script, from the command that writes its schedule; the goal itself is asserted."""
 
 PATIENCE_S = 60.0
 USUAL_PORTS = (9092, 8000, 8080, 8081)
@@ -102,8 +105,10 @@ def dev(start_dev: StartDev, folder: Path) -> Iterator[Dev]:
 
 def test_given_cached_jars_then_it_answers_soon_and_says_where_everything_is(dev: Dev, folder: Path) -> None:
     (ready,) = [event for event in dev.events if event["event"] == "ready"]
-    sys.stdout.write(f"tidegate dev: ready after {ready['seconds']:.1f} s (goal {READY_GOAL_S:g} s)\n")
-    assert ready["seconds"] < 3 * READY_GOAL_S
+    sys.stdout.write(
+        f"tidegate dev: ready after {ready['seconds']:.1f} s (goal {READY_GOAL_S:g} s, at most {READY_S_MAX:g} s)\n"
+    )
+    assert ready["seconds"] < READY_S_MAX
     assert status_of(f"{ready['api_url']}/readyz") == 200
     assert [status_of(f"{url}/readyz") for url in ready["nodes"]] == [200]
     assert listens(ready["kafka"])
@@ -134,10 +139,10 @@ def test_given_a_script_of_ones_own_then_its_first_pyspark_run_ends_within_a_min
     begun = time.monotonic()
     dev.command("schedule", "apply", "-f", schedule("counts", COUNTS, "pyspark"))
     dev.command("schedule", "trigger", "demo/counts")
-    eventually(lambda: states_of(dev, "counts") == ["succeeded"], "the run succeeds", 3 * FIRST_RUN_GOAL_S)
+    eventually(lambda: states_of(dev, "counts") == ["succeeded"], "the run succeeds", FIRST_RUN_S_MAX)
     took = time.monotonic() - begun
     sys.stdout.write(f"first PySpark run: ended {took:.1f} s after its schedule was written ")
-    sys.stdout.write(f"(goal {FIRST_RUN_GOAL_S:g} s)\n")
+    sys.stdout.write(f"(at most {FIRST_RUN_S_MAX:g} s)\n")
 
 
 def test_given_a_folder_in_use_then_a_second_one_says_who_uses_it(dev: Dev, start_dev: StartDev, folder: Path) -> None:

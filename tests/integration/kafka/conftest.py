@@ -141,7 +141,6 @@ def settings_for(bootstrap_servers: str, session_ms: int) -> KafkaSettings:
         heartbeat_ms=300,
         poll_gap_ms_max=session_ms,
         drain_ms_max=1_000,
-        hint_every_ms=500,
     )
 
 

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 
 from tidegate_bricks import KafkaBrick
 from tidegate_kafka.partition_reader import KafkaPartitionReader
@@ -86,26 +85,13 @@ def write(world: World, name: str, topic_partition: int, count: int) -> None:
     assert producer.flush(20) == 0
 
 
-async def test_given_offset_then_records_come_from_there_and_hints_are_written(
-    world: World, listener: Listener
-) -> None:
+async def test_given_offset_then_records_come_from_there(world: World, listener: Listener) -> None:
     assert listener.reader is not None
     topic = await world.topic("events")
     await asyncio.to_thread(write, world, "events", 3, 10)
     listener.reader.assign(topic, 3, 4)
     await listener.until_offsets(3, range(4, 10))
     assert {each.topic_id for each in listener.got} == {topic.id}
-
-    listener.reader.commit_hint(topic.name, 3, 10)
-    group = world.settings.reader_group(topic.name)
-    client = AdminClient({"bootstrap.servers": world.settings.bootstrap_servers})
-    wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic.name, 3)])
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            asked = client.list_consumer_group_offsets([wanted])[group]
-            found = (await asyncio.to_thread(asked.result, 20)).topic_partitions
-            if [each.offset for each in found] == [10]:
-                break
 
 
 async def test_given_end_then_only_what_is_written_later_comes(world: World, listener: Listener) -> None:
@@ -138,20 +124,6 @@ async def test_given_unassign_then_nothing_more_comes_and_a_new_assign_starts_wh
     listener.got.clear()
     listener.reader.assign(topic, 0, 2)
     await listener.until_offsets(0, range(2, 10))
-
-
-async def test_given_pause_then_records_wait_for_resume(world: World, listener: Listener) -> None:
-    assert listener.reader is not None
-    topic = await world.topic("events")
-    await asyncio.to_thread(write, world, "events", 0, 5)
-    listener.reader.assign(topic, 0, 0)
-    listener.reader.pause(topic.name, 0)
-    await asyncio.to_thread(write, world, "events", 1, 1)
-    listener.reader.assign(topic, 1, 0)
-    await listener.until_offsets(1, [0])
-    assert listener.offsets(0) == []
-    listener.reader.resume(topic.name, 0)
-    await listener.until_offsets(0, range(5))
 
 
 async def test_given_position_beyond_the_log_then_it_is_reported(world: World, listener: Listener) -> None:

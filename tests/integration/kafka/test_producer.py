@@ -17,7 +17,8 @@ from tidegate_ports.clock import SystemClock
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import World
 
-Open = Callable[..., KafkaPublisher]
+PATIENCE_S = 40.0
+"""Deadline of every wait; the machine may be busy, a pass never takes it."""
 
 
 def publisher(world: World, guard_holds: Callable[[], bool] | None = None, **changes: object) -> KafkaPublisher:
@@ -32,13 +33,16 @@ def publisher(world: World, guard_holds: Callable[[], bool] | None = None, **cha
     return made
 
 
-async def settled(made: KafkaPublisher, order: Produce) -> Produced | NotProduced:
-    """The outcome once there is a client: a guarded publisher makes it when it first sees the guard hold."""
-    async with asyncio.timeout(20):
-        while True:
-            outcome = await made.produce(order)
-            if not isinstance(outcome, NotProduced) or outcome.kind != "guard":
-                return outcome
+async def delivered(made: KafkaPublisher, order: Produce) -> None:
+    """Produces again until the broker has the record, as those who use a publisher do.
+
+    There may be no client yet (a guarded publisher makes it when it first sees the guard hold), and on a busy machine a
+    record may outlive its short life before the broker answers.
+    """
+    async with asyncio.timeout(PATIENCE_S):
+        while (outcome := await made.produce(order)) != Produced():
+            assert isinstance(outcome, NotProduced)
+            assert outcome.kind in ("guard", "unavailable"), outcome
             await asyncio.sleep(0.01)
 
 
@@ -121,8 +125,8 @@ async def test_given_guard_does_not_hold_then_nothing_is_sent(world: World) -> N
     assert outcome.kind == "guard"
     assert await end_of(world, "runs") == 0
     held[0] = True
-    assert await settled(made, order) == Produced()
-    assert await end_of(world, "runs") == 1
+    await delivered(made, order)
+    assert await end_of(world, "runs") >= 1  # More where one was given up that the broker had all the same.
     assert await made.stop()
 
 
@@ -132,7 +136,7 @@ async def test_given_guard_lapses_while_records_are_under_way_then_they_are_purg
     held = [True]
     made = publisher(fragile_world, lambda: held[0], session_ms=60_000)
     order = Produce(fragile_world.settings.topic("runs"), None, b"v", guarded=True)
-    assert await settled(made, order) == Produced()
+    await delivered(made, order)
     await asyncio.to_thread(own_broker.pause)
     waiting = [made.send(order) for _ in range(100)]
 
@@ -146,7 +150,7 @@ async def test_given_guard_lapses_while_records_are_under_way_then_they_are_purg
     ]
     await asyncio.to_thread(own_broker.resume)
     held[0] = True
-    assert await settled(made, order) == Produced()
+    await delivered(made, order)
     assert await made.stop()
 
 
@@ -155,15 +159,13 @@ async def test_given_broker_is_away_then_records_are_unavailable_and_go_on_when_
 ) -> None:
     made = publisher(fragile_world, delivery_ms_max=1_500)
     order = Produce(fragile_world.settings.topic("runs"), None, b"v")
-    assert await made.produce(order) == Produced()
+    await delivered(made, order)
     await asyncio.to_thread(own_broker.stop)
     outcome = await made.produce(order)
     assert isinstance(outcome, NotProduced)
     assert outcome.kind == "unavailable"
     await asyncio.to_thread(own_broker.start)
-    async with asyncio.timeout(40):
-        while await made.produce(order) != Produced():
-            pass
+    await delivered(made, order)
     assert await made.stop()
 
 

@@ -43,6 +43,8 @@ asyncio.run(main())
 
 
 class Gate(Protocol):
+    status: int
+
     def of(self, action: str) -> list[Mapping[str, object]]: ...
     def wait_for(self, action: str) -> Mapping[str, object]: ...
 
@@ -131,7 +133,9 @@ async def test_given_the_node_is_killed_then_the_next_one_can_cancel_what_it_lef
         await asyncio.to_thread(gate.wait_for, "outputs")
         node.kill()
     successor = LocalLauncher(replace(settings, cancel_grace_s=60))
-    assert (await successor.cancel(launch.run_id, 1)).exit_code == 143
+    end = await successor.cancel(launch.run_id, 1)
+    assert isinstance(end, Ended)
+    assert end.exit_code == 143
 
 
 async def test_given_only_the_supervisor_is_killed_then_the_program_goes_on_and_its_end_is_noticed(
@@ -147,11 +151,11 @@ async def test_given_only_the_supervisor_is_killed_then_the_program_goes_on_and_
     assert not done
     await asyncio.to_thread(latch.release)
     end = await waiting
-    assert (end.exit_code, end.error_class) == (None, "lost")
+    assert (end.exit_code, end.error_class) == (None, "transient")
     assert output_of(launcher, launch) == "went on\n"
 
 
-async def test_given_program_and_supervisor_are_killed_then_the_attempt_is_lost_and_never_started_again(
+async def test_given_program_and_supervisor_are_killed_then_the_attempt_is_never_started_again(
     settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
 ) -> None:
     launch = a_launch("import signal; from tidegate_spark import set_output; set_output('up', 1); signal.pause()")
@@ -161,9 +165,27 @@ async def test_given_program_and_supervisor_are_killed_then_the_attempt_is_lost_
     assert record is not None
     for pid in (record.supervisor_pid, record.pid):
         os.kill(pid, signal.SIGKILL)
-    assert (await launcher.wait_until_gone(launch.run_id, 1)).error_class == "lost"
+    end = await launcher.wait_until_gone(launch.run_id, 1)
+    assert (end.exit_code, end.error_class) == (None, "transient")
     assert await launcher.submit(launch) == submission
     assert len(gate.of("start")) == 1
+
+
+async def test_given_program_and_supervisor_are_killed_before_the_gate_then_another_attempt_may_be_made(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    """What a container's end, or its kernel for want of memory, does while a program waits for the API."""
+    gate.status = 503
+    launch = a_launch("print('never')")
+    await launcher.submit(launch)
+    await asyncio.to_thread(gate.wait_for, "start")
+    record = RunFolder.within(settings.data_dir, launch.run_id, 1).record()
+    assert record is not None
+    for pid in (record.supervisor_pid, record.pid):
+        os.kill(pid, signal.SIGKILL)
+    end = await launcher.wait_until_gone(launch.run_id, 1)
+    assert (end.exit_code, end.error_class) == (None, "transient")
+    assert "its end was not seen" in end.reason
 
 
 async def test_given_the_node_dies_while_it_tells_the_plan_then_nothing_started_and_a_submit_does(

@@ -59,6 +59,12 @@ async def ended(launcher: LocalLauncher, launch: Launch) -> Ended:
     return await launcher.wait_until_gone(launch.run_id, launch.attempt)
 
 
+async def cancelled(launcher: LocalLauncher, launch: Launch) -> Ended:
+    end = await launcher.cancel(launch.run_id, launch.attempt)
+    assert isinstance(end, Ended)
+    return end
+
+
 async def reported_pids(gate: Gate, count: int) -> list[int]:
     outputs = (await asyncio.to_thread(gate.wait_for, "outputs"))["outputs"]
     assert isinstance(outputs, dict)
@@ -212,7 +218,7 @@ async def test_given_another_host_then_the_run_is_elsewhere(launcher: LocalLaunc
 
 async def test_given_nothing_started_then_lookup_says_absent_and_waiting_ends_at_once(launcher: LocalLauncher) -> None:
     assert await launcher.lookup("0007-abc", 1, "node-1", "boot") == Absent()
-    assert (await launcher.wait_until_gone("0007-abc", 1)).error_class == "lost"
+    assert (await launcher.wait_until_gone("0007-abc", 1)).error_class == "transient"
 
 
 async def test_given_a_child_that_outlives_the_program_then_the_end_waits_for_the_whole_group(
@@ -252,7 +258,7 @@ async def test_given_a_program_that_ignores_sigterm_and_has_children_then_cancel
     launch = a_launch(STUBBORN)
     await launcher.submit(launch)
     pids = await reported_pids(gate, 3)
-    end = await launcher.cancel(launch.run_id, 1)
+    end = await cancelled(launcher, launch)
     assert end.signal == 9
     assert [facts_of(pid) for pid in pids] == [None, None, None]
 
@@ -264,7 +270,7 @@ async def test_given_two_stacks_with_the_same_run_id_then_cancel_ends_only_its_o
     launch = a_launch(latch.wait_statement)
     await launcher.submit(launch)
     await other_stack.submit(launch)
-    assert (await launcher.cancel(launch.run_id, 1)).error_class == "transient"
+    assert (await cancelled(launcher, launch)).error_class == "transient"
     await asyncio.to_thread(latch.release)
     assert await ended(other_stack, launch) == Ended(0)
 
@@ -276,9 +282,9 @@ async def test_given_cancels_at_the_same_time_and_again_then_all_see_the_same_en
     await launcher.submit(launch)
     await reported_pids(gate, 3)
     other_node = LocalLauncher(settings)
-    ends = await asyncio.gather(launcher.cancel(launch.run_id, 1), other_node.cancel(launch.run_id, 1))
+    ends = await asyncio.gather(cancelled(launcher, launch), cancelled(other_node, launch))
     assert {end.signal for end in ends} == {9}
-    assert (await launcher.cancel(launch.run_id, 1)).signal == 9
+    assert (await cancelled(launcher, launch)).signal == 9
 
 
 async def test_given_a_program_that_heeds_sigterm_then_it_ends_well_within_the_grace(
@@ -292,21 +298,78 @@ async def test_given_a_program_that_heeds_sigterm_then_it_ends_well_within_the_g
     await launcher.submit(launch)
     await reported_pids(gate, 0)
     begun = time.monotonic()
-    assert (await launcher.cancel(launch.run_id, 1)).exit_code == 143
+    assert (await cancelled(launcher, launch)).exit_code == 143
     assert time.monotonic() - begun < 30
     assert output_of(launcher, launch) == "cleaned\n"
     assert [body["reason"] for body in gate.of("finished")] == ["terminated"]
 
 
-async def test_given_a_cancel_before_the_submit_then_it_never_starts(
-    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+async def test_given_a_cancel_while_it_is_submitted_then_it_never_starts(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
 ) -> None:
     launch = a_launch("print('never')")
-    assert (await launcher.cancel(launch.run_id, 1)).error_class == "lost"
+    folder_of(settings, launch).make()
+    assert (await cancelled(launcher, launch)).reason == "it never started on this host"
     with pytest.raises(LaunchRejected, match="was cancelled on this host before it started"):
         await launcher.submit(launch)
     assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
     assert gate.of("start") == []
+
+
+async def test_given_nothing_of_it_on_this_host_then_a_cancel_says_so_and_leaves_no_folder(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
+) -> None:
+    launch = a_launch("print('elsewhere')")
+    assert await launcher.cancel(launch.run_id, 1) == Absent()
+    assert not folder_of(settings, launch).path.parent.exists()
+
+
+async def test_given_a_data_folder_of_several_hosts_then_a_program_of_another_one_is_left_alone(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, latch: Latch
+) -> None:
+    """Its processes cannot be seen from here: neither gone nor ended would be true."""
+    other_host = LocalLauncher(replace(settings, host="node-2"))
+    launch = a_launch(latch.wait_statement)
+    submission = await other_host.submit(launch)
+    assert await launcher.submit(launch) == submission
+    assert await launcher.cancel(launch.run_id, 1) == Elsewhere("node-2")
+    assert folder_of(settings, launch).cancelled_at() is None
+    with pytest.raises(LaunchUnavailable, match="was started on node-2"):
+        await ended(launcher, launch)
+    await asyncio.to_thread(latch.release)
+    assert await ended(other_host, launch) == Ended(0)
+
+
+async def test_given_copies_on_two_hosts_then_the_one_that_the_gate_refuses_says_nothing_of_the_other(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate, latch: Latch, tmp_path: Path
+) -> None:
+    """Two nodes without a common data folder both submit: the gap between fence and submit cannot be closed."""
+    first, second = (
+        LocalLauncher(replace(settings, host=host, data_dir=tmp_path / host)) for host in ("node-1", "node-2")
+    )
+    launch = a_launch(latch.wait_statement)
+    await first.submit(launch)
+    await asyncio.to_thread(gate.wait_for, "start")
+    gate.status = 409
+    await second.submit(launch)
+    end = await ended(second, launch)
+    assert (end.exit_code, end.error_class) == (79, "duplicate")
+    assert end.reason.startswith("duplicate, not run: ")
+    gate.status = 200
+    await asyncio.to_thread(latch.release)
+    assert await ended(first, launch) == Ended(0)
+
+
+@pytest.mark.parametrize("argument", ["a\0b", "\ud800"], ids=["NUL", "half a character"])
+async def test_given_an_argument_that_no_process_takes_then_the_end_is_config_and_says_why(
+    launcher: LocalLauncher, a_launch: ALaunch, argument: str
+) -> None:
+    """An upstream run's output becomes an argument, and may hold anything."""
+    launch = a_launch("print('never')", argument)
+    await launcher.submit(launch)
+    end = await ended(launcher, launch)
+    assert (end.exit_code, end.error_class) == (78, "config")
+    assert "cannot be started: " in end.reason
 
 
 async def test_given_a_grace_that_began_in_an_earlier_node_then_it_is_not_begun_anew(
@@ -317,7 +380,7 @@ async def test_given_a_grace_that_began_in_an_earlier_node_then_it_is_not_begun_
     await launcher.submit(launch)
     await reported_pids(gate, 3)
     folder_of(settings, launch).write_cancel(time.time_ns() // 1_000_000 - 601_000)
-    assert (await launcher.cancel(launch.run_id, 1)).signal == 9
+    assert (await cancelled(launcher, launch)).signal == 9
 
 
 @pytest.fixture
@@ -335,8 +398,8 @@ async def test_given_the_pid_belongs_to_another_process_then_the_run_is_gone_and
     folder = folder_of(settings, launch)
     folder.make()
     folder.write_record(Record(innocent.pid, "1", innocent.pid, "1", "node-1", boot_id()))
-    assert (await ended(launcher, launch)).error_class == "lost"
-    assert (await launcher.cancel(launch.run_id, 1)).error_class == "lost"
+    assert (await ended(launcher, launch)).error_class == "transient"
+    assert (await cancelled(launcher, launch)).error_class == "transient"
     assert innocent.poll() is None
     innocent.communicate(b"\n", timeout=60)
     assert innocent.returncode == 0
@@ -352,7 +415,7 @@ async def test_given_another_boot_then_the_run_is_found_and_gone(
     assert own is not None
     folder.write_record(Record(own.pid, own.started, own.pid, own.started, "node-1", "an earlier boot"))
     assert isinstance(await launcher.lookup(launch.run_id, 1, "node-1", "an earlier boot"), Found)
-    assert (await ended(launcher, launch)).error_class == "lost"
+    assert (await ended(launcher, launch)).error_class == "transient"
 
 
 def supervisor(folder: RunFolder, plan: str) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Message, Producer, TopicPartition
@@ -32,7 +32,7 @@ from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
 from tidegate_node.bootstrap import Settings, initialise, load
-from tidegate_node.launch_effects import run_token
+from tidegate_ports.run_tokens import run_token
 from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
 
 PATIENCE_S = 60.0
@@ -112,6 +112,14 @@ class NodeProcess:
         return self.process.wait(PATIENCE_S)
 
 
+class Sent(NamedTuple):
+    """A record: its value as JSON (or raw text), and when it was handed to the broker, ms since the epoch."""
+
+    value: dict[str, Any]
+    headers: dict[str, bytes]
+    at: int
+
+
 @dataclass
 class Cluster:
     """Tables, topics and a map of one test's own; its nodes are ended with it."""
@@ -137,8 +145,8 @@ class Cluster:
         producer.produce(self.settings.kafka.topic(topic), value, key)
         assert producer.flush(PATIENCE_S) == 0
 
-    def records(self, topic: str) -> list[tuple[dict[str, Any], dict[str, bytes]]]:
-        """All records of a topic so far: value as JSON (or raw text), and headers."""
+    def records(self, topic: str) -> list[Sent]:
+        """All records of a topic so far."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.settings.kafka.bootstrap_servers,
@@ -151,7 +159,7 @@ class Cluster:
         try:
             count = len(consumer.list_topics(full, 10).topics[full].partitions)
             consumer.assign([TopicPartition(full, number, OFFSET_BEGINNING) for number in range(count)])
-            found: list[tuple[dict[str, Any], dict[str, bytes]]] = []
+            found: list[Sent] = []
             ends = 0
             while ends < count:
                 message = consumer.poll(10)
@@ -160,7 +168,7 @@ class Cluster:
                     ends += 1
                     continue
                 headers = {name: bytes(text or b"") for name, text in _headers(message)}
-                found.append((_document(message.value() or b""), headers))
+                found.append(Sent(_document(message.value() or b""), headers, message.timestamp()[1]))
             return found
         finally:
             consumer.close()
@@ -213,13 +221,15 @@ class Cluster:
         """Waits for the receipt of a request."""
 
         def found() -> dict[str, Any] | None:
-            return next((value for value, _ in self.records("receipts") if value["request_id"] == request_id), None)
+            return next(
+                (each.value for each in self.records("receipts") if each.value["request_id"] == request_id), None
+            )
 
         receipt: dict[str, Any] = until(found, f"receipt of {request_id}")
         return receipt
 
     def runs(self, state: str) -> list[dict[str, Any]]:
-        return [value for value, _ in self.records("runs") if value["state"] == state]
+        return [each.value for each in self.records("runs") if each.value["state"] == state]
 
     def program(self, text: str) -> Path:
         file = self.folder / f"program-{uuid.uuid4().hex}.py"

@@ -70,10 +70,10 @@ def test_given_a_message_then_it_is_delivered_at_its_time_and_never_before(clust
 
     cluster.send("requests", request)
 
-    ((value, headers),) = cluster.until(lambda: cluster.records(sink), "the message")
-    assert value == {"hello": "world"}
-    assert parse_instant(headers["tidegate-nominal"].decode()) == at
-    assert time.time_ns() // 1_000_000 >= at
+    (sent,) = cluster.until(lambda: cluster.records(sink), "the message")
+    assert sent.value == {"hello": "world"}
+    assert parse_instant(sent.headers["tidegate-nominal"].decode()) == at
+    assert sent.at >= at
     assert node.metric("tidegate_messages_delivered_total") == 1
 
 
@@ -94,8 +94,8 @@ def test_given_a_record_that_cannot_be_used_then_it_is_a_dead_letter_and_the_nex
     receipt = cluster.apply(_every_two_seconds(cluster, "behind"))
 
     assert receipt["status"] == "accepted"
-    ((_, headers),) = cluster.until(lambda: cluster.records("requests.dlq"), "the dead letter")
-    assert any(name.startswith("tidegate.error.") for name in headers)
+    (sent,) = cluster.until(lambda: cluster.records("requests.dlq"), "the dead letter")
+    assert any(name.startswith("tidegate.error.") for name in sent.headers)
 
 
 def test_given_a_program_that_is_not_there_then_the_receipt_says_so(cluster: Cluster) -> None:
@@ -171,8 +171,8 @@ def test_given_retention_overtook_a_position_then_the_node_says_so_and_goes_on_o
     third = cluster.start_node()
     third.until_serving(cluster.shards)
     cluster.send("requests", b"{after", key="a")
-    values = cluster.until(lambda: (found := cluster.records("requests.dlq"))[1:] and found, "what came after it")
-    assert sorted(value["raw"] for value, _ in values) == ["{after", "{read"]
+    found = cluster.until(lambda: (found := cluster.records("requests.dlq"))[1:] and found, "what came after it")
+    assert sorted(each.value["raw"] for each in found) == ["{after", "{read"]
     assert third.metric("tidegate_position_gone") == 0
 
 

@@ -17,7 +17,7 @@ ALLOWED_STANDARD = frozenset(
     " functools hashlib heapq hmac itertools json math numbers operator re string struct textwrap types typing"
     " unicodedata urllib.parse zlib zoneinfo".split()
 )
-ALLOWED_LIBRARIES = frozenset({"annotated_types", "croniter", "pydantic", "pydantic_core", "tidegate_core"})
+ALLOWED_LIBRARIES = frozenset({"annotated_types", "pydantic", "pydantic_core", "tidegate_core"})
 TYPES_ONLY = frozenset({"_typeshed", "typing_extensions"})
 
 # `id` and `hash` differ from process to process, and a decision must not.

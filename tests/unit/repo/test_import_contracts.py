@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 SERVICES = frozenset({"tidegate_api", "tidegate_cli", "tidegate_node"})
+ADAPTERS = ("tidegate_dynamo", "tidegate_kafka", "tidegate_launchers")
 LINT_TIMEOUT_S = 60
 
 
@@ -20,10 +21,10 @@ def tree(root: Path, packages: list[Path], tmp_path: Path) -> Path:
         folder = tmp_path / "src" / package.name
         folder.mkdir(parents=True)
         (folder / "__init__.py").touch()
+        if package.name in ADAPTERS:
+            (folder / "adapter.py").touch()
         if package.name in SERVICES:
-            (folder / "bootstrap.py").write_text(
-                "import tidegate_dynamo\nimport tidegate_kafka\nimport tidegate_core\n"
-            )
+            (folder / "bootstrap.py").write_text("".join(f"import {adapter}.adapter\n" for adapter in ADAPTERS))
     return tmp_path
 
 
@@ -56,7 +57,7 @@ def test_given_bootstraps_that_import_adapters_then_all_contracts_are_kept(tree:
         ("tidegate_dynamo/jobs.py", "tidegate_kafka", "Adapters never import each other"),
         ("tidegate_kafka/reader.py", "tidegate_node", "Adapters know no service"),
         ("tidegate_api/routes.py", "tidegate_node", "Services never import each other"),
-        ("tidegate_node/ingest.py", "tidegate_dynamo", "Only a bootstrap module imports adapters"),
+        ("tidegate_node/ingest.py", "tidegate_dynamo.adapter", "Only a bootstrap module imports adapters"),
         ("tidegate_cli/commands.py", "tidegate_testkit", "The testkit is for tests"),
         ("tidegate_spark/wrapper.py", "tidegate_core", "The program's side imports nothing of ours"),
     ],
@@ -69,3 +70,11 @@ def test_given_a_forbidden_import_then_its_contract_breaks(
     assert status == 1
     broken = [line for line in printed.splitlines() if " BROKEN" in line]
     assert any(line.startswith(contract) for line in broken), printed
+
+
+def test_given_an_exception_that_nobody_needs_any_more_then_its_contract_says_so(tree: Path) -> None:
+    for service in SERVICES:
+        (tree / "src" / service / "bootstrap.py").write_text("import tidegate_dynamo.adapter\n")
+    status, printed = _lint(tree)
+    assert status == 1
+    assert "tidegate_launchers" in printed

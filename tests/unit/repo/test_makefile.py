@@ -28,7 +28,7 @@ def _make(root: Path, *arguments: str) -> str:
 
 def test_given_a_target_then_it_has_a_line_of_help(makefile: str) -> None:
     targets = {name for name, _ in TARGET.findall(makefile)} - INTERNAL
-    assert targets >= {"help", "setup", "check", "test", "wheel", "clean"}
+    assert targets >= {"help", "setup", "check", "test", "simulate", "wheel", "clean"}
     assert targets == {name for name, _ in HELPED.findall(makefile)}
 
 
@@ -42,6 +42,24 @@ def test_given_no_target_then_make_lists_all_of_them(root: Path, makefile: str) 
     for name, help_line in HELPED.findall(makefile):
         assert name in printed
         assert help_line.strip() in printed
+
+
+@pytest.mark.parametrize(("ends_with", "status"), [(0, 0), (1, 2)])
+def test_given_a_part_of_the_suite_that_fails_then_the_other_one_runs_as_well(
+    root: Path, ends_with: int, status: int
+) -> None:
+    """The recipe itself, with something in pytest's place that says that it was called."""
+    stand_in = f"PYTEST=sh -c 'echo called; exit {ends_with}' --"
+    done = subprocess.run(
+        ["make", "--silent", "--old-file=setup", "--old-file=require-java", "test", stand_in],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=MAKE_TIMEOUT_S,
+    )
+    assert done.stdout.splitlines() == ["called", "called"]
+    assert done.returncode == status, done.stderr
 
 
 def test_given_the_test_target_then_it_runs_every_folder_of_tests(root: Path, makefile: str) -> None:

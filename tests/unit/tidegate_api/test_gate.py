@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, TOPIC_PARTITIONS, TOPICS, Process, a_run, shard_of
+from tests.unit.tidegate_api.conftest import NOW, SECRET, TOPIC_PARTITIONS, TOPICS, Process, a_run, shard_of
 
+from tidegate_api.gate import outputs_text
+from tidegate_api.tokens import run_token
 from tidegate_core.effects import NotProduced
+from tidegate_core.model.problems import InvalidInput
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
@@ -164,6 +168,13 @@ def test_given_outputs_then_they_are_replaced_and_too_large_ones_refused(process
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (413, "outputs")
 
 
+@pytest.mark.parametrize("outputs", [{"file": "\udcff.parquet"}, {"a": {"\ud800": 1}}])
+def test_given_outputs_that_utf_8_cannot_hold_then_they_are_refused(outputs: dict[str, Any]) -> None:
+    """Taken as they are they would stop the run's owner when the run ends."""
+    with pytest.raises(InvalidInput, match="outputs: contain half a character"):
+        outputs_text(outputs)
+
+
 def test_given_data_partition_of_the_running_driver_then_it_is_an_event(process: Process, run: Run) -> None:
     process.report(run, "start")
     answer = process.report(run, "partitions", dataset="flights.raw", partition="2013-01-01", rows=842)
@@ -172,6 +183,40 @@ def test_given_data_partition_of_the_running_driver_then_it_is_an_event(process:
     (event,) = process.bus.on(TOPICS.events)
     assert event["id"] == event_id
     assert (event["namespace"], event["rows"], event["kind"]) == ("flights", 842, "created")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("version", "a\nb"),
+        ("version", ""),
+        ("version", "x" * 257),
+        ("version", "\ud800"),
+        ("partition", "\ud800"),
+        ("bytes", 2**63),
+        ("bytes", -1),
+        ("rows", 2**63),
+        ("rows", 1.5),
+    ],
+)
+def test_given_data_partition_that_is_no_event_then_400_names_the_field(
+    process: Process, run: Run, field: str, value: Any
+) -> None:
+    """Programs repeat a 500 for five minutes, a 400 not at all."""
+    process.report(run, "start")
+    body = {"attempt": 1, "driver": "d-1", "dataset": "d", "partition": "p", field: value}
+    headers = {"Authorization": f"Bearer {run_token(SECRET, run.id, 1)}", "Content-Type": "application/json"}
+    answer = process.http.post(f"/api/v1/runs/{run.id}/partitions", content=json.dumps(body), headers=headers)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, field)
+
+
+def test_given_a_reason_with_half_a_character_then_the_end_is_recorded_without_it(process: Process, run: Run) -> None:
+    process.report(run, "start")
+    body = {"attempt": 1, "driver": "d-1", "outcome": "failed", "reason": "no file \udcff.csv"}
+    headers = {"Authorization": f"Bearer {run_token(SECRET, run.id, 1)}", "Content-Type": "application/json"}
+    answer = process.http.post(f"/api/v1/runs/{run.id}/finished", content=json.dumps(body), headers=headers)
+    assert answer.status_code == 200
+    assert stored(process, run).reason == "no file ?.csv"
 
 
 @pytest.mark.parametrize("state", [{}, {"state": "running", "driver": "other"}, {"attempt": 2}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 
@@ -24,10 +25,31 @@ def test_given_any_place_then_its_token_leads_back(place: Place) -> None:
     assert place_of(place.text()) == place
 
 
-@given(st.text(min_size=1))
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=8,
+)
+raw_tokens = st.one_of(
+    any_json.map(lambda value: json.dumps(value).encode()),
+    st.binary(max_size=50),
+    st.integers(1, 3_000).map(lambda depth: b"[" * depth),  # Within the 4,096 characters of a token.
+    st.tuples(st.integers(), st.integers(), any_json).map(lambda parts: json.dumps(parts).encode()),
+)
+
+
+@given(raw_tokens.map(lambda raw: base64.urlsafe_b64encode(raw).decode().rstrip("=")) | st.text(min_size=1))
 def test_given_any_text_as_token_then_a_place_or_invalid_input(text: str) -> None:
     with contextlib.suppress(InvalidInput):
-        assert isinstance(place_of(text), Place)
+        place = place_of(text)
+        assert place == Place(place.part, place.shard, place.after)
+        assert place.part >= 0
+        assert place.shard >= 0
+
+
+def test_given_deeply_nested_token_then_invalid_input() -> None:
+    with pytest.raises(InvalidInput):
+        place_of(base64.urlsafe_b64encode(b"[" * 3_000).decode())
 
 
 @given(st.text(), st.integers(1, 7))

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
 
+from tidegate_api.reads import ranges, runs
 from tidegate_core.decisions.run_plane.runs import ledger_row
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.run_plane import Evidence, Job, LedgerRow
 from tidegate_core.store import keys
+from tidegate_core.store.values import RangeRead
 
 EVENT_SPEC = {
     **SPEC,
@@ -246,6 +248,62 @@ def test_given_ended_run_then_a_half_character_at_the_end_of_its_log_is_given_ou
     (process.data / f"{run.id}-1.out").write_bytes(b"x\xc3")
     piece = process.http.get(f"/api/v1/runs/{run.id}/logs").json()
     assert (piece["text"], piece["next_offset"], piece["ended"]) == ("x\ufffd", 2, True)
+
+
+def put_ledger(process: Process, count: int) -> None:
+    """Rows of many schedules; every fiftieth is of the last day."""
+    for number in range(count):
+        nominal = NOW if number % 50 == 0 else NOW - 86_400_000
+        run = a_run(f"s-{number % 20}", nominal + number, state="succeeded", outcome="succeeded", ended_at=nominal)
+        row = ledger_row(run, nominal)
+        process.put(row, row.key(shard_of(run)))
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_given_a_filter_that_keeps_little_then_a_page_looks_at_so_many_rows_and_says_where_to_go_on(
+    process: Process, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(ranges, "SCANNED_OF_SHARD_MAX", 60)
+    monkeypatch.setattr(ranges, "SCANNED_MAX", 120)
+    monkeypatch.setattr(ranges, "SHARDS_AT_ONCE", 2)
+    put_ledger(process, 2_000)
+    looked: list[int] = []
+    query = process.store.query
+
+    def counted(wanted: RangeRead) -> Any:
+        page = query(wanted)
+        looked.append(len(page.items))
+        return page
+
+    monkeypatch.setattr(process.store, "query", counted)
+    found: list[dict[str, Any]] = []
+    token = None
+    while token != "":
+        looked.clear()
+        wanted: dict[str, Any] = {"namespace": "flights", "since": "2025-11-20T00:00:00Z", "page_size": size}
+        answer = process.http.get(
+            "/api/v1/occurrences", params=wanted | ({"page_token": token} if token else {})
+        ).json()
+        found += answer["items"]
+        token = answer["next_page_token"]
+        assert len(answer["items"]) <= size
+        assert sum(looked) < 120 + 2 * (60 + max(size + 1, 50))
+    assert len(found) == len({item["job_id"] for item in found}) == 40
+
+
+def test_given_more_rows_than_a_look_through_everything_takes_then_400_says_what_to_name(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "SCANNED_OF_SHARD_MAX", 10)
+    monkeypatch.setattr(ranges, "PAGES_MAX", 2)
+    monkeypatch.setattr(runs, "OPEN_MAX", 60)
+    for number in range(600):
+        run = a_run("join-day", NOW + number)
+        process.put(run, run.key(shard_of(run)))
+    assert process.http.get("/api/v1/runs?namespace=flights&schedule=join-day").status_code == 200
+    answer = process.http.get("/api/v1/runs?namespace=other")
+    assert answer.status_code == 400
+    assert "name a namespace and a schedule" in answer.json()["detail"]
 
 
 def test_given_id_of_a_shard_that_is_not_there_then_400(process: Process) -> None:

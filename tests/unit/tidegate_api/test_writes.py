@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -18,11 +19,12 @@ from tests.unit.tidegate_api.conftest import (
 )
 
 from tidegate_core.effects import NotProduced
-from tidegate_core.model.problems import Problem
+from tidegate_core.model.parsing import parse_events, parse_request
+from tidegate_core.model.problems import MAX_PROBLEMS, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.shards import message_shard, schedule_shard
 from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
-from tidegate_core.records.receipts import StoredReceipt
+from tidegate_core.records.receipts import StoredReceipt, subject_of
 
 MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
 PUT_SCHEDULE = "/api/v1/schedules/flights/land-day"
@@ -117,19 +119,40 @@ def test_given_no_receipt_then_202_with_a_location_that_answers_later(process: P
     assert process.http.get(f"/api/v1/requests/other/{request_id}").status_code == 404
 
 
-def put_receipt(process: Process, receipt: Receipt) -> None:
+def put_receipt(process: Process, receipt: Receipt, subject: str = "") -> None:
     shard = schedule_shard("flights", "land-day", SHARDS)
-    row = StoredReceipt(request_id=receipt.request_id, body=receipt.to_json().decode(), expires_at=NOW)
+    row = StoredReceipt(
+        request_id=receipt.request_id,
+        namespace=receipt.namespace,
+        subject=subject,
+        body=receipt.to_json().decode(),
+        expires_at=NOW,
+    )
     process.put(row, row.key(shard))
 
 
 def test_given_receipt_only_in_the_store_then_it_is_found_there(process: Process) -> None:
     def store_only(document: Any) -> None:
-        put_receipt(process, accepted(document, version=9))
+        subject = subject_of(parse_request(json.dumps(document).encode()))
+        put_receipt(process, accepted(document, version=9), subject)
 
     process.bus.owner = store_only
     answer = process.http.delete(PUT_SCHEDULE)
     assert (answer.status_code, answer.json()["version"]) == (200, 9)
+
+
+def test_given_stored_receipt_of_another_request_under_the_id_then_it_is_not_the_answer(process: Process) -> None:
+    process.bus.owner = lambda document: put_receipt(process, accepted(document, version=9), "something else")
+    assert process.http.delete(PUT_SCHEDULE).status_code == 202
+
+
+def test_given_receipt_of_another_namespace_under_the_same_id_then_it_is_not_the_answer(process: Process) -> None:
+    """Ids are unique within a namespace only, and every process reads all receipts."""
+    process.bus.owner = lambda document: accepted({**document, "namespace": "orders"})
+    answer = process.http.delete(PUT_SCHEDULE, headers={"Idempotency-Key": "mine-1"})
+    assert (answer.status_code, answer.json()["namespace"]) == (202, "flights")
+    put_receipt(process, accepted({"id": "mine-1", "namespace": "orders"}))
+    assert process.http.get(answer.headers["Location"]).status_code == 202
 
 
 def test_given_unknown_request_then_404(process: Process) -> None:
@@ -276,6 +299,52 @@ def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process:
     too_often = {**SPEC, "trigger": {"type": "every", "period": "2s"}}
     assert process.http.put(PUT_SCHEDULE, json=too_often, params=query).status_code == 400
     assert process.bus.produced == []
+
+
+def test_given_dry_run_of_an_unchanged_schedule_that_has_run_its_course_then_it_is_unchanged(process: Process) -> None:
+    """As its owner answers: only what changes something is judged by the present."""
+    ended = {**SPEC, "trigger": {**SPEC["trigger"], "start": "2020-01-01T00:00:00Z", "end": "2021-01-01T00:00:00Z"}}
+    put_schedule(process, ended, next_nominal=None)
+    query = {"dry_run": "true"}
+    assert process.http.put(PUT_SCHEDULE, json=ended, params=query).json()["would"] == "unchanged"
+    changed = process.http.put(PUT_SCHEDULE, json={**ended, "overlap": "allow"}, params=query)
+    assert (changed.status_code, changed.json()["errors"][0]["field"]) == (400, "trigger.end")
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns the names of the threads on which requests and events are parsed, in order, as they come."""
+    where: list[str] = []
+
+    def watching(parse: Any) -> Any:
+        def call(*given: Any) -> Any:
+            where.append(threading.current_thread().name)
+            return parse(*given)
+
+        return call
+
+    monkeypatch.setattr("tidegate_api.routes.common.parse_request", watching(parse_request))
+    monkeypatch.setattr("tidegate_api.routes.events.parse_events", watching(parse_events))
+    return where
+
+
+@pytest.mark.parametrize("path", ["/api/v1/messages", "/api/v1/events"])
+def test_given_a_batch_then_it_is_read_off_the_loop_and_programs_can_start_meanwhile(
+    process: Process, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    where = watched(monkeypatch)
+    batch = [MESSAGE, MESSAGE] if path.endswith("messages") else [{"type": "custom.x", "namespace": "a"}] * 2
+    assert process.http.post(path, json=batch).status_code == 200
+    assert len(where) == 2
+    assert all(name.startswith("tidegate-read") for name in where)
+
+
+def test_given_a_batch_of_faults_then_only_as_many_are_looked_for_as_are_told(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = watched(monkeypatch)
+    answer = process.http.post("/api/v1/messages", json=[{**MESSAGE, "topc": 1}] * 200)
+    assert [each["field"] for each in answer.json()["errors"]] == [f"[{n}].topc" for n in range(MAX_PROBLEMS)]
+    assert len(parsed) == MAX_PROBLEMS
 
 
 def test_given_start_then_receipts_are_read_from_the_end_that_was_found(process: Process) -> None:

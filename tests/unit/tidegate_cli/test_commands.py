@@ -121,6 +121,73 @@ def test_given_apply_then_the_file_is_absolute_from_the_yamls_folder(
     assert "accepted" in capsys.readouterr().out
 
 
+TIMED = """\
+namespace: flights
+name: land
+target:
+  type: program
+  program: {type: python, file: /jobs/land.py, args: [--day, 2013-01-01, --until, 2013-01-02 03:04:05]}
+trigger: {type: every, period: 1h, start: 2026-01-01T00:00:00+01:00, end: 2026-12-24T18:00:00Z}
+"""
+
+
+def test_given_times_and_dates_without_quotes_then_they_are_sent_as_they_are_written(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    api.answers["PUT /schedules/flights/land"] = (200, RECEIPT)
+    (tmp_path / "land.yaml").write_text(TIMED)
+    assert main.run(["schedule", "apply", "-f", str(tmp_path)]) == 0
+    sent = json.loads(api.asked[0].content)
+    assert sent["trigger"]["start"] == "2026-01-01T00:00:00+01:00"
+    assert sent["trigger"]["end"] == "2026-12-24T18:00:00Z"
+    assert sent["target"]["program"]["args"] == ["--day", "2013-01-01", "--until", "2013-01-02 03:04:05"]
+
+
+@pytest.mark.parametrize("value", [".nan", "!!binary aGk=", "!!timestamp 2026-12-24T18:00:00Z", '"\\ud800"', "&a [*a]"])
+def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_sent(
+    api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    file = tmp_path / "land.yaml"
+    file.write_text(f"namespace: flights\nname: land\nlabels: {{x: {value}}}\n")
+    assert main.run(["schedule", "apply", "-f", str(file)]) == 1
+    assert f"{file}:1: this cannot be sent as JSON" in capsys.readouterr().err
+    assert api.asked == []
+
+
+@pytest.mark.parametrize("payload", ["NaN", '"\\ud800"'])
+def test_given_payload_that_is_no_json_then_one_line_says_so(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], payload: str
+) -> None:
+    assert main.run(["message", "send", "-n", "a", "-t", "t", "--payload", payload]) == 1
+    assert "cannot be sent as JSON" in capsys.readouterr().err
+    assert api.asked == []
+
+
+def test_given_links_in_a_programs_path_then_they_stay(tmp_path: Path) -> None:
+    """A deployment turns `current` to its next release, and the schedule has to run that one."""
+    release = tmp_path / "releases" / "1"
+    release.mkdir(parents=True)
+    (release / "land.py").write_text("")
+    (tmp_path / "current").symlink_to(release)
+    for file in (f"{tmp_path}/current/land.py", "current/land.py", "./x/../current/land.py"):
+        (tmp_path / "a.yaml").write_text(SCHEDULE.replace("jobs/land.py", file))
+        (document,) = read_documents(tmp_path / "a.yaml")
+        assert document.spec["target"]["program"]["file"] == f"{tmp_path}/current/land.py"
+
+
+def test_given_api_goes_away_half_way_then_what_was_applied_is_shown(
+    api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down = {"title": "Service Unavailable", "status": 503, "detail": "no broker"}
+    api.answers["PUT /schedules/flights/land"] = (200, RECEIPT)
+    api.answers["PUT /schedules/flights/other"] = (503, down)
+    (tmp_path / "all.yaml").write_text(SCHEDULE + "---\n" + SCHEDULE.replace("name: land", "name: other"))
+    assert main.run(["schedule", "apply", "-f", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert "land" in captured.out
+    assert "no broker" in captured.err
+
+
 def test_given_problem_then_its_line_is_named_and_the_other_documents_are_applied(
     api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.effects import Committed, Refused, Unavailable, Written
+from tidegate_core.effects import Committed, Refused, Unavailable
 from tidegate_core.store.values import (
     Applied,
     Cancelled,
@@ -26,7 +26,7 @@ from tidegate_core.store.values import (
     Transaction,
 )
 from tidegate_core.transactions.settlement import ATTEMPTS_MAX
-from tidegate_dynamo.settled import WRITE_ATTEMPTS_MAX, carry_out, write_all
+from tidegate_dynamo.settled import carry_out
 from tidegate_ports.store import StoreUnavailable
 from tidegate_testkit.memory_store import MemoryStore
 
@@ -198,41 +198,6 @@ def test_given_throttling_then_the_pauses_grow_to_their_limit() -> None:
     pauses = Pauses()
     assert carry_out(store, single(), pauses, lambda: 0.5) == Committed()
     assert pauses == [25, 50, 100, 200, 400]
-
-
-@dataclass
-class StubbornStore(FaultyStore):
-    """Takes only so many writes of each call, or does not answer."""
-
-    shares: Iterator[int | None] = field(default_factory=lambda: iter(()))
-
-    def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
-        share = next(self.shares, None)
-        if share is None:
-            raise StoreUnavailable("no answer")
-        self.inside.write(actions[:share])
-        return actions[share:]
-
-
-ROWS = [Put(Key("SH#0001", f"D#{n}"), {"pk": "SH#0001", "sk": f"D#{n}"}) for n in range(10)]
-
-
-def test_given_leftovers_and_lost_answers_then_the_batch_is_sent_until_all_is_there() -> None:
-    store = StubbornStore(iter(()), shares=iter([4, None, 0, 3, None, 10]))
-    assert write_all(store, ROWS, Pauses(), lambda: 1.0) == Written()
-    assert len(store.inside.get([row.key for row in ROWS])) == 10
-
-
-def test_given_no_progress_then_the_batch_is_given_up_after_its_limit() -> None:
-    store = StubbornStore(iter(()), shares=iter([4]))
-    pauses = Pauses()
-    assert write_all(store, ROWS, pauses, lambda: 1.0) == Unavailable("store, 6 of 10 batched writes")
-    assert len(pauses) == WRITE_ATTEMPTS_MAX
-    assert max(pauses) <= 2_000
-
-
-def test_given_nothing_to_write_then_it_is_written() -> None:
-    assert write_all(MemoryStore(), [], Pauses(), lambda: 1.0) == Written()
 
 
 def test_given_an_undoubted_refusal_that_shows_our_own_token_then_it_is_our_success() -> None:

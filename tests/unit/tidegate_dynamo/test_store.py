@@ -21,7 +21,7 @@ from tidegate_core.store.values import (
     Transaction,
 )
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_dynamo.store import GET_ROUNDS_MAX, DynamoStore
+from tidegate_dynamo.store import GET_PAUSES_S, DynamoStore
 from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
 Answer: TypeAlias = Mapping[str, Any] | Exception
@@ -133,12 +133,33 @@ def test_given_unprocessed_keys_then_they_are_read_within_the_call() -> None:
     assert client.asked[1][1]["RequestItems"] == first["UnprocessedKeys"]
 
 
-def test_given_keys_that_stay_unprocessed_then_the_read_gives_up_after_its_limit() -> None:
-    never = {**OK, "Responses": {}, "UnprocessedKeys": {"tidegate": {"Keys": [attributes(KEYS[0])]}}}
+def leftover(*wanted: Key) -> dict[str, Any]:
+    return {"tidegate": {"Keys": [attributes(key) for key in wanted], "ConsistentRead": True}}
+
+
+def test_given_keys_that_stay_unprocessed_then_the_read_gives_up_after_its_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("tidegate_dynamo.store.time.sleep", pauses.append)
+    never = {**OK, "Responses": {}, "UnprocessedKeys": leftover(KEYS[0])}
     client = ScriptedClient(*[never] * 100)
     with pytest.raises(StoreUnavailable, match="1 of 1 keys"):
         store_on(client).get(KEYS[:1])
-    assert len(client.asked) == GET_ROUNDS_MAX
+    assert tuple(pauses) == GET_PAUSES_S
+    assert len(client.asked) == 1 + len(pauses)
+
+
+def test_given_a_few_keys_each_time_then_what_was_found_is_kept_until_all_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tidegate_dynamo.store.time.sleep", lambda _: None)
+    first, second = KEYS[0], KEYS[2]
+    nothing = {**OK, "Responses": {}, "UnprocessedKeys": leftover(first, second)}
+    one = {**OK, "Responses": {"tidegate": [attributes(first)]}, "UnprocessedKeys": leftover(second)}
+    still = {**OK, "Responses": {}, "UnprocessedKeys": leftover(second)}
+    last = {**OK, "Responses": {"tidegate": [attributes(second)]}, "UnprocessedKeys": {}}
+    assert list(store_on(ScriptedClient(nothing, nothing, one, still, last)).get([first, second])) == [first, second]
 
 
 @pytest.mark.parametrize("trouble", [THROTTLED, REFUSED, NO_ANSWER])

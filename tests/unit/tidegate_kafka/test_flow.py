@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_kafka.flow import Flow
+from tidegate_kafka.flow import IN_FLIGHT_BYTES_MAX, Flow
 
 
 def flows(flow: Flow) -> bool:
@@ -17,13 +17,10 @@ def test_given_no_position_then_nothing_flows() -> None:
     assert not flows(Flow(4))
 
 
-def test_given_position_then_it_flows_until_held_or_stopped() -> None:
+def test_given_position_then_it_flows_until_stopped() -> None:
     flow = Flow(4)
     flow.start(1, 10)
     assert flows(flow)
-    flow.held = True
-    assert not flows(flow)
-    flow.held = False
     flow.stop()
     assert not flows(flow)
 
@@ -31,7 +28,7 @@ def test_given_position_then_it_flows_until_held_or_stopped() -> None:
 def test_given_bound_reached_then_it_flows_again_at_half_of_it() -> None:
     flow = Flow(4)
     flow.start(1, 0)
-    flow.handed_over(4, 4)
+    flow.handed_over([1] * 4, 4)
     assert not flows(flow)
     flow.taken(1, 1)
     assert not flows(flow)
@@ -43,12 +40,36 @@ def test_given_bound_reached_then_it_flows_again_at_half_of_it() -> None:
 def test_given_credit_of_an_older_position_then_it_does_not_count() -> None:
     flow = Flow(4)
     flow.start(1, 0)
-    flow.handed_over(4, 4)
+    flow.handed_over([1] * 4, 4)
     flow.start(2, 0)
     assert flows(flow)
-    flow.handed_over(4, 4)
+    flow.handed_over([1] * 4, 4)
     flow.taken(1, 4)
     assert not flows(flow)
+
+
+def test_given_large_records_then_their_bytes_are_the_bound() -> None:
+    """A store that is away for an hour must not cost a backlog's size in memory."""
+    flow, record = Flow(2_000), IN_FLIGHT_BYTES_MAX // 4
+    flow.start(1, 0)
+    flow.handed_over([record] * 3, 3)
+    assert flows(flow)
+    flow.handed_over([record, record], 5)
+    assert not flows(flow)
+    flow.taken(1, 2)
+    assert not flows(flow)
+    flow.taken(1, 1)
+    assert flows(flow)
+
+
+def test_given_a_new_position_then_the_bytes_of_the_old_one_do_not_count() -> None:
+    flow = Flow(4)
+    flow.start(1, 0)
+    flow.handed_over([IN_FLIGHT_BYTES_MAX], 1)
+    flow.start(2, 0)
+    assert flows(flow)
+    flow.handed_over([1], 1)
+    assert flows(flow)
 
 
 @given(bound=st.integers(1, 20), sizes=st.lists(st.integers(1, 10), max_size=50))
@@ -59,7 +80,7 @@ def test_given_everything_is_taken_in_the_end_then_it_always_flows_again(bound: 
     for size in sizes:
         if flows(flow):
             assert out < bound
-            flow.handed_over(size, flow.next + size)
+            flow.handed_over([1] * size, flow.next + size)
             out += size
         else:
             flow.taken(1, 1)

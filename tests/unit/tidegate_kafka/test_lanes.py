@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Message
 
+from tidegate_kafka.flow import IN_FLIGHT_BYTES_MAX
 from tidegate_kafka.lanes import Lanes, PositionGone, Read
 from tidegate_kafka.orders import Orders
 from tidegate_ports.bus import Record, Topic
@@ -75,15 +76,34 @@ def test_given_bound_reached_then_it_is_let_go_and_taken_up_again_at_the_next_of
     assert client.assigned == {(topic.name, 0): 6}
 
 
-def test_given_held_then_it_stops_until_it_is_let_go(lanes: Lanes, client: FakeClient, topic: Topic) -> None:
+def test_given_stopped_then_it_flows_again_from_the_next_position(
+    lanes: Lanes, client: FakeClient, topic: Topic
+) -> None:
     orders = Orders()
     seek(lanes, orders, topic, 0, 3)
-    orders.hold((topic.name, 0), held=True)
+    orders.stop((topic.name, 0))
+    orders.taken((topic.name, 0), 1)
     lanes.carry_out(orders.collect())
     assert client.assigned == {}
-    orders.hold((topic.name, 0), held=False)
-    lanes.carry_out(orders.collect())
-    assert client.assigned == {(topic.name, 0): 3}
+    seek(lanes, orders, topic, 0, 7)
+    assert client.assigned == {(topic.name, 0): 7}
+
+
+def test_given_a_backlog_of_large_records_then_it_is_let_go_by_their_bytes(
+    client: FakeClient, notes: Notes, topic: Topic
+) -> None:
+    lanes = Lanes(client, 2_000, notes)
+    lanes.add(topic, [0])
+    seek(lanes, Orders(), topic, 0, 0)
+    value = b"x" * (IN_FLIGHT_BYTES_MAX // 8)
+    messages = [
+        Message(topic=topic.name, partition=0, offset=offset, key=None, value=value, headers=None, timestamp=(1, 0))
+        for offset in range(8)
+    ]
+    lanes.sort(messages[:7])
+    assert client.assigned == {(topic.name, 0): 0}
+    lanes.sort(messages[7:])
+    assert client.assigned == {}
 
 
 def test_given_foreign_topic_partitions_then_only_held_ones_are_given_back(

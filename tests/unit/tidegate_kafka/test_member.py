@@ -82,6 +82,11 @@ class Stage:
         self.answer()
 
 
+def joined(stage: Stage) -> bool:
+    """A call, so that the type checker does not take the last answer for granted."""
+    return stage.member.joined
+
+
 @pytest.fixture
 def stage(client: FakeClient, settings: KafkaSettings, topic: Topic, clock: ManualClock, notes: Notes) -> Stage:
     return Stage(client, settings, topic, clock, notes)
@@ -147,7 +152,9 @@ def test_given_lost_then_all_is_dropped_at_once_whatever_is_named(stage: Stage, 
     stage.member.on_assign(parts([0, 1]))
     stage.proven()
     assert stage.guard.holds(stage.clock.now)
+    assert joined(stage)
     stage.member.on_lost(parts([0]))
+    assert not joined(stage)
     assert stage.told.events[-1] == ("lost", (0, 1))
     assert not stage.guard.holds(stage.clock.now)
     assert stage.member.owned == frozenset()
@@ -226,6 +233,7 @@ def test_given_expelled_then_it_is_lost_at_once_and_told_once(stage: Stage, part
     stage.member.turn()
     stage.answer(code)
     assert not stage.guard.holds(1_000)
+    assert not joined(stage)
     stage.member.on_lost(parts([0]))
     assert [name for name, _ in stage.told.events] == ["assigned", "lost"]
     stage.clock.now = 60_000
@@ -336,6 +344,22 @@ def test_given_drain_of_planned_end_never_done_then_it_ends_at_its_deadline(stag
 
     assert not stage.member.hand_over(turned)
     assert stage.clock.now == 10_000
+
+
+def test_given_expelled_during_a_planned_end_then_nobody_waits_for_the_drain(stage: Stage, parts: Parts) -> None:
+    """Who is told of the loss drops everything, and says nothing more about the drain."""
+    stage.told.drains = lambda drain: None
+    stage.member.on_assign(parts([0]))
+    stage.proven()
+    stage.clock.now = 1_000
+
+    def turned() -> None:
+        stage.clock.now += 500
+        stage.answer(KafkaError.UNKNOWN_MEMBER_ID)
+
+    stage.member.hand_over(turned)
+    assert [name for name, _ in stage.told.events] == ["assigned", "revoked", "lost"]
+    assert stage.clock.now < 3_000
 
 
 def test_given_exception_inside_a_callback_then_the_next_turn_raises_it(stage: Stage, parts: Parts) -> None:

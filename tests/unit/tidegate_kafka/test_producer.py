@@ -31,6 +31,8 @@ class FakeProducer:
         self.waiting: list[Report] = []
         self.raises: Exception | None = None
         self.purged = threading.Event()
+        self.handed = threading.Semaphore(0)
+        self.in_use = threading.Event()
         self._answers: queue.SimpleQueue[list[KafkaError | None]] = queue.SimpleQueue()
 
     def answer(self, *errors: KafkaError | None) -> None:
@@ -44,8 +46,10 @@ class FakeProducer:
             raise failure
         self.sent.append((topic, value, key, partition, headers))
         self.waiting.append(on_delivery)
+        self.handed.release()
 
     def poll(self, timeout: float) -> int:
+        self.in_use.set()
         try:
             errors = self._answers.get(timeout=timeout)
         except queue.Empty:
@@ -85,6 +89,8 @@ class Stage:
         while len(self.made) < count:
             self.is_made.clear()
             await asyncio.wait_for(self.is_made.wait(), PATIENCE_S)
+        # Made is not taken into use: only then records go to it.
+        assert await asyncio.to_thread(self.made[-1].in_use.wait, PATIENCE_S)
         return self.made[-1]
 
     def _make(self, settings: KafkaSettings, guarded: bool) -> FakeProducer:
@@ -162,6 +168,8 @@ async def test_given_guard_lapses_then_all_is_purged_and_only_a_new_proof_brings
     held.set()
     first = await stage.client()
     waiting = [stage.publisher.send(ORDER) for _ in range(5)]
+    for _ in waiting:  # Handed to the client: what is not is answered as `guard`.
+        assert await asyncio.to_thread(first.handed.acquire, timeout=PATIENCE_S)
     held.clear()
     outcomes = await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE_S)
     assert {outcome.kind for outcome in outcomes if isinstance(outcome, NotProduced)} == {"unavailable"}

@@ -13,7 +13,6 @@ from tidegate_kafka.settings import OURS, KafkaSettings
 def test_given_defaults_then_every_field_has_its_reason() -> None:
     settings = KafkaSettings()
     assert settings.topic("requests.dlq") == "tidegate.requests.dlq"
-    assert settings.reader_group("tidegate.events") == "tidegate.tidegate.events"
     assert (settings.half_session_ms, settings.probe_every_ms) == (3_000, 1_000)
     assert [name for name, field in KafkaSettings.model_fields.items() if not field.description] == []
 

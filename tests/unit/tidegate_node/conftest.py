@@ -20,7 +20,7 @@ from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import BeginOffsets, Position, Topic
-from tidegate_ports.launcher import Absent, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
+from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
 from tidegate_telemetry.metrics import Metrics
 from tidegate_testkit.memory_store import MemoryStore
 
@@ -74,13 +74,10 @@ class FakeBus:
     async def prove(self, topic_partition: int) -> bool | None:
         return self.proof
 
+    def stop_reading(self, topic_partition: int) -> None:
+        self.calls.append(("stop", topic_partition))
+
     # Membership and reader: the latter also names the topic
-    def pause(self, *where: Any) -> None:
-        self.calls.append(("pause", *where))
-
-    def resume(self, *where: Any) -> None:
-        self.calls.append(("resume", *where))
-
     def taken(self, *where: Any) -> None:
         self.calls.append(("taken", *where))
 
@@ -124,6 +121,8 @@ class FakeLauncher:
     submission: Submission | Exception = field(default_factory=lambda: Submission("pid 1", "host", "boot"))
     found: Lookup = field(default_factory=Absent)
     ended: Ended = field(default_factory=lambda: Ended(0))
+    out_of_reach: Absent | Elsewhere | None = None
+    """What a cancel finds instead of an end."""
     cancelled: list[tuple[str, int]] = field(default_factory=list)
     unavailable: int = 0
     """So many further calls of wait and cancel fail before they work."""
@@ -142,10 +141,10 @@ class FakeLauncher:
         self._maybe_fail()
         return self.ended
 
-    async def cancel(self, run_id: str, attempt: int) -> Ended:
+    async def cancel(self, run_id: str, attempt: int) -> Ended | Absent | Elsewhere:
         self._maybe_fail()
         self.cancelled.append((run_id, attempt))
-        return self.ended
+        return self.out_of_reach or self.ended
 
     def log_paths(self, run_id: str, attempt: int) -> LogPaths:
         return LogPaths("out", "err")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +13,7 @@ from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_core.transactions.map import map_of
 from tidegate_node.cluster_init import initialise_cluster
-from tidegate_node.startup import BrokerFacts, Difference, NotYet, StartRefused, TopicNames
+from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames
 from tidegate_testkit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -57,11 +56,7 @@ class Bricks:
 
 
 def _run(around: Surroundings, bricks: Bricks, shards: int = 8, check: bool = False) -> list[Difference]:
-    return initialise_cluster(shards, NAMES, bricks, partial(_brokers, around), check=check)
-
-
-def _brokers(around: Surroundings) -> BrokerFacts:
-    return around.bus
+    return initialise_cluster(shards, NAMES, bricks, around.bus, check=check)
 
 
 def test_given_nothing_then_everything_is_made_and_a_second_time_nothing_changes(around: Surroundings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,8 +120,29 @@ def test_given_a_peer_that_reached_it_too_long_ago_then_the_node_stays() -> None
     heartbeat.heard(Beat("peer", NOW, 1_000), NOW, NOW, 100_000)
     heartbeat.heard(Beat("other", NOW, LONG), NOW, NOW, 118_000)
 
-    assert heartbeat.verdict(100_000 + STORE_SILENCE_MS_MAX - 1_001, LONG) is Verdict.STORE_OUT_OF_REACH
-    assert heartbeat.verdict(100_000 + STORE_SILENCE_MS_MAX, LONG) is Verdict.STAY
+    assert heartbeat.verdict(100_000 + STORE_SILENCE_MS_MAX - 1_001, 3 * LONG) is Verdict.STORE_OUT_OF_REACH
+    assert heartbeat.verdict(100_000 + STORE_SILENCE_MS_MAX, 3 * LONG) is Verdict.STAY
+
+
+@pytest.mark.parametrize("later_ms", [0, 600, 12_000])
+def test_given_a_store_that_is_silent_for_everybody_then_the_node_stays(later_ms: int) -> None:
+    """DESIGN 3. The peers' last answers are a little younger than ours: calls differ, and an idle node writes each 10 s."""
+    heartbeat = Heartbeat("me")
+    for now in range(0, 120_000, 100):
+        if now % 5_000 == 0:
+            heartbeat.heard(Beat("peer", NOW, max(0, now - later_ms)), NOW, NOW, now)
+
+        assert heartbeat.verdict(now, now) is Verdict.STAY
+
+
+def test_given_a_store_that_only_this_node_lost_then_it_steps_aside_within_half_a_minute() -> None:
+    heartbeat = Heartbeat("me")
+    for now in range(0, 30_000, 1_000):
+        if now % 5_000 == 0:
+            heartbeat.heard(Beat("peer", NOW, 900), NOW, NOW, now)
+
+    assert heartbeat.verdict(STORE_SILENCE_MS_MAX - 1_000, STORE_SILENCE_MS_MAX - 1_000) is Verdict.STAY
+    assert heartbeat.verdict(30_000, 30_000) is Verdict.STORE_OUT_OF_REACH
 
 
 def test_given_a_peer_s_own_clock_is_wrong_then_only_ages_count() -> None:

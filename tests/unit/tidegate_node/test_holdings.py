@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, PositionGone, RecordsArrived
-from tidegate_core.effects import Ask, Poke
+from tidegate_core.effects import Ask, Poke, StartReading
 from tidegate_node.facts import NodeFacts
 from tidegate_node.holdings import GroupListener, Holdings, OthersListener
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class QuietActor:
-    """Ends when it is drained, unless it is told to be slow."""
+    """Reads its two topic partitions; ends when it is drained, unless it is told to be slow."""
 
-    def __init__(self, slow: bool) -> None:
+    def __init__(self, number: int, slow: bool) -> None:
+        self._number = number
         self.given: list[Input] = []
         self.is_serving = False
         self.has_ended = False
@@ -32,7 +33,13 @@ class QuietActor:
         self.given.append(incoming)
         self.is_serving = True
         self.has_ended = isinstance(incoming, Drain) and not self._slow
-        return []
+        if not isinstance(incoming, Begin):
+            return []
+        reading = (
+            StartReading("tidegate.requests", self._number, 0),
+            StartReading("tidegate.events", self._number + 4, 0),
+        )
+        return [Ask(0, each) for each in reading]
 
     def next_wake(self) -> int | None:
         return None
@@ -75,7 +82,7 @@ class World:
 
     def _make(self, number: int) -> PartitionDriver:
         def actor() -> QuietActor:
-            made = QuietActor(self.slow)
+            made = QuietActor(number, self.slow)
             self.actors.setdefault(number, []).append(made)
             return made
 
@@ -94,7 +101,7 @@ async def test_given_an_assignment_then_each_is_driven_and_its_pokes_are_read(wo
     await until(lambda: world.holdings.serving == {1, 3}, "both serve")
     assert world.holdings.held == {1, 3}
     assert world.holdings.shards(world.holdings.held) == 4
-    assert [call for call in world.around.bus.calls if call[0] == "assign"] == [
+    assert [call for call in world.around.bus.calls if call[:2] == ("assign", "tidegate.pokes")] == [
         ("assign", "tidegate.pokes", 1, END),
         ("assign", "tidegate.pokes", 3, END),
     ]
@@ -170,6 +177,7 @@ async def test_given_an_assignment_of_what_is_held_already_then_it_begins_anew(w
 
 async def test_given_records_then_they_go_to_the_holder(world: World, until: Any) -> None:
     world.group.assigned([1])
+    await until(lambda: world.holdings.serving == {1}, "it reads")
     record = LogRecord(5, 77, b"k", b"v", (("h", b"v"),))
 
     world.group.records(1, [world.record("tidegate.requests", 1, b"v")])
@@ -197,6 +205,7 @@ async def test_given_pokes_and_beats_then_each_finds_its_taker_and_the_flow_goes
         poke_record(Poke(5, "0005-x"), world.facts).value,
         beat_record(beat, world.facts, 1).value,
         b"nonsense",
+        b"[" * 1_024,
         poke_record(Poke(6), world.facts).value,
     ]
 
@@ -205,8 +214,8 @@ async def test_given_pokes_and_beats_then_each_finds_its_taker_and_the_flow_goes
     await until(lambda: len(world.given(1)) == 2, "the poke")
     assert world.given(1)[1] == Poked(5, "0005-x")
     assert world.beats == [(beat, 77)]
-    assert world.around.notes.names().count("poke_unreadable") == 1
-    assert ("taken", "tidegate.pokes", 1, 4) in world.around.bus.calls
+    assert world.around.notes.names().count("poke_unreadable") == 2
+    assert ("taken", "tidegate.pokes", 1, 5) in world.around.bus.calls
 
 
 async def test_given_pokes_that_were_cut_off_then_reading_goes_on_at_the_end(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 from pathlib import Path
@@ -24,8 +25,17 @@ from tidegate_core.effects import (
     Watch,
 )
 from tidegate_core.model.instants import format_instant
-from tidegate_node.launch_effects import CANCEL_TRIES_MAX, run_token
-from tidegate_ports.launcher import Elsewhere, Ended, Found, LaunchRejected, LaunchUnavailable
+from tidegate_node.launch_effects import CANCEL_TRIES_MAX, SUBMITS_UNDER_WAY_MAX
+from tidegate_ports.launcher import (
+    Absent,
+    Elsewhere,
+    Ended,
+    Found,
+    Launch,
+    LaunchRejected,
+    LaunchUnavailable,
+    Submission,
+)
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
@@ -52,17 +62,35 @@ async def test_given_an_order_then_the_launch_says_all_of_it_and_is_signed(aroun
     assert around.metrics.value("tidegate_fire_lateness_seconds_sum", plane="run") == pytest.approx(1.5)
 
 
-def test_given_another_run_or_attempt_then_the_token_is_another() -> None:
-    tokens = {run_token(b"k", run, attempt) for run in ("a", "b") for attempt in (1, 2)}
-
-    assert len(tokens) == 4
-
-
 async def test_given_no_guard_then_nothing_is_submitted(around: Surroundings) -> None:
     around.bus.holds = False
 
     assert isinstance(await around.launch_effects().submit(Submit(_order())), NotSubmitted)
     assert around.launcher.launches == []
+
+
+async def test_given_a_guard_that_lapses_while_submits_wait_for_their_turn_then_those_are_not_started(
+    around: Surroundings, until: Any
+) -> None:
+    """DESIGN 3: a start takes seconds on a busy machine, and what was proven before the wait proves nothing after it."""
+    effects, launcher = around.launch_effects(), around.launcher
+    let_go = asyncio.Event()
+
+    async def slow(launch: Launch) -> Submission:
+        launcher.launches.append(launch)
+        await let_go.wait()
+        return Submission("pid 1", "host", "boot")
+
+    launcher.submit = slow  # type: ignore[method-assign]
+    submits = [asyncio.create_task(effects.submit(Submit(_order()))) for _ in range(SUBMITS_UNDER_WAY_MAX + 3)]
+    await until(lambda: len(launcher.launches) == SUBMITS_UNDER_WAY_MAX, "the first ones start")
+
+    around.bus.holds = False
+    let_go.set()
+
+    answers = [type(each) for each in await asyncio.gather(*submits)]
+    assert answers == [Submitted] * SUBMITS_UNDER_WAY_MAX + [NotSubmitted] * 3
+    assert len(launcher.launches) == SUBMITS_UNDER_WAY_MAX
 
 
 @pytest.mark.parametrize(
@@ -112,6 +140,19 @@ async def test_given_a_cancel_then_it_is_tried_until_it_worked_and_once_at_a_tim
     await until(lambda: around.launcher.cancelled, "the cancel")
     assert around.launcher.cancelled == [(RUN, 1)]
     assert around.notes.names() == ["cancel_failed", "cancel_failed"]
+
+
+@pytest.mark.parametrize(("found", "host"), [(Absent(), None), (Elsewhere("host-2"), "host-2")])
+async def test_given_a_program_on_another_host_then_a_cancel_says_that_it_is_out_of_reach(
+    around: Surroundings, until: Any, found: Absent | Elsewhere, host: str | None
+) -> None:
+    around.launcher.out_of_reach = found
+
+    around.launch_effects().cancel(Cancel(RUN, 1))
+
+    await until(lambda: around.notes.said, "the answer")
+    assert around.notes.said == [("cancel_out_of_reach", {"run_id": RUN, "attempt": 1, "host": host})]
+    assert around.launcher.cancelled == [(RUN, 1)], "once: the run's owner asks again while it is wanted"
 
 
 async def test_given_a_launcher_that_stays_away_then_cancels_are_bounded(around: Surroundings, until: Any) -> None:

@@ -29,6 +29,9 @@ class FakeClient:
         self._order = order
         self.polled_at_ms = 1_000_000
         self.rebalances = 0
+        self.joined = False
+        self.stuck = 0
+        """So many orders to stop are not obeyed in time."""
         self.held: frozenset[int] = frozenset()
 
     def start(self) -> None:
@@ -36,7 +39,10 @@ class FakeClient:
 
     async def stop(self) -> bool:
         self._order.append(f"stop {self._name}")
-        self.held = frozenset()
+        if self.stuck:
+            self.stuck -= 1
+            return False
+        self.held, self.joined = frozenset(), False
         return True
 
     def owned(self) -> frozenset[int]:
@@ -47,9 +53,7 @@ class FakeClient:
 
     def seek_and_resume(self, topic_partition: int, offset: int) -> None: ...
 
-    def pause(self, topic_partition: int) -> None: ...
-
-    def resume(self, topic_partition: int) -> None: ...
+    def stop_reading(self, topic_partition: int) -> None: ...
 
     def taken(self, topic_partition: int, count: int) -> None: ...
 
@@ -163,7 +167,7 @@ async def test_given_a_clock_that_is_off_then_the_node_gives_up(world: World) ->
 async def test_given_a_store_out_of_reach_then_it_leaves_and_comes_back_with_the_store(
     world: World, until: Any
 ) -> None:
-    world.membership.rebalances = 1
+    world.membership.joined = True
     world.around.clock.pass_ms(30_000)
     world.order.clear()
     assert world.node.standing().joined
@@ -178,9 +182,41 @@ async def test_given_a_store_out_of_reach_then_it_leaves_and_comes_back_with_the
     await world.ended()
 
 
+async def test_given_a_membership_that_hangs_in_its_end_then_it_is_not_started_before_it_has_ended(
+    world: World, until: Any
+) -> None:
+    """Else the start would do nothing, and the thread would end afterwards: a node without membership."""
+    world.membership.stuck = 2
+    world.around.clock.pass_ms(30_000)
+    world.order.clear()
+
+    stepping = asyncio.create_task(world.node.act(Verdict.STORE_OUT_OF_REACH))
+    await until(stepping.done, "back")
+
+    assert world.order == ["stop membership"] * 3 + ["start membership"]
+    world.node.stop()
+    await world.ended()
+
+
+async def test_given_an_expulsion_then_the_node_is_not_ready_until_it_has_joined_again(world: World) -> None:
+    world.membership.joined, world.membership.rebalances = True, 1
+    assert world.node.standing().why_unready() == []
+
+    world.membership.joined, world.membership.rebalances = False, 2
+    assert world.node.standing().why_unready() == ["it has not joined its group"]
+    world.node.refresh()
+    world.membership.joined, world.membership.rebalances = True, 3
+    assert world.node.standing().why_unready() == []
+    world.node.refresh()
+    assert world.around.metrics.value("tidegate_rebalances_total") == 3
+
+    world.node.stop()
+    await world.ended()
+
+
 async def test_given_holdings_then_health_and_figures_say_so(world: World, until: Any) -> None:
     assert not world.node.standing().joined
-    world.membership.rebalances = 1
+    world.membership.joined = True
     world.membership.held = frozenset({0, 1})
     world.holdings.assigned([0])
     await until(lambda: world.holdings.serving == {0}, "serving")

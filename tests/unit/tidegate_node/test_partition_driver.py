@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, RecordsArrived, Tick
+from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick
 from tidegate_core.effects import (
     Answer,
     Ask,
@@ -90,13 +90,39 @@ class Watched:
 
 async def test_given_inputs_then_they_are_taken_in_order(around: Surroundings, until: Any) -> None:
     watched = Watched(around, ScriptedActor)
-    records = [RecordsArrived("t", 0, (LogRecord(number, 0, None, None),)) for number in range(1_000)]
+    pokes = [Poked(number) for number in range(1_000)]
 
-    for each in records:
+    for each in pokes:
         watched.driver.give(each)
 
     await until(lambda: len(watched.actors[0].given) == 1_001, "all of them")
-    assert watched.actors[0].given == [Begin(), *records]
+    assert watched.actors[0].given == [Begin(), *pokes]
+
+
+async def test_given_records_that_the_former_actor_had_asked_for_then_the_next_one_is_not_given_them(
+    around: Surroundings, until: Any
+) -> None:
+    """They begin beyond its position: with them it would pass what lies between."""
+    topic = around.facts.requests.name
+    late, own = (RecordsArrived(topic, 1, (LogRecord(offset, 0, None, None),)) for offset in (103, 100))
+
+    def script(incoming: Input) -> list[Ask]:
+        if isinstance(incoming, Tick):
+            raise ValueError("a bug")
+        return [Ask(0, StartReading(topic, 1, 100))] if isinstance(incoming, Poked) else []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+    watched.driver.give(Poked(1))
+    watched.driver.give(Tick())
+    await until(lambda: len(watched.actors) == 2, "it is built anew")
+
+    watched.driver.give(late)
+    watched.driver.give(Poked(1))
+    await until(lambda: len(watched.actors[1].given) == 2, "it recovers and reads")
+    watched.driver.give(own)
+
+    await until(lambda: len(watched.actors[1].given) == 3, "its records")
+    assert watched.actors[1].given == [Begin(), Poked(1), own]
 
 
 async def test_given_an_input_from_inside_a_step_then_it_waits_for_its_turn(around: Surroundings, until: Any) -> None:
@@ -157,14 +183,14 @@ async def test_given_a_step_that_raises_then_the_actor_is_built_anew_and_old_ans
         nonlocal broken
         if isinstance(incoming, Begin):
             return [Ask(1, Watch("r", 1)), Ask(0, StartReading(around.facts.events.name, 5, 3))]
-        if isinstance(incoming, RecordsArrived) and broken:
+        if isinstance(incoming, Poked) and broken:
             broken = False
             raise ValueError("a bug")
         return []
 
     around.launcher.ended = Ended(0)
     watched = Watched(around, lambda: ScriptedActor(script))
-    watched.driver.give(RecordsArrived("t", 0, ()))
+    watched.driver.give(Poked(1))
 
     await until(lambda: len(watched.actors) == 2, "the second actor")
     await until(lambda: len(watched.actors[1].given) == 2, "its own answer")

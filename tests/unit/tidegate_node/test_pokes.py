@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.effects import Poke
 from tidegate_node.facts import NodeFacts
-from tidegate_node.pokes import Beat, beat_record, poke_record, read_record
+from tidegate_node.pokes import RECORD_BYTES_MAX, Beat, beat_record, poke_record, read_record
 
 
 @pytest.mark.parametrize("poke", [Poke(7), Poke(7, "0007-abcdefghijklmnopqrstuvwxyz")])
@@ -44,12 +44,13 @@ def test_given_a_beat_then_it_is_read_back(facts: NodeFacts) -> None:
         b'{"shard": "7"}',
         b'{"beat": {"owner": 1}}',
         b'{"shard": 1, "pad": "' + b"x" * 2_000 + b'"}',
+        pytest.param(b"[" * RECORD_BYTES_MAX, id="deeper than the reader goes"),
     ],
 )
 def test_given_what_is_not_ours_then_it_is_passed(value: bytes | None) -> None:
     assert read_record(value) is None
 
 
-@given(st.binary(max_size=200))
+@given(st.binary(max_size=RECORD_BYTES_MAX + 1))
 def test_given_any_bytes_then_reading_never_fails(value: bytes) -> None:
     read_record(value)

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from tidegate_core.effects import Commit, Committed, Items, Read, ReadRange, Refused, Unavailable, Write, Written
+from tidegate_core.effects import (
+    Commit,
+    Committed,
+    Invalid,
+    Items,
+    Read,
+    ReadRange,
+    Refused,
+    Unavailable,
+    Write,
+    Written,
+)
 from tidegate_core.store.values import (
     Applied,
     Batch,
@@ -24,7 +33,7 @@ from tidegate_core.store.values import (
 )
 from tidegate_core.transactions.settlement import ATTEMPTS_MAX
 from tidegate_node.store_effects import READ_ATTEMPTS_MAX, WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX
-from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.store import StoreUnavailable
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
@@ -180,9 +189,10 @@ async def test_given_answers_then_it_is_known_when_the_store_last_answered(aroun
     assert effects.answered_at_ms == begun + 5_000
 
 
-async def test_given_a_request_that_can_never_work_then_it_is_a_bug(around: Surroundings) -> None:
+async def test_given_a_transaction_that_can_never_work_then_its_author_is_told(around: Surroundings) -> None:
     broken = Transaction("test", (Put(KEY, {"pk": KEY.pk, "sk": KEY.sk, "w": "t"}, Condition("((", {}, {})),), "t", KEY)
-
-    with pytest.raises(StoreRequestInvalid):
-        await around.store_effects().commit(Commit(broken))
+    verdict = await around.store_effects().commit(Commit(broken))
+    assert isinstance(verdict, Invalid)
+    assert "LEASE" in verdict.message
+    assert around.metrics.value("tidegate_transactions_total", name="test", verdict="invalid") == 1
     assert Applied() == around.store.transact(_put("after"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -82,6 +83,11 @@ def test_given_several_outputs_then_each_report_carries_all_of_them(run: Gate) -
     assert outputs_so_far() == {"rows": 2, "path": "/data"}
 
 
+def test_given_texts_beyond_ascii_then_they_count_as_they_are_stored(run: Gate) -> None:
+    set_output("a", "\u00e9" * (OUTPUTS_BYTES_MAX // 2 - 10))
+    assert len(run.of("outputs")) == 1
+
+
 def test_given_outputs_above_the_limit_then_none_is_sent_and_the_old_ones_stay(run: Gate) -> None:
     room = OUTPUTS_BYTES_MAX - len(json.dumps({"a": ""}))
     set_output("a", "x" * room)
@@ -91,7 +97,7 @@ def test_given_outputs_above_the_limit_then_none_is_sent_and_the_old_ones_stay(r
     assert set(outputs_so_far()) == {"a"}
 
 
-@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
+@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}, os.fsdecode(b"\xff.parquet"), {"a": ["\ud800"]}])
 def test_given_a_value_that_is_no_json_then_the_output_is_named(run: Gate, value: object) -> None:
     with pytest.raises(ValueError, match="outputs odd"):
         set_output("odd", value)

@@ -105,12 +105,12 @@ def test_given_modules_beside_the_script_then_they_are_found_and_ours_do_not_sha
 
 
 @pytest.mark.parametrize("status", [409, 410])
-def test_given_another_driver_has_the_run_then_nothing_runs_and_the_exit_is_clean(
+def test_given_another_driver_has_the_run_then_nothing_runs_and_the_exit_tells_the_launcher(
     gate: Gate, program: Program, status: int
 ) -> None:
     gate.answers("start", (status, json.dumps({"reason": "driver 4711 has it"})))
     done = program.run()
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout) == (79, ""), "0 would read as the end of the run"
     assert "duplicate, not run" in done.stderr
     assert "driver 4711 has it" in done.stderr
     assert gate.of("finished") == []

@@ -123,3 +123,12 @@ def test_given_a_page_up_to_its_limit_then_it_names_where_to_go_on_even_at_the_e
     page = store.query(RangeRead("SH#0001", "A", "Z", limit=1))
     assert page.next_after == "LEASE"
     assert store.query(RangeRead("SH#0001", "A", "Z", limit=1, after="LEASE")).items == ()
+
+
+def test_given_a_time_to_live_that_has_passed_then_expire_removes_the_item_from_either_table(
+    store: MemoryStore,
+) -> None:
+    old, ended, young = Key("SH#0001", "A"), Key("SH#0001", "A", "history"), Key("SH#0001", "B")
+    store.write([Put(key, item(key, expires_at=until)) for key, until in ((old, 99), (ended, 99), (young, 100))])
+    assert store.expire(100_999) == 2
+    assert set(store.get([old, ended, young, LEASE])) == {young, LEASE}

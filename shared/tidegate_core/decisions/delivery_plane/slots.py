@@ -1,20 +1,34 @@
 """Messages of a shard that are near their time, in memory: which is next, which are done, how far the checkpoint may go.
 
-Two orders over the same rows: by slot for firing, and by (slot, id) for the checkpoint, which passes a row only when nothing
-at or before it is open any more.
+Rows are taken for firing in the order of their places, which is also the order in which the checkpoint passes them: of many
+that are due at one instant it covers one group after the other.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from tidegate_core.model.messages import MAX_PAYLOAD_BYTES
 from tidegate_core.records.messages import Message
+from tidegate_core.store import keys
+from tidegate_core.transactions.delivery import Tally
 
 Place: TypeAlias = tuple[int, str, str]
 """Slot, id, version: the order of the timer rows' sort keys."""
+
+
+def end_of(slot: int) -> Place:
+    """Returns the place behind all rows of a slot."""
+    return (slot, keys.LAST, "")
+
+
+EVERYWHERE: Final = end_of(10**keys.INSTANT_DIGITS)
+NOWHERE: Final[Place] = (-1, "", "")
+NOTHING: Final = Tally()
 
 
 class Stage(Enum):
@@ -33,16 +47,24 @@ class Stage(Enum):
     GONE = "gone"
     """Cancelled, replaced, or moved to another slot."""
 
+    @property
+    def is_closed(self) -> bool:
+        return self in (Stage.DONE, Stage.GONE)
+
 
 @dataclass(slots=True, eq=False)
 class Slotted:
     """One timer row in memory.
 
     Attributes:
+        size: Bytes of its payload, as its timer row says.
         maybe_sent: Due before the fence and after the checkpoint: a predecessor may have sent it.
         message: None until the payload is loaded.
+        held: Bytes of the payloads' budget that it holds, be it loaded or on its way.
         waits_for: What must be durable before it may fire: the offset of its create in the own topic partition, or the
             origin of the inbox row that brought it. None when it is.
+        from_store: It was loaded, not made here.
+        ended: What became of it, counted by the checkpoint that passes it.
     """
 
     slot: int
@@ -51,9 +73,13 @@ class Slotted:
     origin: str
     attempt: int
     stage: Stage
+    size: int = MAX_PAYLOAD_BYTES
     maybe_sent: bool = False
     message: Message | None = None
+    held: int = 0
     waits_for: int | str | None = None
+    from_store: bool = False
+    ended: Tally = NOTHING
 
     @property
     def place(self) -> Place:
@@ -61,16 +87,26 @@ class Slotted:
 
 
 class Slots:
-    """The rows up to the end of what is loaded."""
+    """The rows in memory.
+
+    Attributes:
+        loaded: How many of them came from the store.
+    """
 
     def __init__(self) -> None:
+        self.loaded = 0
         self._rows: dict[Place, Slotted] = {}
+        self._by_id: dict[str, list[Slotted]] = {}
+        self._writing: dict[Place, Slotted] = {}
         self._due: list[Place] = []
         self._passing: list[Place] = []
-        self._by_id: dict[str, list[Slotted]] = {}
+        self._bare: list[Place] = []
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __iter__(self) -> Iterator[Slotted]:
+        return iter(self._rows.values())
 
     def add(self, row: Slotted) -> bool:
         """Takes a row in; False when it is there already."""
@@ -78,8 +114,11 @@ class Slots:
             return False
         self._rows[row.place] = row
         self._by_id.setdefault(row.id, []).append(row)
+        self.loaded += row.from_store
         heapq.heappush(self._due, row.place)
         heapq.heappush(self._passing, row.place)
+        if row.message is None:
+            heapq.heappush(self._bare, row.place)
         return True
 
     def get(self, message_id: str, version: str, slot: int) -> Slotted | None:
@@ -89,25 +128,46 @@ class Slots:
         """Returns the rows of a message, of any version."""
         return list(self._by_id.get(message_id, ()))
 
+    def discard(self, row: Slotted) -> None:
+        """Forgets a closed row whose place is taken anew."""
+        if self._rows.get(row.place) is row:
+            self._forget(row)
+
+    # -- firing -------------------------------------------------------------------------------------------------------
+
     def next_slot(self) -> int | None:
         """Returns the earliest slot that has not been taken for firing."""
         return self._due[0][0] if self._due else None
 
-    def take_due(self, now: int, most: int) -> list[Slotted]:
-        """Takes up to `most` rows that are ready and due, earliest first; rows that are due but not ready stay."""
+    def take_due(
+        self, now: int, most: int, through: Place = EVERYWHERE, room: int = MAX_PAYLOAD_BYTES**2
+    ) -> list[Slotted]:
+        """Takes rows that are ready and due, earliest first; they are `SENDING` from then on. Due rows that are not ready stay.
+
+        Args:
+            now: What is due.
+            most: Rows.
+            through: No row behind this place.
+            room: Bytes of payloads that may be loaded for them; the first one that does not fit ends it.
+        """
         taken: list[Slotted] = []
         waiting: list[Place] = []
-        while self._due and self._due[0][0] <= now and len(taken) < most:
-            entry = heapq.heappop(self._due)
-            row = self._rows.get(entry)
-            if row is None or row.stage in (Stage.DONE, Stage.GONE):
+        while self._due and self._due[0] <= through and self._due[0][0] <= now and len(taken) < most:
+            row = self._rows.get(self._due[0])
+            if row is not None and row.stage is Stage.READY and row.held == 0:
+                if row.size > room:
+                    break
+                room -= row.size
+            place = heapq.heappop(self._due)
+            if row is None or row.stage.is_closed:
                 continue
             if row.stage is Stage.READY:
+                row.stage = Stage.SENDING
                 taken.append(row)
             else:
-                waiting.append(entry)
-        for entry in waiting:
-            heapq.heappush(self._due, entry)
+                waiting.append(place)
+        for place in waiting:
+            heapq.heappush(self._due, place)
         return taken
 
     def put_back(self, row: Slotted) -> None:
@@ -115,35 +175,70 @@ class Slots:
         row.stage = Stage.READY
         heapq.heappush(self._due, row.place)
 
-    def passed(self) -> tuple[int, str] | None:
-        """Returns the furthest place (slot, `<id>#<version>`) at or before which nothing is open any more, and forgets what
-        it passes; None when the first row is open.
-        """
-        furthest: tuple[int, str] | None = None
-        while self._passing:
-            slot, message_id, version = self._passing[0]
-            row = self._rows.get(self._passing[0])
-            if row is not None and row.stage not in (Stage.DONE, Stage.GONE):
-                break
-            heapq.heappop(self._passing)
-            if row is not None:
-                self._forget(row)
-            furthest = (slot, f"{message_id}#{version}")
-        return furthest
+    def unloaded(self, horizon: int, most: int, room: int) -> list[Slotted]:
+        """Returns rows with slots up to `horizon` whose payload is neither in memory nor on its way, earliest first.
 
-    def unloaded(self, horizon: int, most: int) -> list[Slotted]:
-        """Returns ready rows with slots up to `horizon` whose payload is not in memory, earliest first."""
+        Each is named once: one that is given back without its payload is loaded when it is sent.
+
+        Args:
+            horizon: No row behind this instant.
+            most: Rows.
+            room: Bytes of payloads.
+        """
         wanted: list[Slotted] = []
-        for entry in heapq.nsmallest(4 * most, self._due):
-            row = self._rows.get(entry)
-            if entry[0] > horizon or len(wanted) >= most:
+        waiting: list[Place] = []
+        while self._bare and self._bare[0][0] <= horizon and len(wanted) < most:
+            row = self._rows.get(self._bare[0])
+            useful = row is not None and row.held == 0 and row.stage is Stage.READY
+            if row is not None and useful and row.size > room:
                 break
-            if row is not None and row.message is None and row.stage is Stage.READY:
+            place = heapq.heappop(self._bare)
+            if row is not None and useful:
+                room -= row.size
                 wanted.append(row)
+            elif row is not None and row.stage in (Stage.WRITING, Stage.WRITTEN):
+                waiting.append(place)  # Its message row may not be there yet, or no more: its create is not durable.
+        for place in waiting:
+            heapq.heappush(self._bare, place)
         return wanted
+
+    # -- the checkpoint -----------------------------------------------------------------------------------------------
+
+    def hold(self, row: Slotted) -> None:
+        """Nothing passes the row's place while it is being written, whether it is in memory or too far ahead for that."""
+        self._writing[row.place] = row
+
+    def let_go(self, row: Slotted) -> None:
+        """The row's writes are acknowledged."""
+        self._writing.pop(row.place, None)
+
+    def passed(self, through: Place) -> tuple[Place | None, Tally]:
+        """Returns the furthest place at or before which nothing is open any more, and what became of the rows on the way,
+        which are forgotten. None when the first row is open.
+
+        Args:
+            through: The place is not behind this one: what lies there may be unknown.
+        """
+        furthest: Place | None = None
+        ended = NOTHING
+        unwritten = min(self._writing, default=EVERYWHERE)
+        while self._passing and self._passing[0] <= through and self._passing[0] < unwritten:
+            row = self._rows.get(self._passing[0])
+            if row is not None and not row.stage.is_closed:
+                break
+            furthest = heapq.heappop(self._passing)
+            if row is not None:
+                ended = ended.plus(row.ended)
+                self._forget(row)
+        return furthest, ended
+
+    def is_clear(self, through: Place) -> bool:
+        """Whether there is no row at all up to this place."""
+        return min(min(self._writing, default=EVERYWHERE), *self._passing[:1], EVERYWHERE) > through
 
     def _forget(self, row: Slotted) -> None:
         del self._rows[row.place]
+        self.loaded -= row.from_store
         siblings = self._by_id[row.id]
         siblings.remove(row)
         if not siblings:

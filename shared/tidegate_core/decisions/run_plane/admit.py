@@ -6,7 +6,9 @@ Check and act are the same write: what this decision read is what the transactio
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tidegate_core.constraints.base import Hold, LimitRef
 from tidegate_core.decisions.run_plane.definitions import spec_of
@@ -23,18 +25,40 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork, take_permit
 
 SHARED_LIMIT_RETRY_MS = 1_000
 """A job that waits for a program's limit looks again within this time (no order between shards yet)."""
-START_WITHIN_MS = 15 * 60_000
-"""SEMANTICS 13: from submission to the gate."""
+SUBMIT_WITHIN_MS = 60 * 60_000
+"""SEMANTICS 13: until the launcher has taken it."""
+ADMITTED_TOGETHER = 8
+"""Jobs of one schedule in one decision: four actions each, and a schedule has one decision under way."""
 NEVER = 1 << 62
+
+
+class _Unmet(NamedTuple):
+    """One thing that stands in the way: by its own constraint's word the job waits for it, or is aborted by it."""
+
+    hold: Hold
+    aborts: bool
+    limit: str | None = None
+    """The limit's key, if it is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmitNext:
-    """Decides on the first waiting job of a schedule; first come, first served (overlap `queue` and `allow`)."""
+    """Decides on the first waiting jobs of a schedule; first come, first served (overlap `queue` and `allow`).
+
+    Attributes:
+        decided: Called when that is in the store, with whether the jobs behind them can be decided on now.
+        most: Jobs to decide on.
+    """
 
     ref: str
     memory: Memory
+    decided: Callable[[bool], None]
+    most: int = ADMITTED_TOGETHER
     name: str = "admit"
+
+    @property
+    def about(self) -> str:
+        return self.ref
 
     @property
     def stale(self) -> tuple[Key, ...]:
@@ -43,41 +67,51 @@ class AdmitNext:
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, schedule = self.ref.split("/", 1)
-        state_key = keys.schedule_state(unit.shard, namespace, schedule)
-        state = unit.record(ScheduleState, state_key)
-        job = self._first(unit)
-        if job is None or state is None:
-            return
-        if state.status != "active" or job.generation != state.generation:
-            return  # The request that ended it is ending its jobs, page by page.
-        spec = spec_of(unit, namespace, schedule, job.version)
-        assert spec is not None
-        hold, limit = self._held(unit, spec, job, now)
-        if job.deadline <= now:
-            end_job(unit, job, "expired", "constraint_timeout", now, _unmet_text(hold))
-        elif hold is None:
-            self._admit(unit, state_key, state, spec, job, now)
-        elif _aborts(spec, hold):
-            end_job(unit, job, "skipped", hold.reason_code, now, hold.reason)
-        else:
-            self._wait(unit, job, hold, limit)
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
+        goes_on = False
+        if state is not None and state.status == "active":
+            goes_on = self._decide_first(unit, state, now)
+        unit.after(lambda: self.decided(goes_on))
 
-    def _first(self, unit: UnitOfWork) -> Job | None:
-        """Returns the first job that still waits, this transaction's own admissions taken into account."""
+    def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:
+        """Goes through the jobs in order until one has to wait; returns whether there may be more to do."""
+        done = 0
         for job_id in self.memory.waiting(self.ref):
             job = unit.record(Job, keys.job(unit.shard, job_id))
-            if job is not None and job.state == "pending_constraint":
-                return job
-        return None
+            if job is None or job.state != "pending_constraint":
+                continue
+            if job.generation != state.generation:
+                return False  # The request that ended it is ending its jobs, page by page.
+            if not self._decide_one(unit, state, job, now):
+                return False
+            done += 1
+            if done >= self.most or self.memory.shared_limits(self.ref):
+                return True  # A transaction takes one permit of a limit that other shards write too.
+        return False
+
+    def _decide_one(self, unit: UnitOfWork, state: ScheduleState, job: Job, now: int) -> bool:
+        """Returns False when the job waits."""
+        spec = spec_of(unit, job.namespace, job.name, job.version)
+        assert spec is not None
+        unmet = self._unmet(unit, spec, job, now)
+        aborting = next((each.hold for each in unmet if each.aborts), None)
+        if job.deadline <= now:
+            end_job(unit, job, "expired", "constraint_timeout", now, _unmet_text(unmet) if unmet else None)
+        elif not unmet:
+            self._admit(unit, state, spec, job, now)
+        elif aborting is not None:
+            end_job(unit, job, "skipped", aborting.reason_code, now, aborting.reason)
+        else:
+            self._wait(unit, job, unmet)
+            return False
+        return True
 
     # -- constraints --------------------------------------------------------------------------------------------------
 
-    def _held(self, unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> tuple[Hold | None, str | None]:
-        """Returns the first thing that stands in the way, and the limit's key if it is one; one instant for all of them."""
-        for constraint in spec.constraints:
-            verdict = constraint.check(now)
-            if isinstance(verdict, Hold):
-                return verdict, None
+    def _unmet(self, unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> list[_Unmet]:
+        """Returns all that stands in the way, evaluated at one instant (SEMANTICS 7.1)."""
+        verdicts = [(constraint.check(now), constraint.on_unmet == "abort") for constraint in spec.constraints]
+        unmet = [_Unmet(verdict, aborts) for verdict, aborts in verdicts if isinstance(verdict, Hold)]
         wanted = [(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec)]
         shared = tuple(key for limit, key in wanted if limit.scope == "program")
         if shared != self.memory.shared_limits(self.ref):
@@ -90,29 +124,27 @@ class AdmitNext:
                     reason_code="concurrency",
                     reason=f"{len(holders)} of {limit.max} runs of {limit.text()} are running: {', '.join(sorted(holders))}",
                 )
-                return hold, limit_text(key)
-        return None, None
+                unmet.append(_Unmet(hold, limit.on_unmet == "abort", limit_text(key)))
+        return unmet
 
-    def _wait(self, unit: UnitOfWork, job: Job, hold: Hold, limit: str | None) -> None:
-        until = min(job.deadline, hold.until if hold.until is not None else NEVER)
-        unit.after(lambda: self.memory.hold(self.ref, until, limit))
-        unmet = _unmet_text(hold)
-        if job.unmet is None or json.loads(job.unmet)["code"] != hold.reason_code:
-            unit.put(replace(job, unmet=unmet), job.key(unit.shard))
+    def _wait(self, unit: UnitOfWork, job: Job, unmet: Sequence[_Unmet]) -> None:
+        until = _until(unmet)
+        limits = [each.limit for each in unmet if each.limit is not None]
+        unit.after(lambda: self.memory.hold(self.ref, min(job.deadline, NEVER if until is None else until), limits))
+        if job.unmet is None or json.loads(job.unmet).get("codes") != _codes(unmet):
+            unit.put(replace(job, unmet=_unmet_text(unmet)), job.key(unit.shard))
 
     # -- the admission ------------------------------------------------------------------------------------------------
 
-    def _admit(
-        self, unit: UnitOfWork, state_key: Key, state: ScheduleState, spec: ScheduleSpec, job: Job, now: int
-    ) -> None:
+    def _admit(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, job: Job, now: int) -> None:
         sealed = _seal(unit, job)
         try:
             order = resolve_order(spec, sealed)
         except Unresolved as problem:
-            end_job(unit, job, "skipped", "unresolved_template", now, str(problem))
+            end_job(unit, sealed, "skipped", "unresolved_template", now, str(problem))
             return
         limits = limits_of(spec)
-        unit.require(state_key, conditions.schedule_is("active", state.generation))
+        unit.require(state.key(unit.shard), conditions.schedule_is("active", state.generation))
         held: list[str] = []
         for limit in limits:
             key = limit_key(unit.shard, limit)
@@ -166,7 +198,7 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
         nominal=job.nominal,
         order=order,
         admitted_at=now,
-        start_by=now + START_WITHIN_MS,
+        start_by=now + SUBMIT_WITHIN_MS,
         satisfied_at=job.satisfied_at,
         interval_start=job.interval_start,
         interval_end=job.interval_end,
@@ -200,13 +232,17 @@ def _holders(unit: UnitOfWork, key: Key, limit: LimitRef) -> frozenset[str]:
     return holders
 
 
-def _aborts(spec: ScheduleSpec, hold: Hold) -> bool:
-    if hold.reason_code == "concurrency":
-        return any(each.on_unmet == "abort" for each in spec.constraints if each.type == "concurrency")
-    return any(each.on_unmet == "abort" for each in spec.constraints if each.type == "time_window")
+def _codes(unmet: Sequence[_Unmet]) -> list[str]:
+    return [each.hold.reason_code for each in unmet]
 
 
-def _unmet_text(hold: Hold | None) -> str | None:
-    if hold is None:
-        return None
-    return json.dumps({"code": hold.reason_code, "reason": hold.reason, "until": hold.until}, sort_keys=True)
+def _until(unmet: Sequence[_Unmet]) -> int | None:
+    """Before the last of these instants one of them certainly still stands in the way."""
+    return max((each.hold.until for each in unmet if each.hold.until is not None), default=None)
+
+
+def _unmet_text(unmet: Sequence[_Unmet]) -> str:
+    """Returns all that stands in the way; `code` is the first one's, for readers who show one."""
+    reasons = "; ".join(each.hold.reason for each in unmet)
+    codes = _codes(unmet)
+    return json.dumps({"code": codes[0], "codes": codes, "reason": reasons, "until": _until(unmet)}, sort_keys=True)

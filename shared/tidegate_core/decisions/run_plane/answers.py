@@ -14,10 +14,12 @@ class Outcome:
     """What applying a request has come to; the decisions fill it, the procedure reads it.
 
     Attributes:
+        subject: What the request is about (`subject_of`).
         receipt: The answer so far.
         settled: Nothing will be added to it.
     """
 
+    subject: str
     receipt: Receipt | None = None
     settled: bool = False
 
@@ -26,6 +28,8 @@ def answer(unit: UnitOfWork, outcome: Outcome, receipt: Receipt, now: int, *, se
     """Stores the answer in the transaction of what it answers; a repeat of the request gets it again (7 days)."""
     stored = StoredReceipt(
         request_id=receipt.request_id,
+        namespace=receipt.namespace,
+        subject=outcome.subject,
         body=receipt.to_json().decode(),
         expires_at=expiry(now, RECEIPT_DAYS),
         settled=settled,

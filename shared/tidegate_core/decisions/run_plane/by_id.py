@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
+from tidegate_core.decisions.run_plane.control import version_conflict
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
@@ -29,12 +30,20 @@ class TriggerNow:
     stale: tuple[Key, ...] = ()
     name: str = "trigger"
 
+    @property
+    def about(self) -> str:
+        return keys.schedule_ref(self.request.namespace, self.request.name)
+
     def decide(self, unit: UnitOfWork, now: int) -> None:
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, self.request.namespace, self.request.name))
         status, job = ReceiptStatus.ACCEPTED, None
         errors: tuple[Problem, ...] = ()
-        if state is None or state.status == "deleted":
+        if state is not None and state.position > self.position.text():
+            status = ReceiptStatus.SUPERSEDED
+        elif state is None or state.status == "deleted":
             status = ReceiptStatus.NOT_FOUND
+        elif conflict := version_conflict(self.request, state):
+            status, errors = ReceiptStatus.CONFLICT, (conflict,)
         elif state.status == "suspended":
             status = ReceiptStatus.REJECTED
             problem = "the schedule is suspended"
@@ -72,16 +81,22 @@ class CancelJob:
     stale: tuple[Key, ...] = ()
     name: str = "cancel_job"
 
+    @property
+    def about(self) -> str:
+        return self.job_id
+
     def decide(self, unit: UnitOfWork, now: int) -> None:
         job = unit.record(Job, keys.job(unit.shard, self.job_id))
-        if job is None or self.namespace not in (None, job.namespace):
+        ended = None if job is not None else _ended(unit, self.job_id)
+        found = job or ended
+        if found is None or self.namespace not in (None, found.namespace):
             status = ReceiptStatus.NOT_FOUND
-        elif job.state != "pending_constraint":
+        elif job is None or job.state != "pending_constraint":
             status = ReceiptStatus.TOO_LATE
         else:
             end_job(unit, job, "cancelled", "by_request", now)
             status = ReceiptStatus.CANCELLED
-        name = None if job is None else job.name
+        name = None if found is None else found.name
         receipt = Receipt.model_construct(
             request_id=self.request_id, status=status, namespace=self.namespace, name=name, id=self.job_id, at=now
         )
@@ -100,11 +115,15 @@ class CancelRun:
     name: str = "cancel_run"
 
     @property
+    def about(self) -> str:
+        return self.run_id
+
+    @property
     def stale(self) -> tuple[Key, ...]:
         return (keys.run(self.shard, self.run_id),)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
-        run = unit.record(Run, keys.run(unit.shard, self.run_id))
+        run = unit.record(Run, keys.run(unit.shard, self.run_id)) or _ended(unit, self.run_id)
         running: tuple[str, ...] = ()
         if run is None or self.namespace not in (None, run.namespace):
             status = ReceiptStatus.NOT_FOUND
@@ -125,3 +144,8 @@ class CancelRun:
             at=now,
         )
         answer(unit, self.outcome, receipt, now)
+
+
+def _ended(unit: UnitOfWork, run_id: str) -> Run | None:
+    """Returns a run that has ended, from the history."""
+    return unit.record(Run, keys.ended_run(unit.shard, run_id))

@@ -28,7 +28,8 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import TimeTrigger
 
 TOMBSTONE_DAYS = 30
-"""Longer than the requests topic's retention (7 d), so that a replayed older request still finds it."""
+"""Of a name that never existed; longer than the requests topic's retention (7 d), so that a replayed older request still
+finds it. The tombstone of one that did exist stays: its versions are never given again."""
 NEXT_SHOWN = 3
 
 
@@ -63,6 +64,10 @@ class MoveState:
     stale: tuple[Key, ...] = ()
     name: str = "control"
 
+    @property
+    def about(self) -> str:
+        return keys.schedule_ref(self.request.namespace, self.request.name)
+
     def decide(self, unit: UnitOfWork, now: int) -> None:
         applied, before = self.applied, self.before
         state = applied.state
@@ -95,6 +100,15 @@ class MoveState:
             at=now,
         )
         answer(unit, self.outcome, receipt, now, settled=self.applied.reason is None)
+
+
+def version_conflict(request: ScheduleRequest, before: ScheduleState | None) -> Problem | None:
+    """`expected_version`: None is no check, 0 means that it must not exist (SEMANTICS 18)."""
+    found = 0 if before is None or before.status == "deleted" else before.version
+    if request.expected_version in (None, found):
+        return None
+    problem = f"is {request.expected_version}, the schedule is at version {found}"
+    return Problem(field="expected_version", problem=problem, hint="")
 
 
 # -- what each request makes of a state ----------------------------------------------------------------------------------
@@ -161,8 +175,10 @@ def applied_spec(
 
 def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> Applied:
     """`schedule.delete`: a versioned tombstone, also for a name that was never seen (an older create may still come)."""
+    never_existed = before is None or before.expires_at is not None
+    expires_at = expiry(now, TOMBSTONE_DAYS) if never_existed else None
     if before is not None and before.status == "deleted":
-        return _untouched(ReceiptStatus.NOT_FOUND, before, position)
+        return _untouched(ReceiptStatus.NOT_FOUND, replace(before, expires_at=expires_at), position)
     state = next_state(before, position, request.namespace, request.name, now)
     state = replace(
         state,
@@ -173,7 +189,7 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         spec_hash="",
         actor=request.actor,
         reason=request.reason,
-        expires_at=expiry(now, TOMBSTONE_DAYS),
+        expires_at=expires_at,
     )
     return Applied(
         ReceiptStatus.NOT_FOUND if before is None else ReceiptStatus.ACCEPTED, state, None, "schedule_deleted"
@@ -219,7 +235,7 @@ def resumed(
         status="active",
         generation=before.generation + 1,
         activated_at=now,
-        next_nominal=_first_nominal(parsed(definition.spec), ref, before, now),
+        next_nominal=_first_nominal(parsed(definition.spec), ref, before, now, resumed=True),
         actor=request.actor,
         reason=request.reason,
     )
@@ -231,15 +247,18 @@ def _untouched(status: ReceiptStatus, before: ScheduleState, position: Position)
     return Applied(status, replace(before, position=position.text()))
 
 
-def _first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int) -> int | None:
+def _first_nominal(
+    spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, *, resumed: bool = False
+) -> int | None:
     """Returns the first instant that counts from now on, and was not made before.
 
-    It could be made again otherwise: an `at` that has passed counts at each activation, and the clock of a new owner may
+    It could be made again otherwise: an `at` that has passed counts at each update, and the clock of a new owner may
     stand before an instant that its predecessor has made.
     """
     if not isinstance(spec.trigger, TimeTrigger):
         return None
-    first = spec.trigger.first_after_activation(now, ref)
+    # Of what lay in the suspended span nothing is made up for, an `at` included (SEMANTICS 10).
+    first = spec.trigger.next_after(now - 1, ref) if resumed else spec.trigger.first_after_activation(now, ref)
     if first is None or first > state.fired_through:
         return first
     return spec.trigger.next_after(state.fired_through, ref)

@@ -7,36 +7,28 @@ row that is there has not been counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.expire import abort_evidence
-from tidegate_core.decisions.run_plane.jobs import evidence_ref
-from tidegate_core.model.facts import Fact, RunFact, fact_from_json
+from tidegate_core.decisions.run_plane.entries import Entry, as_json, entries_of, entry_of, in_chunks, upstream_of
+from tidegate_core.decisions.run_plane.expire import expire_evidence
+from tidegate_core.decisions.run_plane.jobs import clean_up_later, end_evidence, evidence_ref
+from tidegate_core.model.facts import RunFact, fact_from_json
 from tidegate_core.model.identity import run_id, seal_mark
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 
-Entry = dict[str, Any]
-
-CHUNK_TTL_DAYS = 30
-"""Chunks are write-once and outlive their run; TTL removes them. Longer than anything waits (`pending_timeout`)."""
-CHUNK_BYTES_MAX = 60_000
-"""Below DESIGN's 64 KB a chunk; one entry is far smaller (an event is at most 1 MiB, but its facts are not kept whole)."""
-ACTIONS_PER_CORRELATED_EVENT = 4
-"""An event under a correlation key of its own: evidence, chunk, job, time-out."""
-ACTIONS_OF_A_COUNT = 70
-"""Below DynamoDB's 100 actions with the lease, the state and what else the group holds."""
-INBOX_ROWS_PER_DECISION = 20
-"""Inbox rows that one decision counts; each may hold several events of one schedule."""
+ACTIONS_PER_EVENT = 6
+"""One that comes behind the time-out of what waits: that evidence with its ledger row, time-out and clean-up, then the new
+evidence's chunk and time-out."""
+ACTIONS_PER_DECISION = 85
+"""Below DynamoDB's 100 actions with the lease and the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,44 +37,54 @@ class CountEvents:
 
     ref: str
     rows: tuple[Key, ...]
-    again: Callable[[tuple[Key, ...]], None]
     stale: tuple[Key, ...] = ()
     name: str = "count"
 
+    @property
+    def about(self) -> str:
+        return self.rows[0].sk if len(self.rows) == 1 else self.ref
+
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, schedule = self.ref.split("/", 1)
-        state_key = keys.schedule_state(unit.shard, namespace, schedule)
-        state = unit.record(ScheduleState, state_key)
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
-        spec = None
-        if state is not None and state.status == "active":
-            spec = spec_of(unit, namespace, schedule, state.version)
-        trigger = None if spec is None else spec.trigger
-        rows, rest = _affordable(rows, isinstance(trigger, EventTrigger) and trigger.correlate is not None)
         for row in rows:
             unit.delete(row.key(unit.shard))
-        if rest:
-            unit.after(lambda: self.again(tuple(row.key(unit.shard) for row in rest)))
-        if state is None or spec is None or not isinstance(trigger, EventTrigger):
+        if state is None or state.status != "active":
             return
-        count = _Count(unit, state, spec, trigger, now)
+        spec = spec_of(unit, namespace, schedule, state.version)
+        if spec is None or not isinstance(spec.trigger, EventTrigger):
+            return
+        count = _Count(unit, state, spec, spec.trigger, now)
         for row in rows:
+            fact = None
             for matched in json.loads(row.body):
+                fact = matched.setdefault("fact", fact)  # Leaves that heard the same fact have it once.
                 # A match of an older generation: it was made before the update, so it is not for the new one.
                 if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
                     count.add(matched)
-        count.close(state_key)
+        count.close()
 
 
-def _affordable(rows: list[InboxRow], correlated: bool) -> tuple[list[InboxRow], list[InboxRow]]:
-    """Splits the rows into those that one transaction can count, at least one, and the rest."""
-    cost = 0
-    for number, row in enumerate(rows):
-        events = len(json.loads(row.body))
-        cost += 1 + (ACTIONS_PER_CORRELATED_EVENT * events if correlated else 1)
-        if number and cost > ACTIONS_OF_A_COUNT:
-            return rows[:number], rows[number:]
-    return rows, []
+def in_decisions(rows: Iterable[tuple[Key, InboxRow]]) -> list[tuple[Key, ...]]:
+    """Cuts a schedule's inbox rows into what one decision can count, in the order of their events' append times."""
+    groups: list[list[Key]] = []
+    cost = ACTIONS_PER_DECISION
+    for times, key in sorted((_append_times(row), key) for key, row in rows):
+        actions = 1 + ACTIONS_PER_EVENT * len(times)
+        if cost + actions > ACTIONS_PER_DECISION:
+            groups.append([])
+            cost = 0
+        groups[-1].append(key)
+        cost += actions
+    return [tuple(group) for group in groups]
+
+
+def _append_times(row: InboxRow) -> list[int]:
+    try:
+        return sorted(int(matched["at"]) for matched in json.loads(row.body))
+    except (ValueError, TypeError, KeyError):
+        return []  # Whoever counts it fails, and it alone.
 
 
 class _Count:
@@ -100,8 +102,11 @@ class _Count:
         self._seals = state.seals
 
     def add(self, matched: Entry) -> None:
+        leaves = self._trigger.leaves()
+        if matched["leaf"] >= len(leaves):
+            return  # From an index row of a request that came to nothing.
         fact = fact_from_json(matched["fact"])
-        leaf = self._trigger.leaves()[matched["leaf"]]
+        leaf = leaves[matched["leaf"]]
         key = leaf.accepts(fact, self._state.namespace)
         if key is None:
             return
@@ -111,51 +116,65 @@ class _Count:
             correlation = fact.run_id
         self._fresh.setdefault(correlation, []).append(entry_of(fact, matched, key))
 
-    def close(self, state_key: Key) -> None:
+    def close(self) -> None:
         for correlation, entries in self._fresh.items():
-            for group in self._by_deadline(correlation, entries):
-                self._extend(self._evidence(correlation, group[0]["at"]), group)
+            self._fold(correlation, sorted(entries, key=lambda entry: int(entry["at"])))
         if self._seals != self._state.seals:
-            self._unit.put(replace(self._state, seals=self._seals), state_key)
+            self._unit.put(replace(self._state, seals=self._seals), self._state.key(self._unit.shard))
 
-    def _by_deadline(self, correlation: str, entries: list[Entry]) -> list[list[Entry]]:
-        """Splits entries where the time-out of what they would add to lies between them.
+    # -- evidence -----------------------------------------------------------------------------------------------------
 
-        Evidence is judged by append times: an event behind the deadline belongs to the next evidence, however late either
-        of them is counted.
+    def _fold(self, correlation: str, entries: list[Entry]) -> None:
+        """Adds entries in the order of their append times.
+
+        Evidence is judged by append times: what lies behind its time-out belongs to the next evidence, however late and
+        in whatever company it is counted.
         """
-        evidence = self._stored(correlation)
-        deadline = None if evidence is None or evidence.job else evidence.deadline
-        if evidence is None or deadline is None or all(entry["at"] < deadline for entry in entries):
-            return [entries]
-        timely = [entry for entry in entries if entry["at"] < deadline]
-        late = [entry for entry in entries if entry["at"] >= deadline]
-        if timely:
-            self._extend(evidence, timely)
-        grown = self._stored(correlation)
-        if grown is not None and not grown.job:
-            abort_evidence(self._unit, grown, self._trigger, self._now)
-        return [late]
+        stored = self._stored(correlation)
+        held = stored
+        entries = self._without_older(stored, entries)
+        while entries:
+            if held is None:
+                held = self._opened(correlation, entries[0]["at"])
+            timely = [entry for entry in entries if held.deadline is None or entry["at"] < held.deadline]
+            if timely:
+                held = self._grown(held, timely)
+                entries = entries[len(timely) :]
+            else:
+                self._give_up(held, stored)
+                held = None
+        if held is not None and held is not stored:
+            self._keep(held, stored)
+
+    def _without_older(self, stored: Evidence | None, entries: list[Entry]) -> list[Entry]:
+        """Returns the entries less those that are further before the stored evidence than its time-out.
+
+        They were read late, from another topic partition. Paired with it they would fire a pair that nobody wants.
+        """
+        timeout = self._trigger.timeout_ms
+        if stored is None or stored.job or timeout is None:
+            return entries
+        while entries and entries[0]["at"] + timeout <= stored.first_at:
+            first_at = entries[0]["at"]
+            older = [entry for entry in entries if entry["at"] < first_at + timeout]
+            alone = self._grown(self._opened(stored.correlation, first_at), older, sealed=True)
+            if not alone.job:
+                self._give_up(alone, stored)
+            entries = entries[len(older) :]
+        return entries
 
     def _stored(self, correlation: str) -> Evidence | None:
         key = keys.evidence(self._unit.shard, self._state.namespace, self._state.name, correlation)
         evidence = self._unit.record(Evidence, key)
         return evidence if evidence is not None and evidence.version == self._state.version else None
 
-    def _evidence(self, correlation: str, first_at: int) -> Evidence:
-        stored = self._stored(correlation)
-        if stored is not None:
-            return stored
-        self._seals += 1
-        return self._opened(correlation, self._seals, first_at)
-
-    def _opened(self, correlation: str, seal: int, first_at: int) -> Evidence:
+    def _opened(self, correlation: str, first_at: int) -> Evidence:
         """New evidence; its id is that of the job that it will become."""
-        mark = seal_mark(seal, correlation or None)
-        job_id = run_id(self._unit.shard, self._state.incarnation, self._spec.trigger.type, mark)
+        self._seals += 1
+        mark = seal_mark(self._seals, correlation or None)
         timeout = self._trigger.timeout_ms
-        evidence = Evidence(
-            id=job_id,
+        return Evidence(
+            id=run_id(self._unit.shard, self._state.incarnation, self._spec.trigger.type, mark),
             namespace=self._state.namespace,
             name=self._state.name,
             incarnation=self._state.incarnation,
@@ -166,14 +185,11 @@ class _Count:
             first_at=first_at,
             deadline=None if timeout is None else first_at + timeout,
         )
-        if evidence.deadline is not None:
-            ref = evidence_ref(evidence.namespace, evidence.name, correlation)
-            row = TimerRow(at=evidence.deadline, kind="E", ref=ref, detail=correlation)
-            self._unit.set_row(row, row.key(self._unit.shard))
-        return evidence
 
-    def _extend(self, evidence: Evidence, entries: list[Entry]) -> None:
-        seen = seen_keys(self._unit, evidence)
+    def _grown(self, evidence: Evidence, entries: list[Entry], *, sealed: bool = False) -> Evidence:
+        """Writes the entries; once they are enough the job exists, and absorbs until its admission (`take: all`)."""
+        known = entries_of(self._unit, evidence.id, evidence.chunks)
+        seen = {(entry["leaf"], entry["key"]) for entry in known}
         counts = list(evidence.counts)
         for entry in entries:
             # The same data partition again replaces its entry (the later chunk wins), the count stays.
@@ -181,24 +197,19 @@ class _Count:
                 seen.add((entry["leaf"], entry["key"]))
                 counts[entry["leaf"]] += 1
         chunks = evidence.chunks
-        for group in _in_chunks(entries):
-            chunk = EvidenceChunk(
-                evidence_id=evidence.id, chunk=chunks, entries=group, expires_at=expiry(self._now, CHUNK_TTL_DAYS)
-            )
+        for group in in_chunks(entries):
+            chunk = EvidenceChunk(evidence_id=evidence.id, chunk=chunks, entries=group)
             self._unit.put_new(chunk, chunk.key(self._unit.shard))
             chunks += 1
         grown = replace(evidence, counts=tuple(counts), chunks=chunks)
-        if not grown.job and self._trigger.missing(counts) is None:
-            grown = self._satisfied(grown, entries)
-        self._unit.put(grown, grown.key(self._unit.shard))
+        if grown.job or self._trigger.missing(counts) is not None:
+            return grown
+        job = self._job(grown, upstream_of([*known, *entries]))
+        self._unit.put_new(replace(job, chunks=chunks if sealed else None), job.key(self._unit.shard))
+        return replace(grown, deadline=None, job=True)
 
-    def _satisfied(self, evidence: Evidence, entries: list[Entry]) -> Evidence:
-        """The job exists from now on and absorbs until its admission (`take: all`)."""
-        if evidence.deadline is not None:
-            ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
-            self._unit.forget_row(keys.timer(self._unit.shard, evidence.deadline, "E", ref))
-        upstream = _only_upstream(self._trigger, entries)
-        job = Job(
+    def _job(self, evidence: Evidence, upstream: Entry | None) -> Job:
+        return Job(
             id=evidence.id,
             namespace=evidence.namespace,
             name=evidence.name,
@@ -214,84 +225,25 @@ class _Count:
             or None,
             evidence_id=evidence.id,
             evidence_correlation=evidence.correlation,
-            upstream=None if upstream is None else json.dumps(upstream, sort_keys=True, separators=(",", ":")),
+            upstream=None if upstream is None else as_json(upstream),
         )
-        self._unit.put_new(job, job.key(self._unit.shard))
-        return replace(evidence, deadline=None, job=True)
 
+    def _give_up(self, evidence: Evidence, stored: Evidence | None) -> None:
+        """It did not become a job in time."""
+        expire_evidence(self._unit, evidence, self._trigger, self._now)
+        if stored is not None and evidence.id == stored.id:
+            end_evidence(self._unit, stored, self._now)
+        else:
+            clean_up_later(self._unit, evidence.id, evidence.chunks, self._now)
 
-def _in_chunks(entries: list[Entry]) -> list[str]:
-    """Returns the entries as JSON lists of at most `CHUNK_BYTES_MAX`."""
-    chunks: list[list[str]] = [[]]
-    size = 0
-    for entry in entries:
-        text = json.dumps(entry, separators=(",", ":"))
-        if chunks[-1] and size + len(text) > CHUNK_BYTES_MAX:
-            chunks.append([])
-            size = 0
-        chunks[-1].append(text)
-        size += len(text) + 1
-    return [f"[{','.join(chunk)}]" for chunk in chunks]
-
-
-def seen_keys(unit: UnitOfWork, evidence: Evidence) -> set[tuple[int, str]]:
-    """Returns (leaf, key) of every entry that was counted so far."""
-    return {(entry["leaf"], entry["key"]) for entry in entries_of(unit, evidence.id, evidence.chunks)}
-
-
-def entries_of(unit: UnitOfWork, evidence_id: str, chunks: int) -> list[Entry]:
-    """Returns the entries of the first `chunks` chunks; a later entry of the same leaf and key replaces an earlier one."""
-    if chunks == 0:
-        return []
-    low, high = chunk_range(evidence_id)
-    items = unit.range(low, high)
-    return merged_entries([str(item["entries"]) for item in items[:chunks]])
-
-
-def chunk_range(evidence_id: str) -> tuple[str, str]:
-    return f"EC#{evidence_id}#", f"EC#{evidence_id}#{keys.LAST}"
-
-
-def merged_entries(chunks: list[str]) -> list[Entry]:
-    """Returns the entries of chunks in order; a later one of the same leaf and key replaces an earlier one."""
-    latest: dict[tuple[int, str], Entry] = {}
-    for chunk in chunks:
-        for entry in json.loads(chunk):
-            latest[(entry["leaf"], entry["key"])] = entry
-    return list(latest.values())
-
-
-def entry_of(fact: Fact, matched: Entry, key: str) -> Entry:
-    """Returns what is kept of an event: what the manifest shows and the templates need."""
-    entry: Entry = {"leaf": matched["leaf"], "key": key, "at": matched["at"], "origin": matched["origin"]}
-    if isinstance(fact, RunFact):
-        run = {"run_id": fact.run_id, "attempt": fact.attempt, "state": fact.state, "schedule": fact.schedule}
-        return {
-            **entry,
-            "kind": "run",
-            **run,
-            "args": list(fact.args),
-            "outputs": fact.outputs,
-            "correlation": fact.correlation,
-            "namespace": fact.namespace,
-        }
-    return {
-        **entry,
-        "kind": "data_partition",
-        "dataset": fact.dataset,
-        "partition": fact.data_partition,
-        "version": fact.version,
-        "bytes": fact.bytes,
-        "rows": fact.rows,
-        "event_id": fact.id,
-    }
-
-
-def _only_upstream(trigger: EventTrigger, entries: list[Entry]) -> Entry | None:
-    """Returns the upstream run of a trigger that is fired by runs; of several the latest."""
-    runs = [entry for entry in entries if entry["kind"] == "run"]
-    if not runs:
-        return None
-    last = runs[-1]
-    wanted = ("run_id", "attempt", "state", "namespace", "schedule", "args", "outputs", "correlation")
-    return {name: last[name] for name in wanted}
+    def _keep(self, evidence: Evidence, stored: Evidence | None) -> None:
+        self._unit.put(evidence, evidence.key(self._unit.shard))
+        before = stored.deadline if stored is not None and stored.id == evidence.id else None
+        if evidence.deadline == before:
+            return
+        ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
+        if before is not None:
+            self._unit.forget_row(keys.timer(self._unit.shard, before, "E", ref))
+        if evidence.deadline is not None:
+            row = TimerRow(at=evidence.deadline, kind="E", ref=ref, detail=evidence.correlation)
+            self._unit.set_row(row, row.key(self._unit.shard))

@@ -17,7 +17,7 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 ENDED_PER_PAGE = 6
-"""Pending things that one transaction ends: a run before the gate takes up to eight actions."""
+"""Pending things that one transaction ends: a run before the gate takes up to nine actions."""
 LISTED_MAX = 1_000
 """Things that a receipt lists by name: 40 KB of ids, well below an item's 400 KB. The ledger has them all."""
 
@@ -36,6 +36,10 @@ class EndPending:
     memory: Memory
     outcome: Outcome
     name: str = "end_pending"
+
+    @property
+    def about(self) -> str:
+        return keys.schedule_ref(self.request.namespace, self.request.name)
 
     @property
     def stale(self) -> tuple[Key, ...]:
@@ -59,7 +63,7 @@ class EndPending:
                 end_job(unit, each, "cancelled", self.reason, now)
                 jobs.append(each.id)
             else:
-                end_evidence(unit, each)
+                end_evidence(unit, each, now)
                 evidence[each.correlation] = sum(each.counts)
         running = [run.id for run in runs if run.state not in BEFORE_GATE]
         grown = self._grown(jobs, evidence, running, now)
@@ -76,7 +80,7 @@ class EndPending:
         )
 
     def _run_keys(self) -> tuple[Key, ...]:
-        ref = keys.schedule_ref(self.request.namespace, self.request.name)
+        ref = self.about
         return tuple(keys.run(self.memory.shard, run.id) for run in self.memory.runs_of(ref))
 
     def _runs(self, unit: UnitOfWork, state: ScheduleState) -> list[Run]:
@@ -85,14 +89,15 @@ class EndPending:
         return [run for run in runs if run.generation < state.generation]
 
     def _jobs(self, unit: UnitOfWork, state: ScheduleState) -> list[Job]:
-        ref = keys.schedule_ref(self.request.namespace, self.request.name)
-        wanted = [keys.job(unit.shard, job.id) for job in self.memory.jobs_of(ref) if job.state == "pending_constraint"]
-        jobs = [from_item(Job, item) for item in unit.items(wanted) if item is not None]
-        return [job for job in jobs if job.generation < state.generation and job.state == "pending_constraint"]
+        """Returns the first ones, enough to tell whether this page is the last: there may be thousands."""
+        waiting = [job for job in self.memory.jobs_of(self.about) if job.state == "pending_constraint"]
+        older = [keys.job(unit.shard, job.id) for job in waiting if job.generation < state.generation]
+        jobs = [from_item(Job, item) for item in unit.items(older[: ENDED_PER_PAGE + 1]) if item is not None]
+        return [job for job in jobs if job.state == "pending_constraint"]
 
     def _evidence(self, unit: UnitOfWork, state: ScheduleState) -> list[Evidence]:
         """Evidence of jobs that ended on this page goes with them, so only what no job has yet is left here."""
-        ref = keys.schedule_ref(self.request.namespace, self.request.name)
+        ref = self.about
         items = unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
         found = [from_item(Evidence, item) for item in items]
         return [each for each in found if not each.job and (each.version < state.version or state.status != "active")]

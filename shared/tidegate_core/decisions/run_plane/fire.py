@@ -24,6 +24,10 @@ class FireSchedule:
     name: str = "fire"
     stale: tuple[Key, ...] = ()
 
+    @property
+    def about(self) -> str:
+        return self.row.ref
+
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, schedule = self.row.ref.split("/", 1)
         key = keys.schedule_state(unit.shard, namespace, schedule)

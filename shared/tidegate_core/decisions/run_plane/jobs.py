@@ -6,13 +6,15 @@ from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.receipts import expiry
-from tidegate_core.records.run_plane import Evidence, Job, LedgerRow, ScheduleState
+from tidegate_core.records.run_plane import Evidence, Job, LedgerRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import TimeTrigger
 
 LEDGER_DAYS = 90
 """SEMANTICS 11: the ledger is kept 90 days."""
+CHUNKS_KEPT_MS = 30 * 24 * 3_600_000
+"""After the end of what they belong to: as long as an ended run is kept. Open evidence may be older than any TTL."""
 
 
 def time_job(shard: int, state: ScheduleState, spec: ScheduleSpec, nominal: int, now: int) -> Job:
@@ -55,22 +57,32 @@ def manual_job(shard: int, state: ScheduleState, spec: ScheduleSpec, position: P
 
 
 def end_job(unit: UnitOfWork, job: Job, disposition: str, reason: str, now: int, detail: str | None = None) -> None:
-    """Ends a job that has no run: ledger row in, job and its open evidence out."""
+    """Ends a job that has no run: ledger row in, job and its evidence out."""
     write_ledger(unit, job, disposition, reason, now, detail)
     unit.delete(job.key(unit.shard))
-    if job.evidence_id is not None and job.chunks is None:
+    if job.evidence_id is not None and job.chunks is not None:
+        clean_up_later(unit, job.evidence_id, job.chunks, now)
+    elif job.evidence_id is not None:
         evidence_key = keys.evidence(unit.shard, job.namespace, job.name, job.evidence_correlation)
         evidence = unit.record(Evidence, evidence_key)
         if evidence is not None and evidence.id == job.evidence_id:
-            end_evidence(unit, evidence)
+            end_evidence(unit, evidence, now)
 
 
-def end_evidence(unit: UnitOfWork, evidence: Evidence) -> None:
-    """Drops evidence with its time-out; its chunks stay until their TTL (they are write-once and nobody looks)."""
+def end_evidence(unit: UnitOfWork, evidence: Evidence, now: int) -> None:
+    """Drops evidence with its time-out."""
     unit.delete(evidence.key(unit.shard))
     if evidence.deadline is not None:
         ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
         unit.forget_row(keys.timer(unit.shard, evidence.deadline, "E", ref))
+    clean_up_later(unit, evidence.id, evidence.chunks, now)
+
+
+def clean_up_later(unit: UnitOfWork, evidence_id: str, chunks: int, now: int) -> None:
+    """Sees to it that the chunks go: in the transaction that ends what they belong to, so that none is left behind."""
+    if chunks:
+        row = TimerRow(at=now + CHUNKS_KEPT_MS, kind="C", ref=evidence_id, detail=str(chunks))
+        unit.set_row(row, row.key(unit.shard))
 
 
 def evidence_ref(namespace: str, name: str, correlation: str) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
+from collections.abc import Iterable
 
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run, TimerRow
+from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 
 PENDING_CONSTRAINT = "pending_constraint"
@@ -21,6 +23,7 @@ class Memory:
     """Jobs, runs, timers, inbox and outbox of one shard.
 
     Attributes:
+        inbox: Rows that are being dealt with.
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
     """
@@ -33,7 +36,9 @@ class Memory:
         self.inbox_gone: set[Key] = set()
         self.outbox: dict[Key, OutboxRow] = {}
         self.horizon = 0
-        self._holds: list[tuple[int, str]] = []
+        self._set_aside: set[str] = set()
+        self._holds: dict[str, int] = {}
+        self._hold_order: list[tuple[int, str]] = []
         self._held_by: dict[str, set[str]] = {}
         self._shared_limits: dict[str, tuple[Key, ...]] = {}
         self._waiting: dict[str, list[tuple[int, int, str]]] = {}
@@ -63,6 +68,7 @@ class Memory:
 
     def _learn_job(self, job_id: str, job: Job | None) -> None:
         before = self.jobs.pop(job_id, None)
+        self._set_aside.discard(job_id)
         if before is not None and before.state == PENDING_CONSTRAINT:
             waiting = self._waiting.get(before.ref, [])
             waiting.remove((before.satisfied_at, before.nominal, job_id))
@@ -92,17 +98,32 @@ class Memory:
         self.inbox.pop(key, None)
         self.inbox_gone.add(key)
 
-    def hold(self, ref: str, until: int, limit: str | None) -> None:
-        """Remembers when, or at the return of which limit's permit, the schedule's first waiting job is to be looked at."""
-        heapq.heappush(self._holds, (until, ref))
-        if limit is not None:
+    def set_aside(self, job_id: str) -> None:
+        """The job cannot be decided on now: those behind it go on."""
+        self._set_aside.add(job_id)
+
+    def take_back(self, job_id: str) -> None:
+        self._set_aside.discard(job_id)
+
+    def hold(self, ref: str, until: int, limits: Iterable[str] = ()) -> None:
+        """Remembers when, or at the return of which limit's permit, the schedule's first waiting job is to be looked at.
+
+        Of several instants the earliest counts: who is looked at then says anew how long it waits.
+        """
+        if until < self._holds.get(ref, until + 1):
+            self._holds[ref] = until
+            heapq.heappush(self._hold_order, (until, ref))
+        for limit in limits:
             self._held_by.setdefault(limit, set()).add(ref)
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def waiting(self, ref: str) -> list[str]:
         """Jobs of a schedule that wait for their constraints, first come first."""
-        return [job_id for _, _, job_id in self._waiting.get(ref, ())]
+        return [job_id for _, _, job_id in self._waiting.get(ref, ()) if job_id not in self._set_aside]
+
+    def has_waiting(self, ref: str) -> bool:
+        return ref in self._waiting
 
     def waiting_refs(self) -> list[str]:
         return sorted(self._waiting)
@@ -118,7 +139,7 @@ class Memory:
         due: list[TimerRow] = []
         while self._due and self._due[0][0] <= now:
             _, sk = heapq.heappop(self._due)
-            row = self._timers.pop(Key(_pk(self.shard), sk), None)
+            row = self._timers.pop(Key(keys.shard_pk(self.shard), sk), None)
             if row is not None:
                 due.append(row)
         return due
@@ -132,10 +153,19 @@ class Memory:
 
     def take_held(self, now: int) -> list[str]:
         """Takes the schedules whose waiting jobs are to be looked at now."""
-        due: set[str] = set()
-        while self._holds and self._holds[0][0] <= now:
-            due.add(heapq.heappop(self._holds)[1])
+        due: list[str] = []
+        while (until := self._next_hold()) is not None and until <= now:
+            _, ref = heapq.heappop(self._hold_order)
+            del self._holds[ref]
+            due.append(ref)
         return sorted(due)
+
+    def _next_hold(self) -> int | None:
+        """The earliest instant; those that an earlier one of the same schedule has replaced are dropped here."""
+        order = self._hold_order
+        while order and self._holds.get(order[0][1]) != order[0][0]:
+            heapq.heappop(order)
+        return order[0][0] if order else None
 
     def released(self, limit: str) -> list[str]:
         """Takes the schedules that wait for a permit of this limit."""
@@ -143,11 +173,7 @@ class Memory:
 
     def next_wake(self) -> int | None:
         """The earliest instant at which something here is due."""
-        while self._due and Key(_pk(self.shard), self._due[0][1]) not in self._timers:
+        while self._due and Key(keys.shard_pk(self.shard), self._due[0][1]) not in self._timers:
             heapq.heappop(self._due)
-        candidates = [heap[0][0] for heap in (self._due, self._holds) if heap]
-        return min(candidates, default=None)
-
-
-def _pk(shard: int) -> str:
-    return f"SH#{shard:04d}"
+        instants = (self._due[0][0] if self._due else None, self._next_hold())
+        return min((each for each in instants if each is not None), default=None)

@@ -19,6 +19,8 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 LISTENERS_PER_PAGE = 80
 """Inbox rows in one transaction, below DynamoDB's 100 actions."""
+PAGE_BYTES_MAX = 2_000_000
+"""Their bodies, each with all that the run reported: with the outbox row, before and after, below DynamoDB's 4 MB."""
 ACTIVATION_SLACK_MS = 1_000
 """SEMANTICS 6.8: a run counts when it was admitted not earlier than the activation minus 1 s (twice the allowed clock skew)."""
 
@@ -33,6 +35,10 @@ class Distribute:
     stale: tuple[Key, ...] = ()
     name: str = "distribute"
 
+    @property
+    def about(self) -> str:
+        return self.key.sk
+
     def decide(self, unit: UnitOfWork, now: int) -> None:
         row = unit.record(OutboxRow, self.key)
         if row is None or row.matched:
@@ -40,13 +46,17 @@ class Distribute:
         fact = fact_from_json(row.fact)
         assert isinstance(fact, RunFact)
         wanted = self._by_schedule(fact, row.page)
-        page = dict(list(wanted.items())[:LISTENERS_PER_PAGE])
-        for listeners in page.values():
+        page, served, size = row.page, 0, 0
+        for ref, listeners in list(wanted.items())[:LISTENERS_PER_PAGE]:
             inbox = _inbox_row(row, listeners, fact.ended_at or now)
+            size += inbox.size
+            if served and size > PAGE_BYTES_MAX:
+                break
             shard = listeners[0].row.shard
             unit.put_new(inbox, inbox.key(shard))
             unit.after(Poke(shard))
-        unit.put(replace(row, page=max(page, default=row.page), matched=len(page) == len(wanted)), self.key)
+            page, served = ref, served + 1
+        unit.put(replace(row, page=page, matched=served == len(wanted)), self.key)
 
     def _by_schedule(self, fact: RunFact, after: str) -> dict[str, list[Listener]]:
         """Returns the listeners that hear it, by schedule, in the order of the pages; `after` is the last one served.
@@ -68,21 +78,22 @@ def _ref(listener: Listener) -> str:
 
 def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], at: int) -> InboxRow:
     origin = f"{row.run_id}.{row.attempt:04d}.{row.state}"
-    matched = [
+    matched: list[dict[str, object]] = [
         {
             "leaf": listener.row.leaf,
             "incarnation": listener.row.incarnation,
             "generation": listener.row.generation,
-            "fact": row.fact,
             "at": at,
             "origin": origin,
         }
         for listener in listeners
     ]
+    # Once, for all of them: with what the run reported it may have 64 KB, and an item 400 KB.
+    matched[0]["fact"] = row.fact
     return InboxRow(
         namespace=listeners[0].row.namespace,
         name=listeners[0].row.name,
         kind="X",
         origin=origin,
-        body=json.dumps(matched, separators=(",", ":")),
+        body=json.dumps(matched, separators=(",", ":"), ensure_ascii=False),
     )

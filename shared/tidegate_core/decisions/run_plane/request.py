@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane, Procedure
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
@@ -16,7 +14,9 @@ from tidegate_core.decisions.run_plane.control import Applied, MoveState
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.fire import FireSchedule
-from tidegate_core.effects import Commit, Committed, EndOffsets, Inspect, Inspected, ReadEndOffsets, Unavailable, Write
+from tidegate_core.decisions.run_plane.listening import listen, unlisten
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem, RefusedRecord
@@ -32,19 +32,13 @@ from tidegate_core.model.requests import (
     ScheduleSuspend,
     ScheduleTrigger,
 )
-from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule
-from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.receipts import StoredReceipt
-from tidegate_core.records.run_plane import Definition, InboxRow, IndexRow, ScheduleState, TimerRow
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.receipts import StoredReceipt, subject_of, used_otherwise
+from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Batch, Delete, Item, Key, Put, Transaction, Update
+from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.unit_of_work import NotAtHand
-from tidegate_core.triggers.base import EventTrigger
-
-if TYPE_CHECKING:
-    from tidegate_core.decisions.shard_actor import ShardActor
-
 
 ENDED_BY: Mapping[type[ScheduleRequest], str] = {
     ScheduleApply: "superseded",
@@ -64,12 +58,16 @@ class ApplyRequest(Procedure):
     """Applies one inbox row of kind `Q`, in the lane, then has its receipt announced."""
 
     row: InboxRow
-    actor: ShardActor
+    memory: Memory
+    announce: Callable[[InboxRow, str], None]
     name: str = "request"
 
+    @property
+    def about(self) -> str:
+        return f"{keys.schedule_ref(self.row.namespace, self.row.name)} {self.row.origin}"
+
     def run(self, lane: Lane) -> Operation[None]:
-        receipt = yield from self._receipt(lane)
-        self.actor.announce(self.row, receipt)
+        self.announce(self.row, (yield from self._receipt(lane)))
 
     def _receipt(self, lane: Lane) -> Operation[str]:
         try:
@@ -78,17 +76,36 @@ class ApplyRequest(Procedure):
             # Ingest accepted it; only a newer node's grammar can lead here (rolling downgrade).
             return self._refusal(refused, lane.host.now)
         request_id = request_id_of(request.id, self.row.origin)
-        key = keys.receipt(lane.shard, request_id)
+        key = keys.receipt(lane.shard, request.namespace, request_id)
         yield from lane.fetch(NotAtHand(keys=[key]))
         item = lane.view.item(key)
         stored = None if item is None else from_item(StoredReceipt, item)
+        subject = subject_of(request)
+        if stored is not None and stored.subject != subject:
+            return used_otherwise(request, request_id, lane.host.now).to_json().decode()
         if stored is not None and stored.settled:
+            yield from self._leave_index(lane, request)
             return stored.body
         # An answer that is not settled is our own, from before a crash: only what is pending is left to be ended.
-        outcome = Outcome(None if stored is None else Receipt.model_validate_json(stored.body))
+        outcome = Outcome(subject, None if stored is None else Receipt.model_validate_json(stored.body))
         yield from self._apply(lane, request, request_id, outcome)
+        yield from self._leave_index(lane, request)
         assert outcome.receipt is not None
         return outcome.receipt.to_json().decode()
+
+    # -- when it cannot be applied ------------------------------------------------------------------------------------
+
+    def receipt_key(self, shard: int) -> Key:
+        """Returns where its answer lies once something of it is done."""
+        request = parse_request(self.row.body.encode())
+        return keys.receipt(shard, request.namespace, request_id_of(request.id, self.row.origin))
+
+    def refusal_for(self, error: Exception, now: int) -> str:
+        """Returns the receipt of a request whose application failed, before anything of it was done."""
+        request = parse_request(self.row.body.encode())
+        problem = f"could not be applied: internal error {type(error).__name__}"
+        hint = "the node's log says more, under decision_failed"
+        return self._refusal(RefusedRecord([Problem("", problem, hint)], request_id=request.id), now)
 
     def _refusal(self, refused: RefusedRecord, now: int) -> str:
         receipt = Receipt.model_construct(
@@ -132,10 +149,14 @@ class ApplyRequest(Procedure):
         while not outcome.settled:
             assert outcome.receipt is not None
             reason = ENDED_BY[type(request)]
-            yield from lane.decide_alone(EndPending(request, outcome.receipt, reason, self.actor.memory, outcome))
-        moved = before is not None and applied.state is not None and applied.state.generation != before.generation
-        if moved and before is not None and definition is not None:
-            yield from self._unlisten(lane, before, parsed(definition.spec))
+            yield from lane.decide_alone(EndPending(request, outcome.receipt, reason, self.memory, outcome))
+
+    def _leave_index(self, lane: Lane, request: Request) -> Operation[None]:
+        """Last of all, also when a predecessor gave the answer: nobody else would remove what it listened to before."""
+        if isinstance(request, ScheduleRequest) and type(request) in ENDED_BY:
+            state = yield from self._state(lane, request)
+            if state is not None:
+                yield from unlisten(lane, state)
 
     def _make_due(
         self, lane: Lane, request: ScheduleRequest, before: ScheduleState | None
@@ -145,6 +166,8 @@ class ApplyRequest(Procedure):
         while before is not None and before.next_nominal is not None and before.next_nominal <= lane.host.now:
             row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
             yield from lane.decide_alone(FireSchedule(row))
+            # There may be thousands, after an outage: the schedules behind this one fire meanwhile.
+            yield from lane.give_way()
             before = yield from self._state(lane, request)
         return before
 
@@ -159,15 +182,12 @@ class ApplyRequest(Procedure):
         now = lane.host.now
         if before is not None and before.position > position.text():
             return Applied(ReceiptStatus.SUPERSEDED)
-        if not _version_expected(request, before):
-            found = 0 if before is None or before.status == "deleted" else before.version
-            problem = f"is {request.expected_version}, the schedule is at version {found}"
-            return Applied(
-                ReceiptStatus.CONFLICT, errors=(Problem(field="expected_version", problem=problem, hint=""),)
-            )
+        conflict = control.version_conflict(request, before)
+        if conflict is not None:
+            return Applied(ReceiptStatus.CONFLICT, errors=(conflict,))
         match request:
             case ScheduleApply():
-                return (yield from self._decide_apply(lane, request, position, before))
+                return (yield from self._decide_apply(lane, request, position, before, definition))
             case ScheduleDelete():
                 return control.deleted(before, request, position, now)
             case ScheduleSuspend():
@@ -175,13 +195,18 @@ class ApplyRequest(Procedure):
             case ScheduleResume():
                 applied = control.resumed(before, definition, request, position, now)
                 if applied.status is ReceiptStatus.ACCEPTED and applied.state is not None and definition is not None:
-                    yield from self._listen(lane, applied.state, parsed(definition.spec))
+                    yield from listen(lane, applied.state, parsed(definition.spec))
                 return applied
             case _:
                 raise AssertionError(f"{request!r} does not move a schedule's state")
 
     def _decide_apply(
-        self, lane: Lane, request: ScheduleApply, position: Position, before: ScheduleState | None
+        self,
+        lane: Lane,
+        request: ScheduleApply,
+        position: Position,
+        before: ScheduleState | None,
+        definition: Definition | None,
     ) -> Operation[Applied]:
         spec = request.spec
         now = lane.host.now
@@ -191,6 +216,9 @@ class ApplyRequest(Procedure):
         holding = lane.host.holding
         problems = check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
         errors = problems
+        if applied.state.status == "active" and spec.suspended and not _began_suspended(definition):
+            problem = "only says how a schedule begins, and this one is active"
+            errors += (Problem(field="suspended", problem=problem, hint="leave it out, and suspend the schedule"),)
         program = spec.target.program
         inspected = yield Inspect(program.type, program.file)
         assert isinstance(inspected, Inspected)
@@ -200,76 +228,8 @@ class ApplyRequest(Procedure):
         if errors:
             return Applied(ReceiptStatus.REJECTED, errors=errors)
         if applied.state.status == "active":
-            yield from self._listen(lane, applied.state, spec)
+            yield from listen(lane, applied.state, spec)
         return applied
-
-    # -- listening ----------------------------------------------------------------------------------------------------
-
-    def _listen(self, lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[None]:
-        """Writes the index rows and raises their versions, before the state moves and long before the receipt.
-
-        So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Rows of
-        a request that then fails are inert: the owner counts for the present generation only.
-        """
-        rows = yield from self._index_rows(lane, state, spec)
-        if rows:
-            yield from self._write(lane, "index", [Put(row.key(), to_item(row, row.key())) for row in rows])
-            yield from self._raise_versions(lane, rows)
-
-    def _unlisten(self, lane: Lane, before: ScheduleState, spec: ScheduleSpec) -> Operation[None]:
-        """Removes the rows of the generation before; until then its matches are dropped by the owner."""
-        if not isinstance(spec.trigger, EventTrigger):
-            return
-        keys_before = [
-            keys.index_row(leaf.event_key(spec.namespace), spec.namespace, spec.name, before.generation, number)
-            for number, leaf in enumerate(spec.trigger.leaves())
-        ]
-        yield from self._write(lane, "unindex", [Delete(key) for key in keys_before])
-
-    def _index_rows(self, lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[list[IndexRow]]:
-        if not isinstance(spec.trigger, EventTrigger):
-            return []
-        event_keys = [leaf.event_key(spec.namespace) for leaf in spec.trigger.leaves()]
-        vector = None
-        if any(event_key.startswith("data/") for event_key in event_keys):
-            vector = yield from self._activation_vector(lane)
-        return [
-            IndexRow(
-                event_key=event_key,
-                namespace=spec.namespace,
-                name=spec.name,
-                incarnation=state.incarnation,
-                generation=state.generation,
-                leaf=number,
-                shard=lane.shard,
-                activated_at=state.activated_at,
-                vector=vector if event_key.startswith("data/") else None,
-            )
-            for number, event_key in enumerate(event_keys)
-        ]
-
-    def _activation_vector(self, lane: Lane) -> Operation[str]:
-        """Reads the end offsets after the request arrived: events below never count, those after the receipt always do."""
-        result = yield from lane.host.read_for_good(ReadEndOffsets(lane.host.holding.events.name))
-        assert isinstance(result, EndOffsets)
-        vector_id, key, item = vector_item(result.offsets)
-        yield from self._write(lane, "vector", [Put(key, item)])
-        return vector_id
-
-    def _raise_versions(self, lane: Lane, rows: list[IndexRow]) -> Operation[None]:
-        for index_shard in sorted({keys.index_shard_of(row.event_key) for row in rows}):
-            key = keys.index_version(index_shard)
-            token = lane.host.token()
-            # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.
-            update = Update(
-                key, "ADD #version :one SET #w = :w", {"#version": "version", "#w": "w"}, {":one": 1, ":w": token}
-            )
-            while not isinstance((yield Commit(Transaction("raise_index", (update,), token, key))), Committed):
-                yield from lane.host.sleep(200)
-
-    def _write(self, lane: Lane, name: str, actions: list[Put | Delete]) -> Operation[None]:
-        while isinstance((yield Write(Batch(name, tuple(actions)))), Unavailable):
-            yield from lane.host.sleep(200)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -290,9 +250,6 @@ def _read(lane: Lane, key: Key) -> Operation[Item | None]:
     return lane.view.item(key)
 
 
-def _version_expected(request: ScheduleRequest, before: ScheduleState | None) -> bool:
-    """`expected_version`: None is no check, 0 means that it must not exist (SEMANTICS 18)."""
-    if request.expected_version is None:
-        return True
-    exists = before is not None and before.status != "deleted"
-    return request.expected_version == (before.version if exists and before is not None else 0)
+def _began_suspended(definition: Definition | None) -> bool:
+    """Whether the version before said so already: whoever resumed the schedule since need not change its document."""
+    return definition is not None and parsed(definition.spec).suspended

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
-from tidegate_core.decisions.run_plane.admit import START_WITHIN_MS
-from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS
-from tidegate_core.effects import Cancel, Gone, Submitted
+from tidegate_core.decisions.run_plane.admit import SUBMIT_WITHIN_MS
+from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later
+from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
 from tidegate_core.model.facts import RunFact, fact_to_json
 from tidegate_core.model.run_records import RunRecord
 from tidegate_core.model.states import RunState
@@ -23,11 +24,16 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 ENDED_RUN_DAYS = 30
+START_WITHIN_MS = 15 * 60_000
+"""SEMANTICS 13: from submission to the gate."""
 SUBMIT_TRIES_MAX = 3
 """Attempts that may die before the gate for a passing reason; they cost no run tries (SEMANTICS 8, submit layer)."""
 SUBMIT_BACKOFF_MS = 5_000
 """First pause before such a further attempt; doubled each time, at most 5 min."""
+UNKNOWN_HOST_MS = 10 * 60_000
+"""A started run that no node could find for so long is `lost` (SEMANTICS 13, probe gap)."""
 BEFORE_GATE = frozenset({"submitting", "submitted"})
+HOST_SILENT = "its host does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,10 @@ class _AboutRun:
 
     shard: int
     run_id: str
+
+    @property
+    def about(self) -> str:
+        return self.run_id
 
     @property
     def stale(self) -> tuple[Key, ...]:
@@ -66,15 +76,21 @@ class MarkSubmitted(_AboutRun):
             node=self.node,
             # Only from `submitting`: the program may have passed the gate already.
             state="submitted" if run.state == "submitting" else run.state,
+            start_by=now + START_WITHIN_MS,
         )
         unit.put(known, run.key(unit.shard))
 
 
 @dataclass(frozen=True, slots=True)
 class LookAtRun(_AboutRun):
-    """Somebody says that the run changed, or it is time to look."""
+    """Somebody says that the run changed, or it is time to look.
+
+    Attributes:
+        not_before: Time-outs before this instant are not the run's: nobody was there to submit it, or to let it start.
+    """
 
     seen: Callable[[Run], None]
+    not_before: int = 0
     name: str = "look"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -83,13 +99,17 @@ class LookAtRun(_AboutRun):
             return
         if run.ended_at is not None:
             finish(unit, run, now)
-        elif run.state in BEFORE_GATE and run.start_by <= now:
-            end_before_gate(unit, run, "failed", "start_timeout", "transient", now)
+        elif run.state in BEFORE_GATE and max(run.start_by, self.not_before) <= now:
+            reason = "submit_timeout" if run.state == "submitting" else "start_timeout"
+            end_before_gate(unit, run, "failed", reason, "transient", now)
             unit.after(Cancel(run.id, run.attempt))
         else:
             if run.cancel_requested:
                 unit.after(Cancel(run.id, run.attempt))  # Again until it is gone: whoever asked first may have fallen.
-            unit.after(lambda: self.seen(run))
+            if run.external_id is None and run.started_at is not None and run.started_at + UNKNOWN_HOST_MS <= now:
+                mark_lost(unit, run)
+            else:
+                unit.after(lambda: self.seen(run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +144,10 @@ class RunGone(_AboutRun):
             finish(unit, run, now)
         elif run.state in BEFORE_GATE:
             self._died_before_gate(unit, run, now)
+        elif self.gone.error_class == DUPLICATE or run.external_id is None:
+            # I4: the driver that passed the gate is another one, on a host that nobody wrote down. Its end is its report.
+            if run.external_id is not None:
+                unit.put(replace(run, external_id=None, host=None, boot_id=None), run.key(unit.shard))
         else:
             outcome = "killed" if run.cancel_requested else "failed"
             reason = "cancelled" if run.cancel_requested else "no_report"
@@ -131,7 +155,7 @@ class RunGone(_AboutRun):
             finish(unit, ended, now)
 
     def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
-        error_class = self.gone.error_class or "transient"
+        error_class = "transient" if self.gone.error_class in (None, DUPLICATE) else self.gone.error_class
         if run.cancel_requested:
             end_before_gate(unit, run, "killed", "cancelled", None, now)
         elif error_class == "transient" and run.attempt < SUBMIT_TRIES_MAX:
@@ -145,7 +169,7 @@ class RunGone(_AboutRun):
                 host=None,
                 boot_id=None,
                 not_before=now + pause,
-                start_by=now + pause + START_WITHIN_MS,
+                start_by=now + pause + SUBMIT_WITHIN_MS,
             )
             unit.put(again, run.key(unit.shard))
         else:
@@ -168,8 +192,8 @@ class MarkLost(_AboutRun):
             return
         if run.state in BEFORE_GATE:
             end_before_gate(unit, run, "failed", "host_lost", "lost", now)
-        elif run.state == "running":
-            unit.put(replace(run, state="lost", reason="its host does not answer"), run.key(unit.shard))
+        else:
+            mark_lost(unit, run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +211,12 @@ class RequestCancel(_AboutRun):
         elif not run.cancel_requested:
             unit.put(replace(run, cancel_requested=True), run.key(unit.shard))
             unit.after(Cancel(run.id, run.attempt))
+
+
+def mark_lost(unit: UnitOfWork, run: Run) -> None:
+    """Says that nobody can ask for a running program; what it reports counts all the same."""
+    if run.state == "running":
+        unit.put(replace(run, state="lost", reason=HOST_SILENT), run.key(unit.shard))
 
 
 def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:
@@ -208,6 +238,8 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
     assert run.ended_at is not None
     assert run.outcome is not None
     outcome, reason = run.outcome, run.reason
+    if reason == HOST_SILENT:
+        reason = None  # It answered after all.
     if run.cancel_requested and outcome == "failed":
         # The wrapper reports the signal as a failure before the launcher sees the process gone.
         outcome, reason = "killed", "cancelled"
@@ -217,6 +249,8 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
         _return(unit, Key(pk, sk), run)
     unit.delete(run.key(unit.shard))
     unit.delete(keys.job(unit.shard, run.id))
+    if run.evidence_id is not None:
+        clean_up_later(unit, run.evidence_id, run.chunks or 0, now)
     unit.put_new(ended, keys.ended_run(unit.shard, run.id))
     row = ledger_row(ended, now)
     unit.put_new(row, row.key(unit.shard))
@@ -264,7 +298,6 @@ def outbox_row(run: Run) -> OutboxRow:
     """Returns the terminal state on its way out: a fact for triggers, a record for `tidegate.runs`."""
     assert run.ended_at is not None
     state = RunState(run.outcome or "failed")
-    outputs = json.loads(run.outputs) if run.outputs else {}
     fact = RunFact.model_construct(
         namespace=run.namespace,
         schedule=run.name,
@@ -272,7 +305,7 @@ def outbox_row(run: Run) -> OutboxRow:
         attempt=run.attempt,
         state=state,
         args=tuple(run.order_document["args"]),
-        outputs=outputs,
+        outputs=outputs_of(run),
         correlation=run.correlation,
         admitted_at=run.admitted_at,
         nominal=run.nominal,
@@ -288,6 +321,14 @@ def outbox_row(run: Run) -> OutboxRow:
     )
 
 
+def outputs_of(run: Run) -> dict[str, Any]:
+    """Returns what the program reported. Half a character that got into the store becomes `?`: it cannot be sent on, and
+    must not stop the shard.
+    """
+    outputs: dict[str, Any] = json.loads((run.outputs or "{}").encode(errors="replace"))
+    return outputs
+
+
 def run_record(run: Run, state: RunState, at: int) -> str:
     record = RunRecord.model_construct(
         run_id=run.id,
@@ -298,7 +339,7 @@ def run_record(run: Run, state: RunState, at: int) -> str:
         nominal=run.nominal,
         job=run.id,
         reason=run.reason,
-        outputs=json.loads(run.outputs) if run.outputs else {},
+        outputs=outputs_of(run),
         at=at,
     )
     return record.to_json().decode()
@@ -313,5 +354,6 @@ __all__ = [
     "RunGone",
     "close_run",
     "finish",
+    "outbox_row",
     "run_record",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tidegate_testkit.cluster.judging.messages import Crash, Delivery
 
@@ -51,6 +52,6 @@ def first_on_time(crash: Crash, deliveries: Iterable[Delivery]) -> int | None:
 
 def all_on_time(crash: Crash, groups: Iterable[frozenset[int]], deliveries: Sequence[Delivery]) -> int | None:
     """Returns when the last of the groups of shards (a topic partition's each) was on time again, in ms after the crash."""
-    firsts = [first_on_time(Crash(crash.at, group), deliveries) for group in groups]
+    firsts = [first_on_time(replace(crash, shards=group), deliveries) for group in groups]
     known = [first for first in firsts if first is not None]
     return max(known, default=None) if len(known) == len(firsts) else None

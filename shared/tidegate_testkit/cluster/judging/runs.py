@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import pairwise
 
 from tidegate_testkit.cluster.evidence import ProgramRun
 from tidegate_testkit.cluster.judging.faults import Fault
@@ -84,12 +83,6 @@ def judge_blackout(what: str, begins: int, ends: int, runs: Iterable[ProgramRun]
         for run in runs
         if begins <= run.started_at < ends
     ]
-
-
-def gaps_of(runs: Sequence[ProgramRun]) -> list[int]:
-    """Returns the pauses between starts in ms, longest first: how long nothing was launched."""
-    starts = sorted(run.started_at for run in runs)
-    return sorted((later - earlier for earlier, later in pairwise(starts)), reverse=True)
 
 
 def _once_each(

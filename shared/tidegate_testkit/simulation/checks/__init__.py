@@ -1,4 +1,8 @@
-"""What must hold at rest. Each check is a function from a world to the problems that it finds, in words."""
+"""What must hold at rest. Each check is a function from a case to the problems that it finds, in words.
+
+A problem begins with what it breaks: an invariant of DESIGN 2 (`I1: ...`), `answers`, `liveness` or `dead letters`. Checks
+judge by what users, programs and sinks saw; the store's rows say only what became of things.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidegate_testkit.simulation.checks.answers import check_answers
+from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
+from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.fires import check_fires
 from tidegate_testkit.simulation.checks.limits import check_limits
 from tidegate_testkit.simulation.checks.messages import check_messages
+from tidegate_testkit.simulation.checks.repeats import check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.checks.stops import check_stops
@@ -17,23 +25,27 @@ from tidegate_testkit.simulation.checks.stops import check_stops
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
 
-CheckFunction: TypeAlias = Callable[["World"], Iterable[str]]
+Check: TypeAlias = Callable[[Case], Iterable[str]]
 
-CHECKS: tuple[CheckFunction, ...] = (
+CHECKS: tuple[Check, ...] = (
     check_rest,
     check_answers,
     check_fires,
+    check_dispositions,
     check_runs,
     check_events,
+    check_evidence,
     check_limits,
     check_stops,
     check_messages,
+    check_repeats,
 )
 
 
 def violations(world: World) -> list[str]:
     """Returns all that is wrong with a world that was run, the most telling first."""
+    case = Case(world)
     found = list(world.cluster.record.failures)
     for check in CHECKS:
-        found.extend(check(world))
+        found.extend(check(case))
     return found

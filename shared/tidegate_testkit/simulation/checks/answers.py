@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tidegate_testkit.simulation.checks.history import steps_of
-
 if TYPE_CHECKING:
-    from tidegate_testkit.simulation.world import World
+    from tidegate_testkit.simulation.checks.case import Case
 
 
-def check_answers(world: World) -> Iterator[str]:
-    for user in world.users:
-        for step in steps_of(user.life):
+def check_answers(case: Case) -> Iterator[str]:
+    for life in case.lives:
+        for step in case.steps(life):
             if step.asked.status != step.status:
-                kind = step.asked.document["type"]
                 yield (
-                    f"answers: {user.life.name}: {kind} {step.asked.id} was answered {step.asked.status}, "
+                    f"answers: {life.name}: {step.kind} {step.asked.id} was answered {step.asked.status}, "
                     f"not {step.status}: {step.asked.receipt and dict(step.asked.receipt.body)}"
                 )
                 break  # What follows is judged by a state that is not the real one.
-    for request_id, receipts in sorted(world.cluster.record.receipts.items()):
-        asked = world.requests.asked.get(request_id)
+    for request_id, receipts in sorted(case.record.receipts.items()):
+        asked = case.world.requests.asked.get(request_id)
         if asked is None or not str(asked.document["type"]).startswith("schedule."):
             continue
         statuses = sorted({receipt.status for receipt in receipts})

@@ -8,26 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate_core.model.durations import parse_duration
 from tidegate_core.model.instants import parse_instant
-from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment, ledger_of, segments_of, steps_of
+from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
 from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.schedules import Life
-    from tidegate_testkit.simulation.world import World
+
+HORIZON_MS = 120_000
+"""Further ahead than the instants that a receipt shows."""
 
 
-def check_fires(world: World) -> Iterator[str]:
-    ledger = ledger_of(world)
-    for user in world.users:
-        rows = ledger.get(user.life.name, [])
-        if user.life.definition.is_timed:
-            yield from _check_timed(user.life, [row for row in rows if row.trigger == "time"], world.ended_at)
-        yield from _check_manual(user.life, [row for row in rows if row.trigger == "manual"])
+def check_fires(case: Case) -> Iterator[str]:
+    for life in case.lives:
+        rows = case.rows_of.get(life.name, [])
+        if life.definition.is_timed:
+            yield from _check_timed(case, life, [row for row in rows if row.trigger == "time"])
+            for segment in case.segments(life):
+                yield from _check_shown(life, segment)
+        yield from _check_manual(case, life, [row for row in rows if row.trigger == "manual"])
 
 
-def _check_timed(life: Life, rows: list[LedgerRow], ended_at: int) -> Iterator[str]:
-    segments = segments_of(steps_of(life))
+def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
+    segments, ended_at = case.segments(life), case.world.ended_at
     entries = Counter((row.incarnation, row.nominal) for row in rows)
     yield from (f"I1: {life.name} {_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
     made = Counter(row.nominal for row in rows)
@@ -46,23 +50,49 @@ def _check_timed(life: Life, rows: list[LedgerRow], ended_at: int) -> Iterator[s
 
 
 def _surely_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
-    """Instants that lie inside whatever the nodes' clocks said."""
+    """Instants that lie inside whatever the nodes' clocks said, and those that the receipt promised."""
     end = ended_at - 2 * SKEW_MS if segment.end is None else segment.end.sent - SKEW_MS
     trigger = life.definition.trigger
+    begin = segment.begin.done + SKEW_MS
     if trigger["type"] == "at":
         instant = parse_instant(trigger["instant"])
-        return [instant] if instant <= end and segment.begin.done + SKEW_MS <= end else []
-    shown = (segment.begin.asked.receipt.body.get("next") or []) if segment.begin.asked.receipt else []
-    begin = parse_instant(shown[0]) if shown else segment.begin.done + SKEW_MS
-    return _instants(trigger, begin, end)
+        return [instant] if instant <= end and begin <= end and (begin <= instant or not _resumed(segment)) else []
+    return _instants(trigger, min([begin, *_shown(segment)]), end)
 
 
 def _maybe_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     end = ended_at + SKEW_MS if segment.end is None else segment.end.done + SKEW_MS
     trigger = life.definition.trigger
     if trigger["type"] == "at":
-        return [parse_instant(trigger["instant"])]
+        instant = parse_instant(trigger["instant"])
+        return [] if _resumed(segment) and instant < segment.begin.sent - SKEW_MS else [instant]
     return _instants(trigger, segment.begin.sent - SKEW_MS, end)
+
+
+def _resumed(segment: Segment) -> bool:
+    """Whether the schedule goes on from then: an `at` that lay in the suspended span is no miss."""
+    return segment.begin.kind == "resume"
+
+
+def _check_shown(life: Life, segment: Segment) -> Iterator[str]:
+    """The receipt shows the next instants: the trigger's own, one after the other, from its activation on."""
+    if life.definition.trigger["type"] == "at":
+        return
+    shown = _shown(segment)
+    begin = segment.begin.sent - SKEW_MS
+    coming = _instants(life.definition.trigger, begin, begin + HORIZON_MS)
+    latest = next(instant for instant in coming if instant >= segment.begin.done + SKEW_MS)
+    if not shown or shown[0] > latest or shown != [each for each in coming if each >= shown[0]][: len(shown)]:
+        request = f"{segment.begin.kind} {segment.begin.asked.id}"
+        yield (
+            f"I1: {life.name}: {request} was answered with the next instants {list(map(_text, shown))}, "
+            f"the first one is due by {_text(latest)}"
+        )
+
+
+def _shown(segment: Segment) -> list[int]:
+    receipt = segment.begin.asked.receipt
+    return [parse_instant(instant) for instant in (receipt.body.get("next") or [])] if receipt else []
 
 
 def _instants(trigger: dict[str, Any], begin: int, end: int) -> list[int]:
@@ -75,11 +105,11 @@ def _instants(trigger: dict[str, Any], begin: int, end: int) -> list[int]:
     return [second * 1_000 for second in seconds if second % 60 % every == 0]
 
 
-def _check_manual(life: Life, rows: list[LedgerRow]) -> Iterator[str]:
+def _check_manual(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
     wanted = Counter(
         str(step.asked.receipt.body["id"])
-        for step in steps_of(life)
-        if step.asked.document["type"] == "schedule.trigger" and step.asked.receipt and step.status == "accepted"
+        for step in case.steps(life)
+        if step.kind == "trigger" and step.asked.receipt and step.status == "accepted"
     )
     found = Counter(row.job_id for row in rows)
     for job in sorted((wanted - found) + (found - wanted)):

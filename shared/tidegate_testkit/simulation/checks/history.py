@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.requests import Asked
     from tidegate_testkit.simulation.schedules import Life
-    from tidegate_testkit.simulation.world import World
 
 SKEW_MS = 1_000
 """Twice the largest deviation of a node's clock, and some rounding."""
@@ -38,6 +33,10 @@ class Step:
     generation: int
     version: int
     incarnation: int
+
+    @property
+    def kind(self) -> str:
+        return str(self.asked.document["type"]).removeprefix("schedule.")
 
     @property
     def sent(self) -> int:
@@ -110,21 +109,6 @@ def segments_of(steps: list[Step]) -> list[Segment]:
     if begin is not None:
         segments.append(Segment(begin, None))
     return segments
-
-
-def ledger_of(world: World) -> dict[str, list[LedgerRow]]:
-    """Returns the ledger's rows by schedule."""
-    rows: dict[str, list[LedgerRow]] = {}
-    for item in world.cluster.store.memory.items("history"):
-        if str(item["sk"]).startswith("L#"):
-            row = from_item(LedgerRow, item)
-            rows.setdefault(row.name, []).append(row)
-    return rows
-
-
-def all_rows(world: World) -> Iterator[LedgerRow]:
-    for rows in ledger_of(world).values():
-        yield from rows
 
 
 def _variant(document: Any) -> int:

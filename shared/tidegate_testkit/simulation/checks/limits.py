@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.record import Body
     from tidegate_testkit.simulation.world import World
 
 
-def check_limits(world: World) -> Iterator[str]:
-    bodies = world.cluster.record.bodies
+def check_limits(case: Case) -> Iterator[str]:
+    world, bodies = case.world, case.record.bodies
     shared: dict[tuple[str, int], list[str]] = {}
-    for user in world.users:
-        definition = user.life.definition
+    for life in case.lives:
+        definition = life.definition
         if definition.most is not None:
             mine = [body for body in bodies if body.schedule == definition.name]
             yield from _check(definition.name, definition.most, mine, world.ended_at)

@@ -3,17 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from tidegate_core.store import keys
+from tidegate_testkit.simulation import cluster as parts
 
 if TYPE_CHECKING:
+    from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.world import World
 
-SHOWN = 6
+SHOWN: Final = 6
+OPEN_KINDS: Final = ("I#", "J#", "R#", "Z#")
+"""Rows that are work to be done."""
+DELIVERED_WITHIN_MS: Final = 2_000
 
 
-def check_rest(world: World) -> Iterator[str]:
-    from tidegate_testkit.simulation.world import open_work
-
+def check_rest(case: Case) -> Iterator[str]:
+    world = case.world
     if not world.at_rest:
         left = open_work(world)
         yield f"liveness: {len(left)} things are still open long after all faults have ended: {'; '.join(left[:SHOWN])}"
+    if world.came_late:
+        yield f"I5: delayed writes changed a world at rest: {'; '.join(world.came_late[:SHOWN])}"
+
+
+def open_work(world: World) -> list[str]:
+    """Returns what is still to be done, in words."""
+    cluster = world.cluster
+    found = [f"request {each} has no receipt" for each in world.requests.unanswered()]
+    found += [f"user of {user.life.name} waits" for user in world.users if not user.is_done]
+    if world.senders.last_due + DELIVERED_WITHIN_MS > cluster.timeline.now:
+        found.append("messages are not due yet")
+    if found:
+        return found
+    for item in cluster.store.memory.items():
+        sk = str(item["sk"])
+        if sk.startswith(OPEN_KINDS):
+            found.append(f"{item['pk']!s} {sk}")
+        elif sk == "LIMIT" and item.get("in_use"):
+            found.append(f"{item['pk']!s} is in use")
+    found += _unread(world)
+    return found
+
+
+def _unread(world: World) -> Iterator[str]:
+    """Yields topic partitions whose position is not at the end of the log."""
+    cluster = world.cluster
+    for name in (parts.REQUESTS, parts.EVENTS):
+        topic = cluster.broker.topics[name]
+        for number, log in enumerate(topic.logs):
+            position = cluster.store.memory.peek(keys.topic_position(parts.CLUSTER_ID, topic.id, number))
+            if log and (position is None or position["next"] != len(log)):
+                read = 0 if position is None else position["next"]
+                yield f"{name} {number} is read up to {read!s} of {len(log)}"

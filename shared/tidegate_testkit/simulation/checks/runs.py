@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING
-
-from tidegate_testkit.simulation.checks.history import all_rows
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.record import Body
-    from tidegate_testkit.simulation.world import World
-
-REASONED = frozenset({"skipped", "expired", "cancelled"})
 
 
-def check_runs(world: World) -> Iterator[str]:
-    bodies: dict[str, list[Body]] = {}
-    for body in world.cluster.record.bodies:
-        bodies.setdefault(body.run_id, []).append(body)
-    for run_id, started in bodies.items():
+def check_runs(case: Case) -> Iterator[str]:
+    for run_id, started in case.bodies_by_run.items():
         if len(started) > 1:
             yield f"I2: {run_id} of {started[0].schedule} started {len(started)} times"
-    rows = {row.job_id: row for row in all_rows(world)}
-    for run_id in bodies:
-        if run_id not in rows:
-            yield f"I1: {run_id} of {bodies[run_id][0].schedule} started and has no entry"
-    for row in rows.values():
-        yield from _check_row(row, bodies.get(row.job_id, []), world.cluster.record.never_ran, _asked_to_end(world))
+        if run_id not in case.rows_by_id:
+            yield f"I1: {run_id} of {started[0].schedule} started and has no entry"
+    requests = [each.document for each in case.world.requests.asked.values()]
+    asked_to_end = {str(each["run_id"]) for each in requests if each["type"] == "run.cancel"}
+    for row in case.rows:
+        yield from _check_row(row, case.bodies_by_run.get(row.job_id, []), case.record.never_ran, asked_to_end)
 
 
-def _asked_to_end(world: World) -> set[str]:
-    """Runs that a user wanted cancelled."""
-    asked = [each.document for each in world.requests.asked.values()]
-    return {str(document["run_id"]) for document in asked if document["type"] == "run.cancel"}
-
-
-def _check_row(row: LedgerRow, bodies: list[Body], never_ran: set[str], asked_to_end: set[str]) -> Iterator[str]:
+def _check_row(row: LedgerRow, bodies: list[Body], never_ran: Set[str], asked_to_end: Set[str]) -> Iterator[str]:
     name = f"{row.job_id} of {row.name}"
-    if row.disposition in REASONED and not row.reason:
-        yield f"I1: {name} is {row.disposition} without a reason"
     if row.disposition != "launched":
         if bodies:
             yield f"I1: {name} is {row.disposition}/{row.reason} and its program started"

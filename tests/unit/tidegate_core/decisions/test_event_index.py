@@ -14,7 +14,7 @@ from tidegate_core.effects import Answer, Effect, Items, Read, ReadRange
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import IndexRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Put, RangeRead
+from tidegate_core.store.values import Delete, Item, Put, RangeRead
 from tidegate_testkit.builders import EVENTS_ID, NOW, a_holding
 from tidegate_testkit.memory_store import MemoryStore
 
@@ -135,7 +135,7 @@ def test_given_leaves_and_generations_then_each_is_a_listener_of_its_own(node: N
 
 
 def test_given_an_activation_vector_then_events_below_it_are_not_heard(node: Node) -> None:
-    vector, key, item = vector_item({f"{EVENTS_ID}/0": 5, f"{EVENTS_ID}/1": 0})
+    vector, key, item = vector_item("flights/s#1", {f"{EVENTS_ID}/0": 5, f"{EVENTS_ID}/1": 0})
     node.store.write([Put(key, item)])
     node.listen(a_row(vector=vector))
     (listener,) = node.match(KEY)[KEY]
@@ -145,8 +145,28 @@ def test_given_an_activation_vector_then_events_below_it_are_not_heard(node: Nod
     assert all(heard[2, offset] for offset in (0, 4, 5))  # A topic partition that is newer than the activation.
 
 
-def test_given_equal_vectors_then_they_share_one_item_whatever_their_order() -> None:
-    one: tuple[str, object, Item] = vector_item({"t/0": 1, "t/1": 2})
-    assert one == vector_item({"t/1": 2, "t/0": 1})
+def test_given_an_activation_then_its_vector_is_its_own_and_the_same_when_it_is_written_again() -> None:
+    one: tuple[str, object, Item] = vector_item("flights/s#1", {"t/0": 1, "t/1": 2})
+    assert one == vector_item("flights/s#1", {"t/1": 2, "t/0": 1})
     assert json.loads(str(one[2]["offsets"])) == {"t/0": 1, "t/1": 2}
-    assert vector_item({"t/0": 1})[0] != one[0]
+    assert one[0] not in {
+        vector_item("flights/s#1", {"t/0": 1})[0],
+        vector_item("flights/s#2", {"t/0": 1, "t/1": 2})[0],
+    }
+
+
+def test_given_a_row_whose_vector_is_gone_then_it_is_nobody_s_any_more(node: Node) -> None:
+    """Both are removed together, and an index that read the row before cannot find the vector any more."""
+    node.listen(a_row("gone", vector="v" * 26), a_row("here"))
+    assert node.names() == ["here"]
+
+
+def test_given_many_activations_then_the_cache_keeps_what_is_listened_to_only(node: Node) -> None:
+    for generation in range(1, 21):
+        vector, key, item = vector_item(f"flights/s#{generation}", {f"{EVENTS_ID}/0": generation})
+        node.store.write([Put(key, item)])
+        if generation > 1:
+            node.store.write([Delete(a_row(generation=generation - 1).key())])
+        node.listen(a_row(generation=generation, vector=vector))
+        node.match(KEY)
+    assert sum(len(each) for each in node.index._vectors.values()) == 1

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate_core.decisions import event_ingest
 from tidegate_core.decisions.event_ingest import DEDUPE_HORIZON_MS, ROWS_PER_MOVE
+from tidegate_core.decisions.inputs import RecordsArrived
 from tidegate_core.effects import Commit, Effect, Taken
-from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX
+from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import EVENTS, HOUR, MINUTE, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
 
@@ -137,6 +139,50 @@ def test_given_a_batch_then_its_credits_go_back_with_the_durable_position() -> N
     bench = a_bench(WAITS)
     bench.append(EVENTS, 0, an_event("d1"), an_event("d2"))
     assert bench.all_asked(Taken)[-1] == Taken(EVENTS, 0, 2, 2)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_given_a_repeat_of_what_nobody_heard_then_it_counts_however_the_records_come(together: bool) -> None:
+    """The first one came before anybody listened: it is no earlier count of the second."""
+    bench = a_bench()
+    first = an_event("d1", event_id="e-1")
+    log = bench.log(EVENTS, 0)
+    if together:
+        bench._reading.discard((EVENTS, 0))
+    bench.event(first)
+    bench.request(an_apply(WAITS))
+    bench.run(SECOND)
+    if together:
+        bench.append(EVENTS, 0, first)
+        bench._reading.add((EVENTS, 0))
+        bench.give(RecordsArrived(EVENTS, 0, tuple(log)))
+    else:
+        bench.event(first)
+    bench.run(SECOND)
+    assert counts(bench) == [[1]]
+
+
+@pytest.mark.parametrize("letter", ["p", "é", "日"])
+def test_given_many_large_events_in_any_script_then_each_move_stays_below_the_stores_bytes(
+    letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes and not characters, of what is stored and not of what was sent."""
+    monkeypatch.setattr(event_ingest, "MOVE_BYTES_MAX", 30_000)
+    names = [f"s{number:02d}" for number in range(10)]
+    bench = a_bench(*(a_spec(name, on_data(count=1_000)) for name in names))
+    before = len(bench.commits("cursor"))
+    text = letter * 200
+    bench.append(EVENTS, 0, *(an_event(f"d{number}", event_id=f"{number}", version=text) for number in range(20)))
+    bench.run(SECOND)
+    assert {name: counts(bench, name) for name in names} == {name: [[20]] for name in names}
+    moves = bench.commits("cursor")[before:]
+    sizes = [
+        sum(len(str(getattr(action, "item", {}).get("body", "")).encode()) for action in move.actions) for move in moves
+    ]
+    assert len(sizes) > 3
+    assert max(sizes) <= 30_000
+    assert TRANSACTION_BYTES_MAX - event_ingest.MOVE_BYTES_MAX > 100 * 1_000
+    assert bench.notices("decision_failed") == []
 
 
 # -- paged fan-out --------------------------------------------------------------------------------------------------------------

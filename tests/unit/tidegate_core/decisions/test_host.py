@@ -6,9 +6,23 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.host import ERROR_CHARACTERS_MAX, Countdown, Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Answer, Commit, Committed, EndOffsets, ReadEndOffsets, Refused, Result, Unavailable
+from tidegate_core.effects import (
+    Answer,
+    Commit,
+    Committed,
+    EndOffsets,
+    Invalid,
+    Notice,
+    NotProduced,
+    Produce,
+    Produced,
+    ReadEndOffsets,
+    Refused,
+    Result,
+    Unavailable,
+)
 from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_testkit.builders import NOW, a_holding
 
@@ -121,3 +135,81 @@ def test_given_an_owner_and_a_salt_then_the_spread_is_stable_and_inside() -> Non
     assert 0 <= one.jitter("x", 500) < 500
     assert one.jitter("x", 500) != other.jitter("x", 500)
     assert one.jitter("x", 0) == 0
+
+
+def test_given_a_transaction_that_the_store_will_never_take_then_its_author_hears_of_it_and_what_it_touches() -> None:
+    def attempt(host: Host) -> Operation[object]:
+        try:
+            return (yield from host.commit_for_good(a_transaction()))
+        except InvalidWrite as error:
+            return error
+
+    talk = Talk(attempt)
+    talk.answer(Invalid("too large"))
+    assert isinstance(talk.result, InvalidWrite)
+    assert talk.result.keys == (KEY,)
+    assert "too large" in str(talk.result)
+
+
+@pytest.mark.parametrize(("last", "result"), [(Produced(), None), (NotProduced("refused", "too large"), "too large")])
+def test_given_a_record_of_ours_then_it_is_sent_until_it_is_there_or_never_will_be(
+    last: Result, result: str | None
+) -> None:
+    talk = Talk(lambda host: host.produce_for_good(Produce("t", b"k", b"v")))
+    for _ in range(6):
+        talk.answer(NotProduced("unavailable", "away"))
+        talk.pass_time()
+    talk.answer(last)
+    assert talk.result == result
+    assert talk.host.now - NOW < 20_000
+    assert len(talk.host.operations.asked) == 7
+
+
+def test_given_an_operation_that_fails_then_it_is_told_with_what_it_was_about_and_nothing_else_stops() -> None:
+    def broken() -> Operation[None]:
+        yield ReadEndOffsets("t")
+        raise KeyError("x" * 5_000)
+
+    def whole(host: Host) -> Operation[str]:
+        host.start_safely("adopt", "run-1", broken())
+        yield ReadEndOffsets("u")
+        return "done"
+
+    talk = Talk(whole)
+    asked = {ask.effect: ask.token for ask in talk.host.operations.asked}
+    talk.host.operations.answer(Answer(asked[ReadEndOffsets("t")], EndOffsets({})))
+    talk.host.operations.answer(Answer(asked[ReadEndOffsets("u")], EndOffsets({})))
+    assert talk.result == "done"
+    (notice,) = [ask.effect for ask in talk.host.operations.asked if isinstance(ask.effect, Notice)]
+    assert (notice.event, notice.fields["name"], notice.fields["about"]) == ("decision_failed", "adopt", "run-1")
+    assert len(str(notice.fields["error"])) == ERROR_CHARACTERS_MAX
+
+
+def test_given_an_operation_that_is_fenced_then_that_is_no_failure_of_its_own() -> None:
+    def fenced() -> Operation[None]:
+        yield ReadEndOffsets("t")
+        raise Fenced(KEY)
+
+    host = Host(a_holding())
+    host.start_safely("adopt", "run-1", fenced())
+    (asked,) = host.operations.asked
+    with pytest.raises(Fenced):
+        host.operations.answer(Answer(asked.token, EndOffsets({})))
+    assert host.operations.asked == [asked]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_given_a_countdown_then_it_is_waited_for_until_all_are_through(count: int) -> None:
+    host = Host(a_holding())
+    countdown = Countdown(host, count)
+    done: list[bool] = []
+
+    def wait() -> Operation[None]:
+        yield from countdown.wait()
+        done.append(True)
+
+    host.operations.start(wait())
+    for _ in range(count):
+        assert done == []
+        countdown.down()
+    assert done == [True]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from tidegate_core.decisions.host import Fenced, Host
-from tidegate_core.decisions.lane import GROUP_MAX, Lane, Procedure
+from tidegate_core.decisions.lane import GROUP_MAX, Decision, Lane, Procedure, Work
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import (
     Answer,
     Ask,
     Commit,
     Effect,
+    Invalid,
     Items,
     Poke,
     Read,
@@ -27,9 +28,11 @@ from tidegate_core.effects import (
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import Job
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key, Put, Transaction
+from tidegate_core.store.values import ITEM_BYTES_MAX, Item, Key, Put, Transaction
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.transactions.unit_of_work import AlreadyThere, UnitOfWork
+from tidegate_core.transactions.view import RANGES_MAX
+from tidegate_ports.store import StoreRequestInvalid
 from tidegate_testkit.builders import NOW, a_holding, a_job
 from tidegate_testkit.memory_store import MemoryStore
 
@@ -42,6 +45,7 @@ class Touch:
     done: list[int]
     stale: tuple[Key, ...] = ()
     name: str = "touch"
+    about: str = "a job"
     to: int = 2
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -61,6 +65,7 @@ class Wide:
     done: list[int]
     stale: tuple[Key, ...] = ()
     name: str = "wide"
+    about: str = "jobs"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         for number in range(self.first, self.first + self.many):
@@ -75,6 +80,7 @@ class StepByStep:
     done: list[int]
     stale: tuple[Key, ...] = ()
     name: str = "step"
+    about: str = "jobs"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         for number in (1, 2):
@@ -83,11 +89,86 @@ class StepByStep:
 
 
 @dataclass(eq=False)
+class Poison:
+    """Raises, in whatever company it is decided."""
+
+    stale: tuple[Key, ...] = ()
+    name: str = "poison"
+    about: str = "a job"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        unit.put_new(a_job(77), a_job(77).key(0))
+        raise ZeroDivisionError
+
+
+@dataclass(eq=False)
+class Huge:
+    """More than an item holds: only the store says so."""
+
+    done: list[int]
+    stale: tuple[Key, ...] = ()
+    name: str = "huge"
+    about: str = "a job"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        job = replace(a_job(88), unmet="x" * (ITEM_BYTES_MAX + 1))
+        unit.put_new(job, job.key(0))
+        unit.after(lambda: self.done.append(88))
+
+
+@dataclass(eq=False)
+class Once:
+    """Makes a job under a key that it takes for unused."""
+
+    number: int
+    done: list[int]
+    stale: tuple[Key, ...] = ()
+    name: str = "once"
+    about: str = "a job"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        unit.put_new(a_job(self.number), a_job(self.number).key(0))
+        unit.after(lambda: self.done.append(self.number))
+
+
+@dataclass(eq=False)
+class Bad(Procedure):
+    """A procedure whose second decision cannot be made."""
+
+    decision: Decision
+    done: list[int]
+    name: str = "bad"
+    about: str = "jobs"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        yield from lane.decide_alone(Touch(1, self.done))
+        yield from lane.decide_alone(self.decision)
+        self.done.append(100)
+
+
+@dataclass(eq=False)
+class Long(Procedure):
+    """A procedure that goes on for many transactions, and lets others in between."""
+
+    done: list[int]
+    steps: int = 5
+    name: str = "long"
+    about: str = "jobs"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        for step in range(self.steps):
+            yield from lane.decide_alone(Touch(1, [], to=2 + step))
+            yield from lane.give_way()
+            self.done.append(1000 + step)
+
+
+@dataclass(eq=False)
 class Alone(Procedure):
     """A procedure: two transactions, with nothing of anybody in between."""
 
     done: list[int]
     name: str = "alone"
+    about: str = "jobs"
 
     def run(self, lane: Lane) -> Operation[None]:
         for number in (1, 2):
@@ -107,13 +188,18 @@ class Rig:
     script: Callable[[Effect], Result | None] = lambda effect: None
     held: deque[Ask] = field(default_factory=deque)
     holds: Callable[[Effect], bool] = lambda effect: False
+    failed: list[tuple[Work, Exception]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         lease = keys.lease(0)
         self.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 4, "controls": 0})])
         self.host = Host(a_holding())
         self.host.now = NOW
-        self.lane = Lane(self.host, 0, 4, 0, lambda key, item: self.observed.append((key, item)), lambda: None)
+
+        def observe(key: Key, item: Item | None) -> None:
+            self.observed.append((key, item))
+
+        self.lane = Lane(self.host, 0, 4, 0, observe, lambda: None, lambda *failed: self.failed.append(failed))
         self.host.operations.start(self.lane.serve())
 
     def lay(self, *numbers: int) -> None:
@@ -165,7 +251,11 @@ class Rig:
                 raise AssertionError(effect)
 
     def settled(self, transaction: Transaction) -> Result:
-        _, step = Settlement(transaction).answered(self.store.transact(transaction))
+        try:
+            outcome = self.store.transact(transaction)
+        except StoreRequestInvalid as invalid:
+            return Invalid(str(invalid))
+        _, step = Settlement(transaction).answered(outcome)
         assert not isinstance(step, SendAgain | ReadWitness)
         return step
 
@@ -378,3 +468,140 @@ def test_given_a_long_range_then_it_is_read_page_by_page(rig: Rig) -> None:
     rig.host.operations.start(look())
     rig.go()
     assert found == [1_500]
+
+
+# -- poison ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("poison", ["raises", "too large for the store", "a used key"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_given_a_decision_that_cannot_be_made_then_it_alone_is_dropped_and_told_and_the_others_are_done(
+    rig: Rig, poison: str, place: int
+) -> None:
+    rig.lay(1, 2, 3, 50)
+    works: dict[str, Work] = {
+        "raises": Poison(),
+        "too large for the store": Huge(rig.done),
+        "a used key": Once(50, rig.done),
+    }
+    work = works[poison]
+    queue: list[Work] = [Touch(1, rig.done), Touch(2, rig.done)]
+    queue.insert(place, work)
+    rig.lane._queue.extend(queue)
+    rig.lane.add(Touch(3, rig.done))
+    rig.go()
+    assert rig.done == [1, 2, 3]
+    assert [failed for failed, _ in rig.failed] == [work]
+    assert [rig.attempt(number) for number in (1, 2, 3)] == [2, 2, 2]
+    assert rig.lane.is_idle
+
+
+def test_given_a_used_key_then_a_procedure_does_not_ask_for_it_for_ever(rig: Rig) -> None:
+    """What refused the write is known from then on: assumed unused again, it would be refused again, without end."""
+    rig.lay(1, 2, 50)
+    rig.lane.add(Bad(Once(50, rig.done), rig.done))
+    rig.lane.add(Touch(2, rig.done))
+    rig.go()
+    assert rig.done == [1, 2]
+    assert len(rig.commits) == 3
+    ((_, error),) = rig.failed
+    assert isinstance(error, AlreadyThere)
+
+
+@pytest.mark.parametrize("decision", [Poison(), Huge([])], ids=["raises", "too large for the store"])
+def test_given_a_procedure_that_cannot_go_on_then_it_is_told_and_what_stands_behind_it_is_done(
+    rig: Rig, decision: Decision
+) -> None:
+    rig.lay(1, 2)
+    procedure = Bad(decision, rig.done)
+    rig.lane.add(procedure)
+    rig.lane.add(Touch(2, rig.done))
+    rig.go()
+    assert rig.done == [1, 2]
+    assert [failed for failed, _ in rig.failed] == [procedure]
+
+
+def test_given_a_dropped_decision_then_nothing_that_it_staged_is_written(rig: Rig) -> None:
+    rig.lay(1)
+    rig.lane._queue.extend([Touch(1, rig.done), Poison()])
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.attempt(77) is None
+
+
+def test_given_a_range_beyond_memory_then_only_who_asked_for_it_fails(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate_core.decisions.lane.RANGE_ITEMS_MAX", 100)
+
+    @dataclass(eq=False)
+    class Everything:
+        stale: tuple[Key, ...] = ()
+        name: str = "everything"
+        about: str = "jobs"
+
+        def decide(self, unit: UnitOfWork, now: int) -> None:
+            unit.range("J#", "J#~")
+
+    rig.lay(*range(1_500))
+    rig.lane.add(Everything())
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.done == [1]
+    assert len(rig.failed) == 1
+
+
+def test_given_a_decision_that_needs_more_at_once_than_the_view_holds_then_it_fails_and_does_not_read_for_ever(
+    rig: Rig,
+) -> None:
+    @dataclass(eq=False)
+    class Hungry:
+        stale: tuple[Key, ...] = ()
+        name: str = "hungry"
+        about: str = "evidence"
+
+        def decide(self, unit: UnitOfWork, now: int) -> None:
+            for number in range(RANGES_MAX + 1):
+                unit.range(f"E#{number:03d}", f"E#{number:03d}~")
+
+    rig.lay(1)
+    rig.lane.add(Hungry())
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.done == [1]
+    assert len(rig.failed) == 1
+
+
+# -- long procedures ------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_long_procedure_then_decisions_behind_it_are_made_in_between(rig: Rig) -> None:
+    rig.lay(1, 2)
+    rig.holds = lambda effect: isinstance(effect, Read)
+    rig.lane.add(Long(rig.done))
+    rig.go()
+    rig.lane.add(Touch(2, rig.done))
+    rig.release()
+    assert rig.done == [2, 1000, 1001, 1002, 1003, 1004]
+
+
+def test_given_a_drain_within_a_long_procedure_then_the_rest_is_the_successors(rig: Rig) -> None:
+    rig.lay(1)
+    rig.holds = lambda effect: isinstance(effect, Commit)
+    rig.lane.add(Long(rig.done))
+    rig.go()
+    rig.lane.close()
+    rig.release()
+    assert rig.done == []
+    assert rig.failed == []
+    assert rig.lane.is_idle
+
+
+def test_given_work_for_a_closed_lane_then_it_is_not_taken(rig: Rig) -> None:
+    rig.lay(1)
+    rig.lane.close()
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.done == []
+    assert rig.attempt(1) == 1
+    assert rig.lane.is_idle

@@ -25,7 +25,7 @@ def test_given_one_effect_then_its_answer_resumes_the_operation() -> None:
     assert log == []
     operations.answer(Answer(ask.token, Inspected("no")))
     assert log == [Inspected("no")]
-    assert operations.is_idle
+    assert operations._pending == {}
 
 
 def test_given_a_tuple_of_effects_then_the_answers_come_together_in_the_order_asked() -> None:
@@ -92,7 +92,7 @@ def test_given_something_told_then_its_token_is_zero_and_nobody_waits() -> None:
     operations = Operations()
     operations.tell(Poke(3))
     assert operations.asked[0].token == 0
-    assert operations.is_idle
+    assert operations._pending == {}
 
 
 def waiting(log: list[str], signal: Signal, name: str) -> Operation[None]:
@@ -125,7 +125,7 @@ def test_given_the_end_of_all_then_answers_still_to_come_resume_nobody() -> None
     operations.start(asking(log, ONE))
     operations.start(asking(log, (TWO, Read(()))))
     operations.end_all()
-    assert operations.is_idle
+    assert operations._pending == {}
     for ask in operations.asked:
         operations.answer(Answer(ask.token, Produced()))
     assert log == []

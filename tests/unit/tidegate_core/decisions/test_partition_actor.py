@@ -10,6 +10,7 @@ from tidegate_core.effects import (
     Commit,
     Drained,
     Effect,
+    Items,
     ProveMembership,
     Read,
     ReadEndOffsets,
@@ -17,7 +18,9 @@ from tidegate_core.effects import (
     StartReading,
     StopReading,
 )
+from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
+from tidegate_core.transactions.ownership import acquire_shard
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     EVENTS,
@@ -320,3 +323,31 @@ def test_given_a_life_with_everything_then_the_successor_goes_on_with_all_of_it(
     bench.run(2 * MINUTE)
     assert sorted(entry[1] for entry in bench.ledger()) == ["data", "timed", "timed", "timed"]
     assert len(bench.on("out")) == 1
+
+
+def test_given_a_holder_that_comes_between_the_reads_of_lease_and_position_then_the_former_one_is_fenced() -> None:
+    """One read of two items is no snapshot: the epoch of the other's position is none to write under (I5)."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.new_actor("node-2")
+    taken: list[Effect] = []
+
+    def reads_what_it_acquired(effect: Effect) -> bool:
+        mine = isinstance(effect, Read) and keys.progress(0) in effect.keys and len(bench.commits("acquire")) == 2
+        if mine and not taken:
+            taken.append(effect)
+            lease, progress = (bench.store.peek(key) for key in (keys.lease(0), keys.progress(0)))
+            assert lease is not None
+            assert progress is not None
+            bench.transact(acquire_shard(0, lease, progress, 1, 9, "node-3", "between"))
+            newer = bench.store.peek(keys.progress(0))
+            assert newer is not None
+            bench.answer_with(lambda each: each is effect, Items({keys.lease(0): lease, keys.progress(0): newer}))
+        return False
+
+    bench.answer_with(reads_what_it_acquired, Items({}))
+    bench.is_member = False
+    bench.run(5 * SECOND)
+    assert taken != []
+    assert len(bench.notices("fenced")) == 1
+    assert bench.actor.has_ended

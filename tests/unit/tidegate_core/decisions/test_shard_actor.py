@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.decisions.shard_actor import PROBE_GAP_MS, SWEEP_MS
+from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
+from tidegate_core.decisions.shard_actor import SWEEP_MS
 from tidegate_core.effects import (
     Cancel,
     Commit,
@@ -16,9 +17,11 @@ from tidegate_core.effects import (
     NotSubmitted,
     Poke,
     Produce,
+    Read,
     ReadRange,
     Submit,
     SubmitFailed,
+    Write,
 )
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
@@ -152,7 +155,7 @@ def test_given_states_that_a_schedule_waits_for_then_only_those_fire_it(outcome:
 
 def test_given_a_run_closed_before_the_gate_then_it_is_nobodys_upstream() -> None:
     bench = a_bench(Behaviour(starts_after=None))
-    states_ = ["succeeded", "failed", "killed", "lost", "timed_out"]
+    states_ = ["succeeded", "failed", "killed"]
     bench.request(an_apply(a_spec("down", on_run_of("nightly", *states_))))
     triggered(bench)
     bench.request(a_request("suspend"))
@@ -402,3 +405,164 @@ def test_given_an_older_page_of_the_inbox_then_nothing_in_it_is_done_twice() -> 
     bench.run(5 * SECOND)
     assert len(bench.started) == 1
     assert bench.rows("I#") == []
+
+
+# -- years of it ------------------------------------------------------------------------------------------------------------------
+
+
+def manifest(bench: Bench) -> list[str]:
+    rows = bench.started[-1].context["manifest"]
+    assert isinstance(rows, list)
+    return [str(row["partition"]) for row in rows if isinstance(row, dict)]
+
+
+def test_given_evidence_that_is_open_for_years_then_nothing_of_it_is_lost() -> None:
+    """A lone leaf has no time-out, so that rare feeds add up: its entries must outlive any TTL."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=on_data(count=3))))
+    for day in ("p1", "p2", "p1"):
+        bench.event(an_event(day, event_id=f"{day} {bench.now}"))
+        bench.run(SECOND)
+        bench.months(13)
+    assert [row["counts"] for row in bench.rows("E#")] == [[2]]
+    bench.event(an_event("p3"))
+    bench.run(5 * SECOND)
+    assert manifest(bench) == ["p1", "p2", "p3"]
+
+
+@pytest.mark.parametrize("ends", ["run", "time-out", "suspend", "no template"])
+def test_given_evidence_that_ended_then_its_chunks_go_a_month_later_whoever_is_here_then(ends: str) -> None:
+    bench = a_bench()
+    trigger = all_of(on_data("a"), on_data("b"), timeout="1h") if ends == "time-out" else on_data("a", 2)
+    bench.request(an_apply(a_spec(trigger=trigger)))
+    bench.event(an_event("d1", "a"))
+    bench.event(an_event("d2", "a" if ends in {"run", "no template"} else "c"))
+    if ends == "suspend":
+        bench.request(a_request("suspend"))
+    bench.run(2 * HOUR)
+    assert bench.rows("EC#") != []
+    bench.months(1)
+    bench.run(MINUTE)
+    bench.months(1)
+    bench.run(MINUTE)
+    assert bench.rows("EC#") == []
+    assert [row for row in bench.rows("T#") if row["kind"] == "C"] == []
+
+
+def test_given_a_crash_in_the_middle_of_a_clean_up_then_the_successor_does_the_rest() -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=on_data("a"))))
+    bench.event(an_event("d1", "a"))
+    bench.run(5 * SECOND)
+    bench.months(2)
+    bench.lose(lambda effect: isinstance(effect, Write) and effect.batch.name == "clean_up", times=3)
+    bench.crash()
+    bench.run(MINUTE)
+    assert bench.rows("EC#") == []
+    assert bench.rows("T#") == []
+
+
+# -- time-outs of runs while something was away -------------------------------------------------------------------------------------
+
+
+def test_given_a_guard_that_lapses_for_long_then_the_time_to_start_begins_with_the_submission() -> None:
+    bench = a_bench(Behaviour(starts_after=20 * SECOND))
+    bench.answer_with(a_submit, NotSubmitted("the guard had lapsed"), times=40)
+    triggered(bench)
+    bench.run(40 * MINUTE)
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+
+
+def test_given_nothing_that_can_be_submitted_for_an_hour_then_the_run_ends_and_says_why() -> None:
+    bench = a_bench()
+    bench.answer_with(a_submit, NotSubmitted("the launcher is away"), times=10_000)
+    triggered(bench)
+    bench.run(59 * MINUTE)
+    assert bench.ledger() == []
+    bench.run(2 * MINUTE)
+    (row,) = bench.rows("L#")
+    assert (row["state"], row["detail"]) == ("failed", "submit_timeout")
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+def test_given_a_node_that_was_away_then_a_run_before_the_gate_still_has_its_time(submitted: bool) -> None:
+    slow = Behaviour(starts_after=None if submitted else 20 * SECOND)
+    bench = a_bench(slow)
+    if not submitted:
+        bench.hold_back(a_submit)
+    run = triggered(bench)
+
+    def end() -> list[object]:
+        return [row["state"] for row in bench.rows("L#") if row["job_id"] == run]
+
+    bench.away(2 * HOUR)
+    bench.run(14 * MINUTE)
+    assert end() == ([] if submitted else ["succeeded"])
+    bench.run(2 * MINUTE)
+    assert end() == ["failed" if submitted else "succeeded"]
+
+
+# -- lost -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_run_that_is_lost_and_reports_then_both_are_told_and_the_loss_is_no_reason_any_more() -> None:
+    bench = a_bench(Behaviour(runs_for=30 * MINUTE))
+    triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=1_000)
+    bench.run(35 * MINUTE)
+    assert states(bench) == ["running", "lost", "succeeded"]
+    assert bench.on(RUNS)[-1].document["reason"] is None
+    (row,) = bench.rows("L#")
+    assert "detail" not in row
+
+
+# -- what it costs to wait ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", ["program", "schedule"])
+def test_given_schedules_that_wait_for_a_limit_then_it_costs_a_look_a_second_however_many_wait(scope: str) -> None:
+    bench = a_bench(FOR_EVER)
+    bench.store_answers_after = 4
+    limits = [at_most(1, scope)]
+    bench.request(an_apply(a_spec("holder", every("10h"), file="/jobs/same.py", constraints=limits)))
+    bench.run(SECOND)
+    bench.request(a_request("trigger", "holder"))
+    bench.request(an_apply(a_spec("waits", every("10s"), file="/jobs/same.py", constraints=limits)))
+    bench.run(10 * MINUTE)
+    assert len(bench.rows("J#")) >= 58
+    bench.asked.clear()
+    bench.run(MINUTE)
+    reads = [each for each in bench.all_asked(Read) if any(key.pk.startswith("LIMIT") for key in each.keys)]
+    assert len(reads) <= (70 if scope == "program" else 0)
+    assert len(bench.all_asked(Commit)) <= 60
+    memory = [shard.memory for shard in bench.actor.shards.values()]
+    assert sum(len(each._hold_order) for each in memory) <= 4
+
+
+def test_given_a_backlog_that_may_run_at_once_then_few_decisions_admit_all_of_it() -> None:
+    bench = a_bench(FOR_EVER)
+    trigger = every("1s", end="2025-11-13T02:20:00Z")
+    bench.request(an_apply(a_spec(trigger=trigger, overlap="allow", constraints=[CLOSED])))
+    bench.run(OPENS - bench.now - 1)
+    waiting = len(bench.rows("J#"))
+    assert waiting >= 390
+    bench.asked.clear()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Submit)) == waiting
+    admitting = [
+        each
+        for each in bench.all_asked(Commit)
+        if any(getattr(action, "item", {}).get("state") == "pending_launch" for action in each.transaction.actions)
+    ]
+    assert len(admitting) <= waiting // 8 + 2
+
+
+def test_given_runs_that_ended_then_nothing_of_them_is_remembered() -> None:
+    bench = a_bench(Behaviour(starts_after=1, runs_for=5))
+    bench.request(an_apply(a_spec(trigger=every("1s"))))
+    bench.run(2 * MINUTE)
+    assert len(bench.started) > 100
+    assert sum(len(shard._attempts._launching) for shard in bench.actor.shards.values()) <= 1
+    assert len(bench.actor._host.operations._live) < 60

@@ -69,14 +69,16 @@ def test_given_anything_else_then_the_reason_is_told(text: str, reason: str) -> 
         parse_instant(text)
 
 
-def test_given_yamls_datetimes_then_aware_ones_are_read() -> None:
+def test_given_datetimes_then_aware_ones_are_read() -> None:
     rome = timezone(timedelta(hours=1))
 
-    assert FIELD.validate_python(datetime(1970, 1, 1, 1, tzinfo=rome)) == 0
-    assert FIELD.validate_python(datetime(1970, 1, 2, tzinfo=UTC)) == 86_400_000
+    assert from_datetime(datetime(1970, 1, 1, 1, tzinfo=rome)) == 0
+    assert from_datetime(datetime(1970, 1, 2, tzinfo=UTC)) == 86_400_000
+    with pytest.raises(ValueError, match="no offset"):
+        from_datetime(datetime(2026, 1, 1))  # noqa: DTZ001
 
 
-@pytest.mark.parametrize("value", [0, 1.5, None, True, datetime(2026, 1, 1), b"2026-11-20T22:00:00Z"])  # noqa: DTZ001
-def test_given_number_or_naive_datetime_then_it_is_refused(value: Any) -> None:
+@pytest.mark.parametrize("value", [0, 1.5, None, True, datetime(2026, 1, 1, tzinfo=UTC), b"2026-11-20T22:00:00Z"])
+def test_given_anything_but_a_text_then_it_is_refused(value: Any) -> None:
     with pytest.raises(ValidationError):
         FIELD.validate_python(value)

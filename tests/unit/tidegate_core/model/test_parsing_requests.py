@@ -14,6 +14,7 @@ from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.requests import (
     MAX_PAYLOAD_BYTES,
     MAX_RECORD_BYTES,
+    PAYLOAD_FIELDS,
     MessageSend,
     Request,
     ScheduleApply,
@@ -152,6 +153,8 @@ def test_given_names_that_cannot_be_stored_then_the_refusal_leaves_them_out(name
         ({"headers": {"k": 5}}, (), ["headers.k"]),
         ({"headers": {"k": "x" * 20_000}}, (), ["headers"]),
         ({"headers": {str(n): "" for n in range(65)}}, (), ["headers"]),
+        ({"headers": {str(n): 5 for n in range(10_000)}}, (), ["headers"]),
+        ({f"unknown{n}": 1 for n in range(10_000)}, (), [""]),
         ({"expire_after": "0s"}, (), ["expire_after"]),
         ({"receipt": "yes"}, (), ["receipt"]),
         ({"key": "a\nb"}, (), ["key"]),
@@ -163,6 +166,13 @@ def test_given_faulty_message_then_its_fields_are_told(
     change: dict[str, Any], without: tuple[str, ...], fields: list[str]
 ) -> None:
     assert fields_of(refusal(record(without=without, **change))) == fields
+
+
+def test_given_a_name_of_any_length_then_the_answer_stays_far_below_what_the_receipts_topic_takes() -> None:
+    for base in (MessageSend.EXAMPLE, {"clientId": "orders", "scheduleKey": "k"}):
+        refused = refusal(record({**base, **{f"{n:02d}{'x' * 20_000}": 1 for n in range(40)}}))
+
+        assert sum(len(str(problem)) for problem in refused.problems) < 10_000
 
 
 @pytest.mark.parametrize(
@@ -275,3 +285,14 @@ def test_given_any_json_in_any_field_of_a_spec_then_it_is_a_request_or_a_refusal
         parse_request(record(ScheduleApply.EXAMPLE, spec={**ScheduleApply.EXAMPLE["spec"], field: value}))
     except RefusedRecord as refused:
         assert refused.problems  # noqa: PT017 - both outcomes are right
+
+
+def test_given_a_request_then_it_is_written_without_blanks_and_without_what_is_kept_elsewhere() -> None:
+    """It lies in an item of the store until its owner has applied it: blanks would count."""
+    document = {
+        "type": "message.send", "namespace": "orders", "topic": "out", "after": "1s", "payload": [1, {"a": "ü"}]
+    }  # fmt: skip
+    request = parse_request(json.dumps(document).encode())
+    assert b'"payload":[1,{"a":"\xc3\xbc"}]' in request.to_json()
+    assert b" " not in request.to_json()
+    assert json.loads(request.to_json(without=PAYLOAD_FIELDS)).keys() == document.keys() - {"payload"}

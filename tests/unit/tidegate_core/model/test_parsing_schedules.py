@@ -6,7 +6,9 @@ import copy
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from tidegate_core.model.explain import MAX_EXPLAINED, problems_of
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.schedule import ScheduleSpec
@@ -87,6 +89,14 @@ def test_given_several_faults_then_all_are_told_at_once_with_their_paths() -> No
         ({"type": "cron", "expression": "0 0 31 2 *"}, "trigger.expression", "impossible date", "29"),
         ({"type": "cron", "expression": "0 0 * * * *"}, "trigger.expression", "has 6 fields", "Quartz counts weekdays"),
         ({"type": "cron", "expression": "0 " * 200}, "trigger.expression", "at most 256", ""),
+        ({"type": "cron", "expression": "@every 90m", "zone": "Nowhere/Land"}, "trigger.zone", "is unknown", ""),
+        ({"type": "cron", "expression": "@every 90m", "dialect": "banana"}, "trigger.dialect", "not one of", ""),
+        ({"type": "cron", "expression": "@every 90m", "day_rule": "xor"}, "trigger.day_rule", "not one of", "or"),
+        ({"type": "cron", "expression": "@every ninety"}, "trigger.expression", "not a duration", ""),
+        ({"type": "cron", "expression": "@every 1ms"}, "trigger.expression", "shorter than 1s", ""),
+        ({"type": "cron", "expression": 6}, "trigger.expression", "is not a text", "quotes"),
+        ({"type": "cron", "expression": ["0 6 * * *"]}, "trigger.expression", "is not a text", ""),
+        ({"type": "cron", "expression": "@daily", "zone": 600}, "trigger.zone", "is not a text", "quotes"),
         ({"type": "cron", "expression": "@daily", "zone": "EST"}, "trigger.zone", "abbreviation", "America/New_York"),
         ({"type": "cron", "expression": "@daily", "tz": "UTC"}, "trigger.tz", "not a field", "called zone"),
         ({"type": "cron", "expression": "@daily", "expresion": ""}, "trigger.expresion", "not a field", "expression?"),
@@ -138,6 +148,10 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         *(({"priority": word}, "priority", "0.3") for word in ("high", "HIGHEST", "low")),
         ({"retry": {"tries": 2}}, "retry.tries", "0.3"),
         ({"retry": {"max_backoff": "30m"}}, "retry.max_backoff", "0.3"),
+        ({"retry": {"tries": 0, "backoff": "1m"}}, "retry.backoff", "0.3"),
+        ({"constraints": [{"type": "concurrency", "max": 17}]}, "constraints[0].max", "0.5"),
+        ({"trigger": {"type": "cron", "expression": "@every 90m", "dialect": "quartz"}}, "trigger.dialect", "0.3"),
+        ({"trigger": {"type": "cron", "expression": "@every 90m", "jitter": "1m"}}, "trigger.jitter", "0.3"),
         ({"catchup": {"mode": "all"}}, "catchup", "0.3"),
         ({"pending_timeout_action": "force"}, "pending_timeout_action", "0.3"),
         ({"on_update": "carry"}, "on_update", "0.3"),
@@ -235,6 +249,64 @@ def test_given_yamls_sexagesimal_number_then_quotes_are_asked_for() -> None:
 
     assert told.field == "constraints[0].opens"
     assert "quotes" in told.hint
+
+
+LEAF = {"type": "data_partitions", "dataset": "d"}
+
+
+def pyspark(**fields: Any) -> dict[str, Any]:
+    return {"target": {"type": "program", "program": {"type": "pyspark", "file": "a.py", **fields}}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        (pyspark(args=[[]] * 10_000), "target.program.args"),
+        (pyspark(env={f"e{n}": [] for n in range(10_000)}), "target.program.env"),
+        (pyspark(conf={f"spark.{n}": [] for n in range(10_000)}), "target.program.conf"),
+        (pyspark(properties={f"p{n}": [] for n in range(10_000)}), "target.program.properties"),
+        (pyspark(**{f"unknown{n}": 1 for n in range(10_000)}), "target.program"),
+        ({"constraints": [{}] * 10_000}, "constraints"),
+        ({"labels": {f"l{n}": [] for n in range(10_000)}}, "labels"),
+        ({"retry": {f"unknown{n}": 1 for n in range(10_000)}}, "retry"),
+        ({"trigger": {"type": "all_of", "triggers": [[]] * 10_000}}, "trigger.triggers"),
+        ({"trigger": {**LEAF, **{f"unknown{n}": 1 for n in range(10_000)}}}, "trigger"),
+        ({"trigger": {"type": "run_status", "schedule": "b", "states": ["x"] * 10_000}}, "trigger.states"),
+        ({f"unknown{n}": 1 for n in range(10_000)}, ""),
+    ],
+)
+def test_given_far_too_many_entries_then_that_is_told_and_none_of_them_is_looked_at(
+    fields: dict[str, Any], field: str
+) -> None:
+    told = only_problem(**fields)
+
+    assert told.field == field
+    assert "are allowed" in told.problem
+
+
+def test_given_many_faults_within_all_limits_then_only_so_many_are_put_into_words() -> None:
+    leaves = [{**LEAF, **{f"unknown{n}": 1 for n in range(60)}} for _ in range(50)]
+    with pytest.raises(ValidationError) as caught:
+        ScheduleSpec.model_validate(document(trigger={"type": "all_of", "triggers": leaves}))
+
+    assert caught.value.error_count() > MAX_EXPLAINED
+    assert len(problems_of(caught.value, ScheduleSpec)) == MAX_EXPLAINED
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"x" * 900_000: 1},
+        {"labels": {"x" * 600_000: []}},
+        pyspark(env={"x" * 600_000: "${no}"}),
+        pyspark(conf={"spark." + "x" * 600_000: "${no}"}),
+        {"trigger": {"type": "x" * 600_000}},
+        {"overlap": "x" * 600_000},
+    ],
+    ids=["field", "label", "environment", "conf", "type", "value"],
+)
+def test_given_a_name_of_any_length_then_what_is_told_stays_short(fields: dict[str, Any]) -> None:
+    assert sum(len(str(problem)) for problem in problems(document(**fields))) < 1_000
 
 
 def test_given_parsed_document_then_it_is_left_as_it_was() -> None:

@@ -1,4 +1,4 @@
-"""What the present and the namespace make of a schedule."""
+"""What the present and the settings make of a schedule."""
 
 from __future__ import annotations
 
@@ -50,15 +50,18 @@ def test_given_trigger_that_fires_in_time_then_nothing_is_wrong(trigger: dict[st
         ({"type": "every", "period": "9s"}, "trigger.period"),
     ],
 )
-def test_given_period_below_the_namespaces_minimum_then_it_is_refused(trigger: dict[str, Any], field: str) -> None:
+def test_given_period_below_the_minimum_then_it_is_refused_and_what_sets_it_is_named(
+    trigger: dict[str, Any], field: str
+) -> None:
     (problem,) = told(trigger)
 
     assert problem.field == field
     assert "minimum period is 10s" in problem.problem
+    assert "TIDEGATE_MINIMUM_PERIOD_MS" in problem.hint
     assert told(trigger, minimum_period_ms=1_000) == ()
 
 
-def test_given_namespace_minimum_below_the_floor_then_the_floor_holds() -> None:
+def test_given_minimum_below_the_floor_then_the_floor_holds() -> None:
     assert told({"type": "every", "period": "1s"}, minimum_period_ms=1) == ()
 
 

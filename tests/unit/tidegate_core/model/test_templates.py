@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.programs import Program, PythonProgram
 from tidegate_core.model.templates import (
-    MAX_RESOLVED_CHARACTERS,
+    MAX_RESOLVED_BYTES,
     RunValues,
     TemplateError,
     Unresolved,
@@ -153,16 +153,42 @@ def test_given_manual_run_without_it_then_this_run_fails_with_the_reason(name: s
         resolved(f"${{{name}}}", RunValues(run_id="r", attempt=1, nominal=0))
 
 
-def test_given_result_above_its_limits_then_it_is_refused_at_admission() -> None:
-    long = RunValues(
-        run_id="r", attempt=1, nominal=0, upstream=UpstreamValues("u", outputs={"x": "y" * MAX_RESOLVED_CHARACTERS})
-    )
+def with_output(value: str) -> RunValues:
+    return RunValues(run_id="r", attempt=1, nominal=0, upstream=UpstreamValues("u", outputs={"x": value}))
 
-    assert len(resolved("${upstream.outputs.x}", long)) == MAX_RESOLVED_CHARACTERS
-    with pytest.raises(Unresolved, match="characters when resolved"):
-        resolved("${upstream.outputs.x}!", long)
-    with pytest.raises(Unresolved, match="characters when resolved"):
-        resolve_program(python(*["${upstream.outputs.x}"] * 5), long)
+
+@pytest.mark.parametrize(
+    ("character", "size"),
+    [
+        pytest.param("y", 1, id="ascii"),
+        pytest.param("é", 2, id="two bytes"),
+        pytest.param("数", 3, id="three bytes"),
+        pytest.param("🚀", 4, id="four bytes"),
+        pytest.param('"', 2, id="escaped in JSON"),
+        pytest.param("\x01", 6, id="escaped as a code"),
+    ],
+)
+def test_given_any_characters_then_the_limit_is_what_the_runs_item_stores(character: str, size: int) -> None:
+    quotes = 2
+    longest = character * ((MAX_RESOLVED_BYTES - quotes) // size)
+
+    assert resolved("${upstream.outputs.x}", with_output(longest)) == longest
+    with pytest.raises(Unresolved, match="bytes when resolved") as caught:
+        resolved("${upstream.outputs.x}!", with_output(longest + character))
+    assert caught.value.field == "target.program.args[0]"
+
+
+def test_given_one_large_output_in_many_arguments_then_they_are_counted_together() -> None:
+    with pytest.raises(Unresolved, match=f"at most {MAX_RESOLVED_BYTES}"):
+        resolve_program(python(*["${upstream.outputs.x}"] * 6), with_output("数" * 21_000))
+    with pytest.raises(Unresolved, match=f"at most {MAX_RESOLVED_BYTES}"):
+        resolve_program(python(*["${upstream.outputs.x}"] * 6), with_output("数" * 4_000))
+
+
+@pytest.mark.parametrize("value", ["\udcff.csv", "a\x00b"])
+def test_given_stored_output_that_no_command_line_carries_then_this_run_fails_with_the_reason(value: str) -> None:
+    with pytest.raises(Unresolved, match="contains"):
+        resolved("${upstream.outputs.x}", with_output(value))
 
 
 @given(st.text(max_size=60))

@@ -55,7 +55,7 @@ def test_given_a_recovery_range_then_no_other_kind_of_row_lies_in_it(low: str) -
         keys.outbox(0, "r", 1, "failed"),
         keys.own_limit(0, "a", "b"),
         keys.progress(0),
-        keys.receipt(0, "q"),
+        keys.receipt(0, "a", "q"),
         keys.run(0, "r"),
         keys.schedule_state(0, "a", "b"),
         keys.timer(0, 1, "S", "a/b"),
@@ -123,3 +123,11 @@ def test_given_a_run_id_then_it_names_its_shard() -> None:
     assert keys.shard_of_run("0042-abc") == 42
     with pytest.raises(ValueError, match="invalid literal"):
         keys.shard_of_run("nope")
+
+
+def test_given_a_schedule_then_its_index_rows_of_all_generations_are_one_range_and_nobody_elses_lie_in_it() -> None:
+    pk, low, high = keys.index_rows_of("data/ns/raw", "ns", "name")
+    mine = [keys.index_row("data/ns/raw", "ns", "name", generation, leaf) for generation in (1, 20) for leaf in (0, 9)]
+    assert all(key.pk == pk and low <= key.sk <= high for key in mine)
+    for other in (("data/ns/raw", "name2"), ("data/ns/raw", "nam"), ("data/ns/rawer", "name")):
+        assert not low <= keys.index_row(other[0], "ns", other[1], 1, 0).sk <= high

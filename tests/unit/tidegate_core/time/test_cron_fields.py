@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,24 +161,83 @@ def test_given_any_text_then_only_cron_errors_come_out(text: str) -> None:
         return
 
 
-items = st.one_of(
-    st.just("*"),
-    st.integers(2, 30).map(lambda step: f"*/{step}"),
-    st.integers(0, 59).map(str),
-    st.tuples(st.integers(0, 29), st.integers(31, 59), st.integers(1, 20)).map(lambda t: f"{t[0]}-{t[1]}/{t[2]}"),
+MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+WEEKDAYS = "sun mon tue wed thu fri sat".split()
+
+Item: TypeAlias = tuple[str, frozenset[int]]
+"""The text of a list item, and what it names: made together, so that no reading of the text is trusted."""
+
+
+def items(low: int, high: int, names: dict[int, str] | None = None) -> st.SearchStrategy[list[Item]]:
+    """Lists of stars, single values and ranges, all with or without a step; both ends of a range may be the same."""
+
+    def written(value: int, as_name: bool) -> str:
+        return names.get(value, str(value)) if names and as_name else str(value)
+
+    def one(ends: tuple[int, int], step: int, form: str, as_name: bool) -> Item:
+        first, last = sorted(ends)
+        suffix = "" if step == 0 else f"/{step}"
+        if form == "star":
+            return f"*{suffix}", frozenset(range(low, high + 1, step or 1))
+        if form == "value":
+            return written(first, as_name), frozenset({first})
+        return f"{written(first, as_name)}-{written(last, as_name)}{suffix}", frozenset(
+            range(first, last + 1, step or 1)
+        )
+
+    value = st.integers(low, high)
+    ends = st.one_of(st.tuples(value, value), value.map(lambda both: (both, both)))
+    item = st.builds(one, ends, st.integers(0, high - low), st.sampled_from(["star", "value", "range"]), st.booleans())
+    return st.lists(item, min_size=1, max_size=4)
+
+
+def joined(parts: list[Item]) -> tuple[str, set[int]]:
+    return ",".join(text for text, _ in parts), {value for _, values in parts for value in values}
+
+
+@given(items(0, 59), items(0, 59), items(0, 23))
+def test_given_items_of_seconds_minutes_and_hours_then_expansion_is_what_they_were_made_of(
+    of_second: list[Item], of_minute: list[Item], of_hour: list[Item]
+) -> None:
+    (second, seconds), (minute, minutes), (hour, hours) = joined(of_second), joined(of_minute), joined(of_hour)
+
+    fields = parse_cron(f"{second} {minute} {hour} * * *", "unix6")
+
+    assert set(fields.seconds) == seconds
+    assert set(fields.minutes) == {h * 60 + m for h in hours for m in minutes}
+
+
+@given(
+    items(1, 31),
+    items(1, 12, dict(enumerate(MONTHS, start=1))),
+    items(0, 6, dict(enumerate(WEEKDAYS))),
 )
+def test_given_items_of_days_and_months_then_expansion_is_what_they_were_made_of(
+    of_day: list[Item], of_month: list[Item], of_week: list[Item]
+) -> None:
+    (day, days), (month, months), (week, weekdays) = joined(of_day), joined(of_month), joined(of_week)
+
+    # Each alone: together they may name a date that no month has.
+    assert parse_cron(f"0 0 {day} * *").days_of_month == days
+    assert parse_cron(f"0 0 1 {month} *").months == months
+    assert parse_cron(f"0 0 * * {week}").days_of_week == weekdays
 
 
-@given(st.lists(items, min_size=1, max_size=4))
-def test_given_minute_items_then_expansion_equals_plain_arithmetic(parts: list[str]) -> None:
-    """Croniter expands; this is the same from the definition of each item."""
-    expected: set[int] = set()
-    for part in parts:
-        span, _, step = part.partition("/")
-        low, _, high = ("0-59" if span == "*" else span).partition("-")
-        expected.update(range(int(low), int(high or low) + 1, int(step or 1)))
-
-    assert parse_cron(",".join(parts) + " 0 * * *").minutes == tuple(sorted(expected))
+@pytest.mark.parametrize(
+    ("expression", "plain"),
+    [
+        ("0 6-6 * * *", "0 6 * * *"),
+        ("0-0 6 * * *", "0 6 * * *"),
+        ("0 6 1-1 * *", "0 6 1 * *"),
+        ("0 6 * jan-jan *", "0 6 * 1 *"),
+        ("0 6 * * mon-mon", "0 6 * * 1"),
+        ("0 6-6,12 * * *", "0 6,12 * * *"),
+        ("1-1/2 * * * *", "1 * * * *"),
+        ("0 0 * * 7-7/2", "0 0 * * 0"),
+    ],
+)
+def test_given_range_of_one_then_it_is_that_one_and_not_the_whole_field(expression: str, plain: str) -> None:
+    assert parse_cron(expression) == parse_cron(plain)
 
 
 @pytest.mark.parametrize(

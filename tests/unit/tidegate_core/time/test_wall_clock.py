@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from importlib import resources
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,7 +16,7 @@ from croniter import croniter
 from cronsim import CronSim
 
 from tidegate_core.model.instants import as_datetime, format_instant, from_datetime, parse_instant
-from tidegate_core.time.cron_fields import CronFields, parse_cron
+from tidegate_core.time.cron_fields import parse_cron
 from tidegate_core.time.wall_clock import next_fire, previous_fire
 from tidegate_core.time.zones import zone_named
 
@@ -52,6 +53,8 @@ EXPRESSIONS = (
     "15 */2 * * *",
     "30 1,2 * * mon-fri",
     "5 0 1,15 * fri",
+    "30 2-2 * * *",
+    "15 1 * * sun-sun",
 )
 SPAN = timedelta(days=3)
 """Before and after a change: wide enough for a previous occurrence, narrow enough to look at every minute."""
@@ -79,22 +82,58 @@ def changes(zone: str) -> tuple[datetime, ...]:
     return tuple(found)
 
 
-def named(fields: CronFields, local: datetime) -> bool:
-    if local.month not in fields.months or local.hour * 60 + local.minute not in fields.minutes:
-        return False
-    of_month, of_week = local.day in fields.days_of_month, (local.weekday() + 1) % 7 in fields.days_of_week
-    return (of_month or of_week) if fields.either_day else (of_month and of_week)
+class Reading(NamedTuple):
+    """An expression as this file reads it, so that a fault of the production parser shows, too."""
+
+    minutes: set[int]
+    hours: set[int]
+    days: set[int]
+    months: set[int]
+    weekdays: set[int]
+    either_day: bool
+    real_cadence: bool
+
+    def names(self, local: datetime) -> bool:
+        if not (local.minute in self.minutes and local.hour in self.hours and local.month in self.months):
+            return False
+        of_month, of_week = local.day in self.days, local.isoweekday() % 7 in self.weekdays
+        return (of_month or of_week) if self.either_day else (of_month and of_week)
 
 
-def looked_up(fields: CronFields, rules: ZoneInfo, around: datetime) -> list[int]:
+def reading(expression: str) -> Reading:
+    minute, hour, day, month, weekday = expression.split()
+    return Reading(
+        plainly(minute, 0, 59),
+        plainly(hour, 0, 23),
+        plainly(day, 1, 31),
+        plainly(month, 1, 12),
+        plainly(weekday, 0, 6),
+        either_day=day[0] != "*" and weekday[0] != "*",
+        real_cadence=hour[0] == "*",
+    )
+
+
+def plainly(field: str, low: int, high: int) -> set[int]:
+    """Expands what `EXPRESSIONS` are written with: numbers, names of weekdays, ranges, steps, lists."""
+    for number, name in enumerate("sun mon tue wed thu fri sat".split()):
+        field = field.replace(name, str(number))
+    found: set[int] = set()
+    for item in field.split(","):
+        span, _, step = item.partition("/")
+        first, _, last = (f"{low}-{high}" if span == "*" else span).partition("-")
+        found.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    return found
+
+
+def looked_up(meant: Reading, rules: ZoneInfo, around: datetime) -> list[int]:
     """Every instant around a change that the rules of SEMANTICS 2 name, by looking at each minute."""
-    if fields.real_cadence:
-        minutes = (moment for moment in minutes_from(around - SPAN, around + SPAN))
-        return [from_datetime(moment) for moment in minutes if named(fields, moment.astimezone(rules))]
+    if meant.real_cadence:
+        minutes = minutes_from(around - SPAN, around + SPAN)
+        return [from_datetime(moment) for moment in minutes if meant.names(moment.astimezone(rules))]
     found: set[int] = set()
     begin = (around - SPAN).astimezone(rules).replace(tzinfo=None)
     for local in minutes_from(begin, begin + 2 * SPAN):
-        if named(fields, local):
+        if meant.names(local):
             found.update(mapped(local, rules))
     return sorted(found)
 
@@ -131,7 +170,7 @@ def test_given_clock_changes_of_many_zones_then_walk_equals_looking_at_every_min
     compared = 0
     for zone, change, expression in sampled():
         fields, rules = parse_cron(expression), rules_of(zone)
-        expected = looked_up(fields, rules, change)
+        expected = looked_up(reading(expression), rules, change)
         inner = [instant for instant in expected if abs(as_datetime(instant) - change) < SPAN - timedelta(days=1)]
         for before, after in itertools.pairwise(expected):
             if before not in inner and after not in inner:

@@ -36,6 +36,18 @@ def test_given_a_move_then_position_and_rows_are_there_together(store: MemorySto
     assert dedupe.item["expires_at"] == (NOW + DAY) // 1000
 
 
+def test_given_dead_letters_under_way_then_the_position_names_them_until_a_move_says_otherwise(
+    store: MemoryStore,
+) -> None:
+    assert store.transact(move_cursor(at(0), 5, "-", NOW, [], [], "one", dead=(2, 3))) == Applied()
+    assert cursor_of(TP, store.peek(TP) or {}).open == (2, 3)
+    store.transact(raise_topic_partition(TP, store.peek(TP), 1, "node-2", "raise-2"))
+    taken = cursor_of(TP, store.peek(TP) or {})
+    assert (taken.epoch, taken.next, taken.open) == (2, 5, (2, 3))
+    assert store.transact(move_cursor(taken, 5, "-", NOW, [], [], "two")) == Applied()
+    assert cursor_of(TP, store.peek(TP) or {}).open == ()
+
+
 @pytest.mark.parametrize(
     "seen",
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from tidegate_core.records.run_plane import Job, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import (
     ACTIONS_PLANNED_MAX,
+    TRANSACTION_BYTES_PLANNED_MAX,
     Action,
     Applied,
     Cancelled,
@@ -231,6 +234,83 @@ def test_given_a_decision_too_many_then_it_is_dropped_and_the_others_stay(unit: 
         unit.keep()
     assert len(unit.writes) == ACTIONS_PLANNED_MAX - 5
     assert unit.effects == []
+
+
+def test_given_a_key_that_the_view_lost_meanwhile_then_the_write_still_consumes_what_was_read(
+    unit: UnitOfWork, view: View
+) -> None:
+    """A view holds so many items only, and another operation may have it forget one."""
+    knows(view, a_job(1), a_job(2))
+    unit.put(a_job(1, attempt=2), a_job(1).key(0))
+    unit.delete(a_job(2).key(0))
+    unit.put_new(a_job(3), a_job(3).key(0))
+    view.forget([a_job(number).key(0) for number in (1, 2, 3)])
+    made = actions(unit)
+    put = made[a_job(1).key(0)]
+    assert isinstance(put, Put)
+    assert (put.condition, put.item["rev"]) == (conditions.unchanged(4), 5)
+    assert made[a_job(2).key(0)] == Delete(a_job(2).key(0), conditions.unchanged(4))
+    created = made[a_job(3).key(0)]
+    assert isinstance(created, Put)
+    assert created.condition == conditions.absent()
+    assert unit.consumed() == (a_job(1).key(0), 4)
+
+
+def kept_until_full(unit: UnitOfWork, stage: Callable[[int], None]) -> int:
+    """Returns how many decisions fitted."""
+    for number in range(40):
+        stage(number)
+        try:
+            unit.keep()
+        except TooLarge:
+            return number
+    raise AssertionError("all of them fitted")
+
+
+def a_large_job(number: int, characters: int, letter: str = "x") -> Job:
+    return a_job(number, upstream=letter * characters)
+
+
+@pytest.mark.parametrize(("letter", "size"), [("x", 1), ("é", 2), ("語", 3)])
+def test_given_large_items_then_bytes_are_counted_and_the_rest_belongs_into_the_next(
+    unit: UnitOfWork, letter: str, size: int
+) -> None:
+    kept = kept_until_full(
+        unit, lambda number: unit.put_new(a_large_job(number, 100_000, letter), a_job(number).key(0))
+    )
+    assert (kept + 1) * 100_000 * size >= TRANSACTION_BYTES_PLANNED_MAX
+    assert isinstance(MemoryStore().transact(_without_check(unit)), Applied)
+
+
+def _without_check(unit: UnitOfWork) -> Transaction:
+    whole = unit.transaction("test", "tok")
+    return Transaction(whole.name, whole.actions[1:], whole.token, whole.witness)
+
+
+def test_given_large_items_that_are_deleted_then_they_count_too(unit: UnitOfWork, view: View) -> None:
+    """The store may count an item before and after."""
+    knows(view, *(a_large_job(number, 350_000) for number in range(10)))
+    assert kept_until_full(unit, lambda number: unit.delete(a_job(number).key(0))) == 8
+
+
+def test_given_one_decision_that_is_larger_than_planned_then_it_goes_alone(unit: UnitOfWork) -> None:
+    for number in range(10):
+        unit.put_new(a_large_job(number, 350_000), a_job(number).key(0))
+    unit.keep()
+    assert len(unit.writes) == 10
+    unit.put_new(a_job(11), a_job(11).key(0))
+    with pytest.raises(TooLarge):
+        unit.keep()
+
+
+def test_given_a_decision_of_conditions_only_then_the_next_one_is_measured_with_it(unit: UnitOfWork) -> None:
+    for number in range(60):
+        unit.require(keys.schedule_state(0, "a", f"b{number}"), conditions.schedule_is("active", 1))
+    unit.keep()
+    for number in range(60):
+        unit.put_new(a_job(number), a_job(number).key(0))
+    with pytest.raises(TooLarge):
+        unit.keep()
 
 
 def test_given_a_dropped_decision_then_nothing_of_it_is_left(unit: UnitOfWork) -> None:

@@ -54,6 +54,14 @@ def test_given_every_macro_of_cron_then_it_is_this_trigger() -> None:
     assert read == every()
 
 
+def test_given_every_macro_with_bounds_then_they_are_kept_and_what_it_stands_for_is_stored() -> None:
+    bounds = {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
+    read = ANY.validate_python({"type": "cron", "expression": "@every 1h30m", "dialect": "unix6", **bounds})
+
+    assert read == every(**bounds)
+    assert ANY.validate_json(read.canonical_json()) == read
+
+
 @pytest.mark.parametrize(
     "fields",
     [

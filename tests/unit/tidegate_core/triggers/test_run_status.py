@@ -9,7 +9,10 @@ from pydantic import ValidationError
 
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.facts import RunFact
+from tidegate_core.model.parsing import parse_schedule
+from tidegate_core.model.problems import InvalidInput
 from tidegate_core.triggers import RunStatusTrigger
+from tidegate_testkit.builders import a_spec
 
 
 def after(**fields: Any) -> RunStatusTrigger:
@@ -31,10 +34,10 @@ def test_given_other_state_then_it_does_not_count(state: str) -> None:
 
 
 def test_given_several_states_then_each_counts() -> None:
-    either = after(states=["failed", "timed_out"])
+    either = after(states=["failed", "killed"])
 
     assert either.accepts(ended(state="failed"), "flights")
-    assert either.accepts(ended(state="timed_out"), "flights")
+    assert either.accepts(ended(state="killed"), "flights")
     assert either.accepts(ended(), "flights") is None
 
 
@@ -68,3 +71,14 @@ def test_given_no_run_then_missing_names_what_is_waited_for() -> None:
 def test_given_states_that_are_no_ends_then_they_are_refused(states: list[str]) -> None:
     with pytest.raises(ValidationError):
         after(states=states)
+
+
+@pytest.mark.parametrize("state", ["lost", "timed_out"])
+def test_given_an_end_that_never_comes_yet_then_it_is_refused_as_planned(state: str) -> None:
+    """Accepted, such a schedule would wait for ever."""
+    trigger = {"type": "run_status", "schedule": "up", "states": ["failed", state]}
+    with pytest.raises(InvalidInput) as refused:
+        parse_schedule(a_spec(trigger=trigger))
+    (problem,) = refused.value.problems
+    assert problem.field == "trigger.states[1]"
+    assert "planned for" in problem.problem

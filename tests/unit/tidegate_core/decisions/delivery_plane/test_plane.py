@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.decisions.delivery_plane.plane import CHECKPOINT_AFTER_MS, WINDOW_MS
+from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
+from tidegate_core.decisions.delivery_plane.loading import WINDOW_MS
 from tidegate_core.effects import Commit, Drained, Effect, ReadRange, Write
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_send

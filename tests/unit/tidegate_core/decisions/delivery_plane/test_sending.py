@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from tidegate_core.effects import Read, ReadRange, Write
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.effects import Commit, Produce, Read, ReadRange, Refused, Write
 from tidegate_core.model.instants import format_instant
+from tidegate_core.model.position import Position
 from tidegate_core.model.shards import message_shard
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import Message, MessageTimer
-from tidegate_core.store.values import Item
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import FOR_EVER, Guard, Message, MessageTimer
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
+from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_cancel, a_send
 
 
 @pytest.fixture
@@ -44,9 +50,13 @@ def test_given_a_send_then_timer_and_message_row_are_written_once_without_a_look
     assert not [effect for effect in bench.all_asked(Read) if effect.keys[0].sk.startswith(("M#", "K#"))]
 
 
-def test_given_a_send_under_a_key_then_a_presence_row_says_so(bench: Bench) -> None:
-    bench.request(a_send(key="k"))
-    assert len(presences(bench)) == 1
+def test_given_a_send_under_a_key_then_a_presence_row_says_so_whatever_its_time(bench: Bench) -> None:
+    """A late repeat of an older send must not make it expire before a newer one far ahead."""
+    bench.request(a_send("m-1", key="k", after="3650d"))
+    (far,) = presences(bench)
+    bench.request(a_send("m-2", key="k", after="1s"))
+    assert presences(bench) == [far]
+    assert int(str(far["expires_at"])) > max(message.expires_at for message in messages(bench))
 
 
 def test_given_the_time_then_the_payload_is_delivered_as_it_came_with_headers(bench: Bench) -> None:
@@ -120,8 +130,9 @@ def test_given_the_same_request_id_again_then_it_is_unchanged_and_delivered_once
         bench.run(3 * SECOND if delivered_before else SECOND)
         bench.request(documents[1])
     bench.run(20 * SECOND)
-    assert len(bench.on("out")) == 1
+    (sent,) = bench.on("out")
     assert bench.status_of("m-1") == "unchanged"
+    assert bench.receipts()["m-1"]["id"] == sent.headers["tidegate-id"]
 
 
 def test_given_sends_without_id_then_each_is_delivered(bench: Bench) -> None:
@@ -145,6 +156,71 @@ def test_given_a_replacement_before_delivery_then_only_the_newer_is_delivered(be
     bench.run(20 * SECOND)
     assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
     assert bench.status_of("m-2") == "accepted"
+
+
+def test_given_a_debounce_of_many_replacements_then_each_costs_the_same(bench: Bench) -> None:
+    """DESIGN 5: 3 write units per message under a key, and a guard; nothing of what earlier guards cover."""
+    units = []
+    for number in range(60):
+        before = bench.store.usage["batch"].units
+        bench.request(a_send(f"m-{number}", key="k", after="20s"))
+        units.append(bench.store.usage["batch"].units - before)
+        bench.run(100)
+    assert units[1:] == [units[1]] * 59
+    bench.run(MINUTE)
+    assert [each.document["of"] for each in bench.on("out")] == ["m-59"]
+
+
+def test_given_a_create_that_is_older_than_its_keys_message_then_it_is_superseded_and_made_no_message() -> None:
+    """Two requests topic partitions: the older create comes through the inbox, after the newer one was applied."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    older = an_inboxed({**a_send("m-1", key="k", after="5m")}, at=bench.now)
+    bench.run(SECOND)
+    bench.request(a_send("m-2", key="k", after="5m"))
+    bench.store.write([Put(older.key(0), {**to_item(older, older.key(0)), "rev": 1})])
+    bench.run(20 * SECOND)
+    receipt = bench.receipts()["m-1"]
+    assert (receipt["status"], receipt["id"]) == ("superseded", None)
+
+
+def test_given_a_guard_that_is_higher_after_all_then_the_create_is_superseded_and_nobody_waits_for_the_wire() -> None:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic == "out")
+    bench.run(SECOND)
+    (row,) = bench.rows("M#")
+    guard = Guard(id=str(row["id"]), live_from=FOR_EVER)
+    key = guard.key(0)
+    bench.answer_with(
+        lambda effect: isinstance(effect, Commit) and effect.transaction.name == "guard",
+        Refused(((key, to_item(guard, key)),)),
+    )
+    bench.request(a_send("m-2", key="k", after="1s"))
+    assert bench.status_of("m-2") == "superseded"
+
+
+def test_given_a_guard_that_a_later_repeat_raised_then_an_earlier_repeat_of_it_is_unchanged() -> None:
+    """The rows of the later repeat were never written: its owner fell right after the guard (simulation, seed 205)."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-1", key="k", after="5m"))
+    bench.run(SECOND)
+    earlier = an_inboxed({**a_send("m-2", key="k", after="5m")}, at=bench.now)
+    (row,) = bench.rows("M#")
+    later = Position(bench.now + 1, REQUESTS_ID, 7, 2).text()
+    guard = Guard(id=str(row["id"]), live_from=later, request_id="m-2")
+    bench.store.write([Put(guard.key(0), {**to_item(guard, guard.key(0))})])
+    bench.store.write([Put(earlier.key(0), {**to_item(earlier, earlier.key(0)), "rev": 1})])
+    bench.run(20 * SECOND)
+    assert bench.receipts()["m-2"]["status"] == "unchanged"
+
+
+def an_inboxed(document: Doc, at: int) -> InboxRow:
+    """Returns a request's inbox row as the reader of another topic partition writes it."""
+    origin = Position(at, REQUESTS_ID, 7, 1).text()
+    return InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))
 
 
 def test_given_a_replacement_that_is_due_earlier_then_it_is_delivered_at_its_time(bench: Bench) -> None:
@@ -243,13 +319,50 @@ def test_given_a_replay_whose_slot_was_passed_meanwhile_then_it_moves_to_a_new_o
     bench.run()
     (progress,) = [row for row in bench.rows("PROGRESS") if row["pk"] == f"SH#{shard:04d}"]
     plane = bench.actor.planes[shard]
-    plane.promised = (old.slot + 5 * SECOND, "-")
+    plane.checkpoints.promised = (old.slot + 5 * SECOND, "-", "")
     assert progress["fired_slot"] == 0
     bench._logs[(REQUESTS, 0)] = log
     from tidegate_core.decisions.inputs import RecordsArrived
 
     bench.give(RecordsArrived(REQUESTS, 0, tuple(log)))
     assert {timer.slot for timer in timers(bench)} == {old.slot, old.slot + 5 * SECOND + 1}
+    bench.run(20 * SECOND)
+    assert len(bench.on("out")) == 1
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("missing", ["D#", "M#"])
+def test_given_half_of_a_batch_from_a_predecessor_then_its_replay_makes_it_whole_and_once(
+    missing: str, others: int
+) -> None:
+    """A batch has no order, and its author may fall in the middle: the message is neither given up nor written twice."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    for _ in range(others):
+        bench.request(a_send("m-0", after="4s"))  # Sent before the replay comes to the other one.
+    row = an_inboxed(a_send("m-1", after="3s"), at=bench.now)
+    bench.lose(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "inboxed", times=1_000)
+    bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
+    bench.give(Poked(0))
+    (message,) = [each for each in bench.rows("M#") if each["request_id"] == "m-1"]
+    (gone,) = [each for each in bench.rows(missing) if each["id"] == message["id"]]
+    bench.store.write([Delete(Key(str(gone["pk"]), str(gone["sk"])))])
+    bench._rules.clear()
+    bench.crash()
+    bench.now += 5 * SECOND
+    bench.run(20 * SECOND)
+    assert sorted(str(sent.document["of"]) for sent in bench.on("out")) == ["m-0"] * others + ["m-1"]
+
+
+def test_given_a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_delivered_once() -> None:
+    """Its batch landed after the create was replayed and written again."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-1", after="5s"))
+    (timer,) = timers(bench)
+    late = replace(timer, slot=timer.slot + 7)
+    bench.store.write([Put(late.key(0), to_item(late, late.key(0)))])
+    bench.crash()
     bench.run(20 * SECOND)
     assert len(bench.on("out")) == 1
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.run_plane.admit import SHARED_LIMIT_RETRY_MS, START_WITHIN_MS, AdmitNext
+from tidegate_core.decisions.run_plane.admit import SHARED_LIMIT_RETRY_MS, SUBMIT_WITHIN_MS, AdmitNext
 from tidegate_core.model.instants import parse_instant
-from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, OwnLimit, Run
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key, Put, Transaction, Update
+from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put, Transaction, Update
 from tidegate_core.transactions.unit_of_work import take_permit
 from tidegate_testkit.builders import (
     HOUR,
@@ -30,6 +30,7 @@ from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
 WINDOW = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
+OPEN_WINDOW = {"type": "time_window", "opens": "00:00", "closes": "23:59"}
 OPENS = parse_instant("2025-11-13T03:00:00Z")
 PROGRAM = keys.program_limit("flights", "python:/jobs/nightly.py")
 
@@ -38,9 +39,14 @@ def a_desk(*jobs: Job, spec: Doc | None = None, **state: Any) -> Desk:
     return Desk(a_definition(spec or a_spec()), a_schedule(**state), *(jobs or (a_job(1),)))
 
 
+def a_look(desk: Desk) -> AdmitNext:
+    """A decision on one job."""
+    return AdmitNext(REF, desk.memory, lambda goes_on: None, most=1)
+
+
 def admit(desk: Desk, now: int = NOW, times: int = 1) -> None:
     for _ in range(times):
-        desk.decide(AdmitNext(REF, desk.memory), now)
+        desk.decide(a_look(desk), now)
 
 
 def runs(desk: Desk) -> list[str]:
@@ -61,14 +67,14 @@ def test_given_nothing_in_the_way_then_the_job_becomes_a_run() -> None:
     admit(desk, NOW + 7)
     (run,) = desk.records(Run, "R#")
     assert (run.id, run.state, run.attempt, run.admitted_at) == (a_job(1).id, "submitting", 1, NOW + 7)
-    assert run.start_by == NOW + 7 + START_WITHIN_MS
+    assert run.start_by == NOW + 7 + SUBMIT_WITHIN_MS
     assert json.loads(run.order)["args"] == ["2025-11-13T02:13:20Z"]
     assert jobs(desk) == {a_job(1).id: "pending_launch"}
 
 
 def test_given_no_job_that_waits_then_nothing_is_written() -> None:
     desk = a_desk(a_job(1, state="pending_launch"))
-    assert desk.decide(AdmitNext(REF, desk.memory)) is None
+    assert desk.decide(a_look(desk)) is None
 
 
 @pytest.mark.parametrize(
@@ -78,14 +84,14 @@ def test_given_a_schedule_that_does_not_want_the_job_any_more_then_it_is_not_adm
     state: str, generation: int
 ) -> None:
     desk = a_desk(status=state, generation=generation)
-    assert desk.decide(AdmitNext(REF, desk.memory)) is None
+    assert desk.decide(a_look(desk)) is None
     assert runs(desk) == []
 
 
 def test_given_a_suspend_that_commits_in_between_then_the_admission_is_refused() -> None:
     """I7: whoever commits first; the other one is refused."""
     desk = a_desk()
-    transaction, _ = desk.prepare(AdmitNext(REF, desk.memory))
+    transaction, _ = desk.prepare(a_look(desk))
     assert transaction is not None
     key = keys.schedule_state(0, "flights", "nightly")
     suspend = Update(key, "SET #s = :s, w = :w", {"#s": "status"}, {":s": "suspended", ":w": "s"})
@@ -97,7 +103,7 @@ def test_given_a_suspend_that_commits_in_between_then_the_admission_is_refused()
 def test_given_a_lease_or_controls_that_moved_then_the_admission_is_refused() -> None:
     for changed in ({"epoch": 2, "controls": 0}, {"epoch": 1, "controls": 1}):
         desk = a_desk()
-        transaction, _ = desk.prepare(AdmitNext(REF, desk.memory))
+        transaction, _ = desk.prepare(a_look(desk))
         assert transaction is not None
         lease = keys.lease(0)
         desk.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, **changed})])
@@ -142,7 +148,7 @@ def test_given_overlap_allow_without_limit_then_all_run() -> None:
 def test_given_a_job_that_waits_then_a_second_look_writes_nothing() -> None:
     desk = a_desk(a_job(1), a_job(2))
     admit(desk, times=2)
-    assert desk.decide(AdmitNext(REF, desk.memory)) is None
+    assert desk.decide(a_look(desk)) is None
 
 
 # -- shared limits ----------------------------------------------------------------------------------------------------------
@@ -170,7 +176,7 @@ def test_given_a_permit_taken_by_another_shard_in_between_then_the_admission_is_
     """I4: check and act are the same write."""
     spec = a_spec(constraints=[at_most(1, "program")], overlap="allow")
     desk = a_desk(a_job(1), spec=spec)
-    transaction, _ = desk.prepare(AdmitNext(REF, desk.memory))
+    transaction, _ = desk.prepare(a_look(desk))
     assert transaction is not None
     (limit,) = [action.key for action in transaction.actions if action.key.pk.startswith("LIMIT#")]
     stranger = Transaction("stranger", (take_permit(limit, "0003-stranger", 1),), "x", None)
@@ -242,6 +248,109 @@ def test_given_a_constraint_that_aborts_then_the_job_is_skipped_with_the_reason(
     assert skipped not in jobs(desk)
 
 
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        pytest.param([at_most(4, "program", on_unmet="abort")], id="the limit of overlap queue waits"),
+        pytest.param([at_most(1), at_most(4, "program", on_unmet="abort")], id="a limit that waits"),
+        pytest.param([at_most(1), {**OPEN_WINDOW, "on_unmet": "abort"}], id="a limit that waits, beside a window"),
+    ],
+)
+def test_given_another_constraint_that_would_abort_then_a_full_limit_that_waits_only_waits(
+    constraints: list[Doc],
+) -> None:
+    desk = a_desk(a_job(1), a_job(2), spec=a_spec(constraints=constraints))
+    admit(desk, times=2)
+    assert runs(desk) == [a_job(1).id]
+    assert desk.ledger() == []
+    assert jobs(desk)[a_job(2).id] == "pending_constraint"
+
+
+def test_given_an_open_window_that_would_abort_then_the_closed_one_beside_it_only_waits() -> None:
+    desk = a_desk(spec=a_spec(constraints=[WINDOW, {**OPEN_WINDOW, "on_unmet": "abort"}]))
+    admit(desk)
+    assert desk.ledger() == []
+    assert desk.memory.next_wake() == OPENS
+
+
+def test_given_a_window_that_waits_before_one_that_aborts_then_both_are_closed_and_the_job_is_skipped() -> None:
+    desk = a_desk(spec=a_spec(constraints=[WINDOW, {**WINDOW, "closes": "05:00", "on_unmet": "abort"}]))
+    admit(desk)
+    ((_, disposition, reason),) = desk.ledger()
+    assert (disposition, reason) == ("skipped", "window_closed")
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["waiting", "expired"])
+def test_given_several_unmet_constraints_then_all_are_named_and_looked_at_when_the_last_may_hold(ended: bool) -> None:
+    constraints = [WINDOW, {**WINDOW, "opens": "05:00", "closes": "06:00"}, at_most(1)]
+    desk = a_desk(a_job(1, deadline=NOW + 9), spec=a_spec(constraints=constraints))
+    desk.lay(OwnLimit(namespace="flights", name="nightly", holders=("0000-other",)))
+    admit(desk)
+    assert desk.memory.next_wake() == NOW + 9
+    if ended:
+        admit(desk, NOW + 9)
+        (row,) = desk.records(LedgerRow, "L#")
+        unmet = json.loads(row.detail or "{}")
+    else:
+        job = desk.record(Job, a_job(1).key(0))
+        assert job is not None
+        unmet = json.loads(job.unmet or "{}")
+    assert unmet["codes"] == ["window_closed", "window_closed", "concurrency"]
+    assert unmet["until"] == OPENS + 2 * HOUR
+    assert all(part in unmet["reason"] for part in ("03:00-04:00", "05:00-06:00", "0000-other"))
+
+
+def test_given_another_constraint_that_is_unmet_then_the_job_says_so() -> None:
+    desk = a_desk(spec=a_spec(constraints=[WINDOW, at_most(1)]))
+    admit(desk)
+    desk.lay(OwnLimit(namespace="flights", name="nightly", holders=("0000-other",)))
+    admit(desk, NOW + 1)
+    job = desk.record(Job, a_job(1).key(0))
+    assert job is not None
+    assert json.loads(job.unmet or "{}")["codes"] == ["window_closed", "concurrency"]
+
+
+@pytest.mark.parametrize("overlap", ["allow", "queue"])
+def test_given_many_jobs_then_one_decision_goes_through_them_until_one_waits(overlap: str) -> None:
+    told: list[bool] = []
+    desk = a_desk(*(a_job(number) for number in range(1, 12)), spec=a_spec(overlap=overlap))
+    desk.decide(AdmitNext(REF, desk.memory, told.append))
+    assert len(runs(desk)) == (8 if overlap == "allow" else 1)
+    assert told == [overlap == "allow"]
+    desk.decide(AdmitNext(REF, desk.memory, told.append))
+    assert len(runs(desk)) == (11 if overlap == "allow" else 1)
+    assert told[-1] is False
+
+
+def test_given_a_shared_limit_then_one_decision_takes_one_permit_of_it() -> None:
+    """DynamoDB takes one action an item."""
+    told: list[bool] = []
+    spec = a_spec(constraints=[at_most(5, "program")], overlap="allow")
+    desk = a_desk(*(a_job(number) for number in range(1, 4)), spec=spec)
+    for _ in range(3):
+        desk.decide(AdmitNext(REF, desk.memory, told.append))
+    assert len(runs(desk)) == 3
+    assert told == [True, True, True]
+
+
+def test_given_texts_of_many_bytes_then_the_largest_run_that_is_admitted_fits_an_item() -> None:
+    """Counted in bytes: with 3 bytes a character the same number of characters would burst it."""
+    upstream = {"run_id": a_job(9).id, "args": ["数" * 21_000], "outputs": {"x": "数" * 21_000}}
+    job = a_job(1, trigger="events", upstream=json.dumps(upstream, ensure_ascii=False))
+    trigger = {"type": "run_status", "schedule": "up"}
+    desk = a_desk(job, spec=a_spec(trigger=trigger, args=["${upstream.outputs.x}"]))
+    admit(desk)
+    ((key, item),) = [(row["sk"], row) for row in desk.store.items() if str(row["sk"]).startswith("R#")]
+    size = sum(len(str(name)) + len(str(value).encode()) for name, value in item.items())
+    outputs_to_come = 64 * 1024
+    assert size + outputs_to_come < ITEM_BYTES_MAX, key
+
+    desk = a_desk(job, spec=a_spec(trigger=trigger, args=["${upstream.outputs.x}"] * 2))
+    admit(desk)
+    assert runs(desk) == []
+    assert desk.ledger() == [(a_job(1).id, "skipped", "unresolved_template")]
+
+
 def test_given_a_template_that_cannot_be_resolved_then_the_job_is_skipped_and_blocks_nobody() -> None:
     spec = a_spec(trigger=on_data(), args=["${correlation}"], overlap="allow") | {
         "trigger": {
@@ -276,7 +385,7 @@ def test_given_evidence_that_grew_in_between_then_the_admission_is_refused() -> 
     evidence = some_evidence((4,), chunks=3, job=True)
     desk = a_desk(a_job(1, evidence_id=evidence.id), spec=a_spec(trigger=on_data(count=3)))
     desk.lay(evidence)
-    transaction, _ = desk.prepare(AdmitNext(REF, desk.memory))
+    transaction, _ = desk.prepare(a_look(desk))
     assert transaction is not None
     grow = Update(evidence.key(0), "SET chunks = :n, rev = :two, w = :w", {}, {":n": 4, ":two": 2, ":w": "g"})
     desk.store.transact(Transaction("grow", (grow,), "g", evidence.key(0)))

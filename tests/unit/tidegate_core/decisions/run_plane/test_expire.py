@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.decisions.run_plane.expire import WATERMARK_PATIENCE_MS
+from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
+from tidegate_core.effects import Commit, Refused
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS_ID, SECOND, a_spec, all_of, an_apply, an_event, on_data
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import (
+    EVENTS,
+    EVENTS_ID,
+    MINUTE,
+    SECOND,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+    on_run_of,
+)
 
 NAME = next(name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) % 2 == 0)
 BOTH = all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="30s")
@@ -62,7 +76,7 @@ def test_given_unread_events_then_the_time_out_waits_for_them_and_no_longer(benc
 
 def test_given_events_that_nobody_reads_then_the_decision_names_what_it_did_not_wait_for(bench: Bench) -> None:
     bench.event(an_event("d9", "b"), 1)
-    bench.run(30 * SECOND + WATERMARK_PATIENCE_MS - SECOND)
+    bench.run(30 * SECOND + PATIENCE_MS - SECOND)
     assert dispositions(bench) == []
     bench.run(5 * SECOND)
     assert dispositions(bench) == ["expired/trigger_timeout"]
@@ -75,3 +89,77 @@ def test_given_the_missing_event_in_time_then_there_is_no_time_out(bench: Bench)
     bench.event(an_event("d1", "b"), 0)
     bench.run(60 * SECOND)
     assert dispositions(bench) == ["launched"]
+
+
+def test_given_a_clock_ahead_of_the_brokers_then_what_is_in_time_by_the_brokers_still_counts(bench: Bench) -> None:
+    """The simulation, seed 100: the node's clock passes the deadline up to 500 ms before the broker's does."""
+    bench.ahead_of_broker = 400
+    bench.run(30_200)
+    assert dispositions(bench) == []
+    bench.event(an_event("d1", "b"), 0)
+    bench.run(60 * SECOND)
+    assert dispositions(bench) == ["launched"]
+
+
+# -- while nobody was here -------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_backlog_of_pairs_that_were_complete_in_time_then_none_of_them_times_out() -> None:
+    """Counted behind its own time-out, the rest of a page would be aborted, and its partners as well."""
+    days = [f"d{number:03d}" for number in range(60)]
+    bench = Bench(topic_partitions=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(NAME, all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="1h"))))
+    bench.append(EVENTS, 0, *(an_event(day, "a") for day in days))
+    bench.run(50 * MINUTE)
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=10_000)
+    bench.append(EVENTS, 0, *(an_event(day, "b") for day in days))
+    bench.run(MINUTE)
+    assert len(bench.rows("I#")) > 1
+    bench._rules.clear()
+    bench.away(30 * MINUTE)
+    bench.run(5 * MINUTE)
+    assert dispositions(bench) == ["launched"] * len(days)
+    assert bench.rows("E#") == []
+
+
+def upstream_bench() -> Bench:
+    """`down` waits 20 minutes for data and for a run of `up`, which takes ten; the data is there at once."""
+    long = Behaviour(runs_for=10 * MINUTE)
+    bench = Bench()
+    bench.behaves = lambda order: long if order.file == "/jobs/up.py" else Behaviour()
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("10h"))))
+    bench.request(an_apply(a_spec("down", all_of(on_data("a"), on_run_of("up"), timeout="20m"))))
+    bench.request(a_request("trigger", "up"))
+    bench.event(an_event("d1", "a"))
+    bench.run(SECOND)
+    return bench
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["owner there", "owner away"])
+def test_given_an_upstream_run_that_ended_in_time_then_downtime_does_not_change_the_result(away: bool) -> None:
+    bench = upstream_bench()
+    if away:
+        bench.away(30 * MINUTE)
+    bench.run(30 * MINUTE)
+    assert [entry[:2] for entry in bench.ledger()] == [("launched", "down"), ("launched", "up")]
+    assert bench.rows("E#") == []
+
+
+def test_given_an_end_that_nobody_hands_on_then_the_time_out_names_it_and_does_not_wait_for_ever() -> None:
+    bench = upstream_bench()
+    bench.answer_with(
+        lambda effect: isinstance(effect, Commit) and effect.transaction.name == "look", Refused(()), times=10_000
+    )
+    bench.answer_with(
+        lambda effect: isinstance(effect, Commit) and effect.transaction.name == "gone", Refused(()), times=10_000
+    )
+    other = next(shard for shard in bench.actor.shards if shard == schedule_shard("flights", "up", 4))
+    assert other != schedule_shard("flights", "down", 4), "one shard's standstill must not be the other's"
+    bench.run(20 * MINUTE + PATIENCE_MS - 10 * SECOND)
+    assert dispositions(bench) == []
+    bench.run(20 * SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
+    (row,) = bench.rows("L#")
+    assert "did not wait for ended runs of flights/up" in str(row["detail"])

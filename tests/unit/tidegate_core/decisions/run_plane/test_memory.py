@@ -65,24 +65,46 @@ def test_given_the_same_timer_row_again_then_it_is_due_once() -> None:
     assert memory.take_due(NOW) == [row]
 
 
-def test_given_held_schedules_then_each_is_looked_at_once_when_its_time_comes() -> None:
+def test_given_held_schedules_then_each_is_looked_at_once_at_its_earliest_instant() -> None:
     memory = Memory(0)
-    for until in (NOW + 5, NOW + 5, NOW + 9):
-        memory.hold(REF, until, None)
+    for until in (NOW + 9, NOW + 5, NOW + 5, NOW + 20):
+        memory.hold(REF, until)
     assert memory.next_wake() == NOW + 5
     assert memory.take_held(NOW + 4) == []
     assert memory.take_held(NOW + 5) == [REF]
-    assert memory.take_held(NOW + 20) == [REF]
     assert memory.take_held(NOW + 20) == []
+    assert memory.next_wake() is None
+    memory.hold(REF, NOW + 30)
+    assert memory.take_held(NOW + 30) == [REF]
+
+
+def test_given_a_look_a_second_then_what_is_remembered_does_not_grow() -> None:
+    memory = Memory(0)
+    for second in range(1_000):
+        memory.hold(REF, NOW + 10_000_000)
+        memory.hold(REF, NOW + second)
+        memory.take_held(NOW + second)
+    assert len(memory._hold_order) <= 2
 
 
 def test_given_a_permit_that_is_back_then_those_who_wait_for_that_limit_are_named_once() -> None:
     memory = Memory(0)
-    memory.hold("flights/b", NOW, "limit")
-    memory.hold("flights/a", NOW, "limit")
-    memory.hold("flights/c", NOW, "another")
+    memory.hold("flights/b", NOW, ["limit"])
+    memory.hold("flights/a", NOW, ["limit", "another"])
+    memory.hold("flights/c", NOW, ["another"])
     assert memory.released("limit") == ["flights/a", "flights/b"]
     assert memory.released("limit") == []
+    assert memory.released("another") == ["flights/a", "flights/c"]
+
+
+def test_given_a_job_set_aside_then_those_behind_it_are_first_until_it_is_taken_back() -> None:
+    memory = Memory(0)
+    for number in (1, 2):
+        learn(memory, a_job(number))
+    memory.set_aside(a_job(1).id)
+    assert memory.waiting(REF) == [a_job(2).id]
+    memory.take_back(a_job(1).id)
+    assert memory.waiting(REF) == [a_job(1).id, a_job(2).id]
 
 
 def test_given_rows_of_the_history_then_they_are_ignored() -> None:

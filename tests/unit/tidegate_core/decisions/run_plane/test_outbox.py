@@ -12,9 +12,24 @@ from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute
 from tidegate_core.decisions.run_plane.runs import outbox_row
 from tidegate_core.effects import Poke
-from tidegate_core.records.run_plane import InboxRow, IndexRow, OutboxRow
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import InboxRow, IndexRow, OutboxRow, Run
+from tidegate_core.store import keys
 from tidegate_core.store.values import Item
-from tidegate_testkit.builders import NOW, a_run
+from tidegate_core.transactions.gate import finish_run
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import (
+    MINUTE,
+    NOW,
+    SECOND,
+    a_request,
+    a_run,
+    a_spec,
+    all_of,
+    an_apply,
+    every,
+    on_run_of,
+)
 from tidegate_testkit.desk import Desk
 
 ROW = outbox_row(a_run(state="running", ended_at=NOW + 9, outcome="succeeded"))
@@ -116,3 +131,80 @@ def test_given_listeners_that_come_and_go_between_pages_then_nobody_hears_it_twi
         row = distribute(desk, [a_listener(number) for number in sorted(later)])
     heard = {str(item["name"]) for item in inbox(desk)}
     assert {f"down-{number:04d}" for number in first & later} <= heard
+
+
+# -- what a run reported is copied to each listener ------------------------------------------------------------------------
+
+LARGEST = [
+    pytest.param("x" * 60_000, id="ascii"),
+    pytest.param("é" * 32_000, id="two bytes each"),
+    pytest.param('"' * 32_000, id="escaped each time"),
+]
+
+
+@pytest.mark.parametrize("reported", LARGEST)
+def test_given_listeners_of_a_run_that_reported_much_then_pages_are_cut_by_bytes(reported: str) -> None:
+    run = a_run(state="running", ended_at=NOW + 9, outcome="succeeded", outputs=json.dumps({"k": reported}))
+    row = outbox_row(run)
+    desk = Desk(row)
+    listeners = [a_listener(number) for number in range(90)]
+    pages = 0
+    matched = False
+    while not matched:
+        transaction = desk.decide(Distribute(row.key(0), listeners, 0))
+        assert transaction is not None
+        assert desk.refused == []
+        pages += 1
+        matched = from_item(OutboxRow, desk.store.peek(row.key(0)) or {}).matched
+    assert len(inbox(desk)) == 90
+    assert pages > 2
+    assert all(json.loads(each.body)[0]["fact"] == row.fact for each in desk.records(InboxRow, "I#"))
+
+
+@pytest.mark.parametrize("reported", LARGEST)
+def test_given_many_leaves_of_one_schedule_then_its_row_holds_the_fact_once(reported: str) -> None:
+    run = a_run(state="running", ended_at=NOW + 9, outcome="succeeded", outputs=json.dumps({"k": reported}))
+    row = outbox_row(run)
+    desk = Desk(row)
+    desk.decide(Distribute(row.key(0), [a_listener(1, leaf=leaf) for leaf in range(50)], 0))
+    (inboxed,) = desk.records(InboxRow, "I#")
+    assert [matched.get("fact") for matched in json.loads(inboxed.body)] == [row.fact] + [None] * 49
+
+
+def test_given_two_leaves_that_one_run_satisfies_then_it_fires_once() -> None:
+    bench = Bench(behaviour=Behaviour(outputs={"k": "x" * 60_000}), shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("1h"))))
+    both = all_of(on_run_of("up"), on_run_of("up", "succeeded", "failed"))
+    bench.request(an_apply(a_spec("down", both)))
+    bench.request(a_request("trigger", "up"))
+    bench.run(MINUTE)
+    assert sorted(entry[1] for entry in bench.ledger()) == ["down", "up"]
+
+
+def test_given_a_chain_of_many_schedules_and_large_outputs_then_each_of_them_runs() -> None:
+    bench = Bench(behaviour=Behaviour(outputs={"k": "x" * 60_000}), shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("1h"))))
+    for number in range(40):
+        bench.request(an_apply(a_spec(f"down-{number:02d}", on_run_of("up"))))
+    bench.request(a_request("trigger", "up"))
+    bench.run(MINUTE)
+    assert len(bench.ledger()) == 41
+    assert bench.lives == 1
+
+
+def test_given_many_large_runs_that_end_while_nobody_looks_then_all_of_them_are_finished() -> None:
+    bench = Bench(behaviour=Behaviour(runs_for=None), shards=1)
+    bench.run(SECOND)
+    for number in range(16):
+        bench.request(an_apply(a_spec(f"s-{number:02d}", every("1h"))))
+        bench.request(a_request("trigger", f"s-{number:02d}"))
+    bench.run(SECOND)
+    outputs = json.dumps({"k": "x" * 65_500})
+    for number, order in enumerate(bench.started):
+        row = from_item(Run, bench.store.peek(keys.run(0, order.run_id)) or {})
+        told = ("succeeded", 0, None, None, outputs, bench.now, f"end {number}")
+        bench.transact(finish_run(order.run_id, order.attempt, str(row.driver), *told))
+    bench.run(MINUTE)
+    assert len(bench.ledger()) == 16

@@ -12,14 +12,16 @@ import pytest
 from tidegate_core.decisions.lane import Decision
 from tidegate_core.decisions.run_plane.runs import (
     SUBMIT_TRIES_MAX,
+    UNKNOWN_HOST_MS,
     LookAtRun,
     MarkLost,
     MarkSubmitted,
     RejectRun,
     RequestCancel,
     RunGone,
+    outbox_row,
 )
-from tidegate_core.effects import Cancel, Gone, Submitted
+from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
 from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
@@ -295,3 +297,62 @@ def test_given_a_look_at_a_run_that_goes_on_then_its_state_is_told() -> None:
     desk = a_desk(STATES["running"])
     desk.decide(LookAtRun(0, ID, seen.append), NOW + 10)
     assert [run.state for run in seen] == ["running"]
+
+
+# -- copies on several hosts ----------------------------------------------------------------------------------------------------
+
+NOTHING_FOUND = Gone(None, message="nothing of it is left")
+
+
+@pytest.mark.parametrize(
+    ("run", "end"),
+    [
+        pytest.param(
+            a_run(state="running", external_id="ext", host="b"), Gone(79, DUPLICATE), id="refused at the gate"
+        ),
+        pytest.param(a_run(state="lost", external_id="ext", host="b"), Gone(79, DUPLICATE), id="the same, lost"),
+        pytest.param(a_run(state="running"), NOTHING_FOUND, id="started, and nobody wrote down where"),
+    ],
+)
+def test_given_the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_driver_reports(
+    run: Run, end: Gone
+) -> None:
+    """I4: the program runs on a host that this node cannot see, so its permits are held."""
+    desk = a_desk(run)
+    desk.decide(RunGone(0, ID, 1, end), NOW + 10)
+    found = run_of(desk)
+    assert found is not None
+    assert (found.state, found.ended_at, found.external_id, found.host) == (run.state, None, None, None)
+    assert (desk.store.peek(SHARED) or {})["in_use"] == 1
+    desk.store.transact(finish_run(ID, 1, "driver-1", "succeeded", 0, None, None, None, NOW + 30, "t"))
+    look(desk)
+    assert outcome(desk) == "launched/succeeded"
+    assert (desk.store.peek(SHARED) or {})["in_use"] == 0
+
+
+def test_given_a_driver_that_nobody_can_ask_then_it_is_lost_after_the_probe_gap() -> None:
+    desk = a_desk(a_run(state="running", external_id="ext", host="b"))
+    desk.decide(RunGone(0, ID, 1, Gone(79, DUPLICATE)), NOW + 10)
+    desk.decide(LookAtRun(0, ID, lambda run: None), NOW + UNKNOWN_HOST_MS)
+    assert outcome(desk) == "running"
+    desk.decide(LookAtRun(0, ID, lambda run: None), NOW + 1 + UNKNOWN_HOST_MS)
+    assert outcome(desk) == "lost"
+    assert (desk.store.peek(SHARED) or {})["in_use"] == 1
+
+
+def test_given_a_refusal_at_the_gate_of_an_attempt_that_has_not_passed_it_then_it_is_tried_again() -> None:
+    """Cannot be, and is safe: the transaction that makes the next attempt closes this one."""
+    desk = a_desk(STATES["submitted"])
+    desk.decide(RunGone(0, ID, 1, Gone(79, DUPLICATE)), NOW + 10)
+    run = run_of(desk)
+    assert run is not None
+    assert (run.attempt, run.state) == (2, "submitting")
+
+
+# -- outputs --------------------------------------------------------------------------------------------------------------------
+
+
+def test_given_half_a_character_in_stored_outputs_then_the_end_can_be_sent_on_all_the_same() -> None:
+    """A file name that is not UTF-8 reads as one in Python. Whoever let it in: it must not stop the shard."""
+    out = outbox_row(replace(STATES["reported"], outputs='{"file":"\udcff.parquet"}'))
+    assert json.loads(out.fact)["outputs"] == json.loads(out.record)["outputs"] == {"file": "?.parquet"}

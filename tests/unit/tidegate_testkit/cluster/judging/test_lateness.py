@@ -5,7 +5,7 @@ import pytest
 from tidegate_testkit.cluster.judging.lateness import all_on_time, first_on_time, histogram, percentile
 from tidegate_testkit.cluster.judging.messages import Crash, Delivery
 
-CRASH = Crash(at=10_000, shards=frozenset({1, 9}))
+CRASH = Crash(at=10_000, shards=frozenset({1, 9}), served_at=17_000)
 
 
 def a_delivery(shard: int, nominal: int, late_ms: int) -> Delivery:

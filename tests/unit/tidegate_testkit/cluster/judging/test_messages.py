@@ -4,9 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from tidegate_testkit.cluster.judging.messages import Crash, Delivery, Sent, judge_messages, repeats_of
+from tidegate_testkit.cluster.judging.messages import (
+    Crash,
+    Delivery,
+    Sent,
+    judge_messages,
+    repeats_after,
+    repeats_of,
+)
 
-CRASH = Crash(at=100_000, shards=frozenset({3, 11}))
+CRASH = Crash(at=100_000, shards=frozenset({3, 11}), served_at=107_500)
 
 
 def a_delivery(number: int, at: int, nominal: int | None = None, shard: int = 3, name: str = "") -> Delivery:
@@ -33,6 +40,7 @@ def test_given_each_message_once_and_on_time_then_there_is_no_fault() -> None:
         pytest.param(Sent(1, 980, "may"), [a_delivery(1, 1_000)], [], id="cancelled too late, and sent"),
         pytest.param(Sent(1, 980, "may", 999), [a_delivery(1, 1_000)], ["stale"], id="sent after its replacement"),
         pytest.param(Sent(1, 980, "may", 1_001), [a_delivery(1, 1_000)], [], id="sent before its replacement"),
+        pytest.param(Sent(1, 980, "may", unanswered="cancel-1"), [], ["unanswered"], id="nobody answered its cancel"),
         pytest.param(Sent(1, 900), [a_delivery(1, 1_000)], ["wrong_id"], id="another nominal instant in its header"),
     ],
 )
@@ -49,6 +57,8 @@ def test_given_one_message_then_its_fault_is_named(sent: Sent, deliveries: list[
         pytest.param(99_000, 107_000, 4, ["repeated"], id="of a shard that did not crash"),
         pytest.param(101_500, 107_000, 3, ["repeated"], id="first sent well after the crash"),
         pytest.param(99_000, 99_500, 3, ["repeated"], id="both before the crash"),
+        pytest.param(99_000, 103_900, 3, ["repeated"], id="again before anybody else can have owned the shard"),
+        pytest.param(99_000, 117_600, 3, ["repeated"], id="again long after the shard was served"),
         pytest.param(100_100, 107_000, 3, [], id="on the wire when its sender was killed"),
     ],
 )
@@ -62,10 +72,10 @@ def test_given_a_repeat_then_only_a_crash_of_its_owner_explains_it(
 
 
 def test_given_a_third_copy_then_each_repeat_needs_a_crash_of_its_own() -> None:
-    copies = [a_delivery(1, at, 90_000) for at in (99_000, 107_000, 108_000)]
+    copies = [a_delivery(1, at, 90_000) for at in (99_000, 107_000, 112_000)]
 
     assert kinds([Sent(1, 90_000)], copies, [CRASH]) == ["repeated"]
-    assert kinds([Sent(1, 90_000)], copies, [CRASH, Crash(107_500, CRASH.shards)]) == []
+    assert kinds([Sent(1, 90_000)], copies, [CRASH, Crash(107_500, CRASH.shards, served_at=115_000)]) == []
 
 
 def test_given_more_than_a_thousand_repeats_of_a_shard_then_the_bound_is_broken() -> None:
@@ -86,3 +96,10 @@ def test_given_two_messages_under_one_id_then_it_is_not_theirs() -> None:
     copies = [a_delivery(1, 1_000, 980, name="a"), a_delivery(2, 1_000, 980, name="a")]
 
     assert kinds([Sent(1, 980), Sent(2, 980)], copies) == ["wrong_id"]
+
+
+def test_given_a_crash_then_its_repeats_are_counted_beside_what_might_have_repeated() -> None:
+    repeated = [a_delivery(1, at, 90_000) for at in (99_000, 107_000)]
+    once = [a_delivery(2, 98_000), a_delivery(3, 93_000), a_delivery(4, 99_000, shard=4)]
+
+    assert repeats_after(CRASH, repeated + once) == (1, 2)

@@ -8,7 +8,6 @@ import pytest
 
 from tidegate_testkit.cluster.evidence import ManifestEntry, ProgramRun
 from tidegate_testkit.cluster.judging.runs import (
-    gaps_of,
     judge_blackout,
     judge_follow_ups,
     judge_instants,
@@ -133,7 +132,3 @@ def test_given_a_start_within_a_blackout_then_it_is_unguarded() -> None:
     faults = judge_blackout("the broker is away", 16_000, 20_000, ALL)
 
     assert [fault.kind for fault in faults] == ["unguarded"]
-
-
-def test_given_starts_then_the_longest_pause_comes_first() -> None:
-    assert gaps_of([a_run("a", 0), a_run("a", 9_000), a_run("a", 10_000)]) == [9_000, 1_000]

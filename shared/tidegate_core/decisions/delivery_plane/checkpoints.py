@@ -1,0 +1,200 @@
+"""The delivery position: how far all is dealt with, what became of it, and how much a crash may repeat (I8).
+
+Nothing is written per delivery. The position moves once per batch; a successor goes on from there, so what was sent behind
+it is sent again. That is why sending stops when too much lies behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, NOTHING, NOWHERE, Place, Slots, Slotted, end_of
+from tidegate_core.decisions.host import Fenced, Host
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.effects import Refused
+from tidegate_core.records.receipts import expiry
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Put
+from tidegate_core.transactions.delivery import Progress, Tally, checkpoint
+
+CHECKPOINT_AFTER_FIRES = 1_000
+CHECKPOINT_AFTER_MS = 5_000
+"""I8's bound: at most this much repeats after a crash."""
+BLOCKED_LOOK_MS = 500
+"""How soon a checkpoint is tried again while sending waits for it."""
+TALLY_MS = 60_000
+TALLY_DAYS = 90
+"""Closed tallies are kept as long as the ledger."""
+
+
+class Checkpoints:
+    """One per shard.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: 0 to S-1.
+        progress: The delivery position as read at the fence, with the new epoch.
+        slots: The rows that are passed.
+        loaded_through: Up to where the rows of the store are in memory.
+        changed: Raised when more may be sent.
+
+    Attributes:
+        durable: As last stored.
+        promised: As last handed to the store: from then on no row may get a slot that it covers.
+        sent_through: Furthest place of a row that was handed to the broker's client.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        shard: int,
+        progress: Progress,
+        slots: Slots,
+        loaded_through: Callable[[], Place],
+        changed: Signal,
+    ) -> None:
+        self.durable = progress
+        self.promised = _place(progress)
+        self.sent_through = NOWHERE
+        self.is_writing = False
+        self.closed = False
+        self._host = host
+        self._shard = shard
+        self._slots = slots
+        self._loaded_through = loaded_through
+        self._changed = changed
+        self._uncovered: dict[Place, int] = {}
+        self._counted = NOTHING
+        self._ended_since = 0
+        self._alarm: int | None = None
+        self._tally_from = host.now
+
+    # -- what the position says ---------------------------------------------------------------------------------------
+
+    def covers(self, place: Place) -> bool:
+        """Whether a checkpoint covers, or may come to cover, this place."""
+        return place <= self.promised
+
+    def slot_for(self, nominal: int) -> int:
+        """Returns a slot that no checkpoint covers, behind what was sent: else a stream of late creates would hold it up."""
+        return max(nominal, self.promised[0] + 1, self.sent_through[0] + 1)
+
+    # -- the bound ----------------------------------------------------------------------------------------------------
+
+    def limit(self) -> Place:
+        """Returns how far rows may be sent now.
+
+        When more than I8 allows was sent behind the durable position, only what stands in the checkpoint's way: rows that
+        became ready late, before places that were sent already. While the checkpoint itself gets no answer, nothing.
+        """
+        if not self._is_exceeded():
+            return EVERYWHERE
+        return NOWHERE if self.is_writing else self.sent_through
+
+    def sending(self, row: Slotted) -> None:
+        """The row is being handed to the broker's client."""
+        self._uncovered.setdefault(row.place, self._host.now)
+        self.sent_through = max(self.sent_through, row.place)
+        self._arm(CHECKPOINT_AFTER_MS)
+
+    def ended(self, rows: int) -> None:
+        """So many rows that were sent have come to their end, or wait again."""
+        self._ended_since += rows
+        if self._ended_since >= CHECKPOINT_AFTER_FIRES or self._is_exceeded():
+            self._start()
+
+    def count(self, tally: Tally) -> None:
+        """Counts what has ended for good and does not come again after a crash (cancels; their guards are durable)."""
+        self._counted = self._counted.plus(tally)
+        self._arm(CHECKPOINT_AFTER_MS)
+
+    def _is_exceeded(self) -> bool:
+        if len(self._uncovered) < CHECKPOINT_AFTER_FIRES:
+            return False
+        return self._host.now - next(iter(self._uncovered.values())) >= CHECKPOINT_AFTER_MS
+
+    # -- when ---------------------------------------------------------------------------------------------------------
+
+    def _arm(self, milliseconds: int) -> None:
+        at = self._host.now + milliseconds
+        if self._alarm is None or at < self._alarm:
+            self._alarm = at
+            self._host.call_at(at, lambda: self._ring(at))
+
+    def _ring(self, at: int) -> None:
+        if self._alarm == at:
+            self._alarm = None
+            self._start()
+
+    def _start(self) -> None:
+        if not self.is_writing and not self.closed:
+            self._host.operations.start(self.write())
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def write(self, *, last: bool = False) -> Operation[None]:
+        """Moves the delivery position up to the first row that is still open. Raises Fenced when another owner holds it.
+
+        Never past the present, where rows may still come in, and never past what is loaded.
+
+        Args:
+            last: Of this owner: what is counted is stored even where the position cannot move.
+        """
+        self.is_writing = True
+        self._ended_since = 0
+        through = min(self._loaded_through(), end_of(self._host.now))
+        place, ended = self._slots.passed(through)
+        self._counted = self._counted.plus(ended)
+        if place is None and self._counted != NOTHING and self._slots.is_clear(through) and through > self.promised:
+            place = through  # Each write moves it, so that one that arrives late and twice is refused.
+        if place is not None or (last and self._counted != NOTHING):
+            yield from self._move(place)
+        self.is_writing = False
+        self._host.operations.raise_(self._changed)
+        if self._ended_since >= CHECKPOINT_AFTER_FIRES:
+            self._start()
+        elif self._uncovered or self._counted != NOTHING:
+            self._arm(BLOCKED_LOOK_MS if self._is_exceeded() else CHECKPOINT_AFTER_MS)
+
+    def _move(self, place: Place | None) -> Operation[None]:
+        slot, text = self.durable.slot, self.durable.id
+        if place is not None:
+            slot, text = place[0], f"{place[1]}#{place[2]}"
+            self.promised = max(self.promised, place)
+        counted, self._counted = self._counted, NOTHING
+        tally = self.durable.tally.plus(counted)
+        closed = self._closed_tally(tally)
+        stored = NOTHING if closed else tally
+        transaction = checkpoint(self._shard, self.durable, slot, text, stored, closed, self._host.token())
+        verdict = yield from self._host.commit_for_good(transaction)
+        if isinstance(verdict, Refused):
+            raise Fenced(keys.progress(self._shard))
+        self.durable = replace(self.durable, slot=slot, id=text, tally=stored)
+        covered = _place(self.durable)
+        self._uncovered = {each: sent_at for each, sent_at in self._uncovered.items() if each > covered}
+
+    def _closed_tally(self, tally: Tally) -> Put | None:
+        """Returns the minute's ledger row once a minute has passed (what `audit` recomputes)."""
+        if self._host.now - self._tally_from < TALLY_MS or tally == NOTHING:
+            return None
+        key = keys.closed_tally(self._shard, self._host.now, self.durable.epoch)
+        item: Item = {
+            "pk": key.pk,
+            "sk": key.sk,
+            "from": self._tally_from,
+            "to": self._host.now,
+            "delivered": tally.delivered,
+            "expired": tally.expired,
+            "cancelled": tally.cancelled,
+            "dead": tally.dead,
+            "digest": tally.digest,
+            "expires_at": expiry(self._host.now, TALLY_DAYS),
+        }
+        self._tally_from = self._host.now
+        return Put(key, item)
+
+
+def _place(progress: Progress) -> Place:
+    message_id, _, version = progress.id.partition("#")
+    return (progress.slot, message_id, version)

@@ -1,0 +1,130 @@
+"""A create of a message and what the store says about it: new, a repeat, too old, or a replacement (DESIGN 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.delivery_plane.guarding import versions_of
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Items, Read
+from tidegate_core.model.position import Position
+from tidegate_core.model.receipts import ReceiptStatus
+from tidegate_core.model.requests import MessageSend
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import FIRST_VERSION, Guard, Message, MessageName
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A create on its way into the plane.
+
+    Attributes:
+        position: Of its record.
+        replay: A predecessor may have written its rows already.
+    """
+
+    request: MessageSend
+    position: Position
+    replay: bool
+
+
+@dataclass(slots=True)
+class Create:
+    """One create with what the look-up said about it.
+
+    Attributes:
+        answered: Version of the message that its sender is told of; None when there is none.
+    """
+
+    sending: Sending
+    name: MessageName
+    version: str
+    answered: str | None
+    guard: Guard | None = None
+    present: bool = False
+    others: list[Message] = field(default_factory=list)
+    mine: Message | None = None
+    status: ReceiptStatus = ReceiptStatus.ACCEPTED
+    replaces: bool = False
+
+    @property
+    def live_from(self) -> str:
+        return "" if self.guard is None else self.guard.live_from
+
+    @property
+    def guard_is_of_repeat(self) -> bool:
+        """The guard was raised by the same request, from another record."""
+        request_id = self.sending.request.id
+        return request_id is not None and self.guard is not None and self.guard.request_id == request_id
+
+    @property
+    def alive(self) -> list[Message]:
+        """Other versions that no guard covered so far; what an earlier one covers was dealt with then."""
+        return [other for other in self.others if other.version >= self.live_from]
+
+
+def name_of(sending: Sending) -> tuple[MessageName, str]:
+    """Returns name and version: keyed creates are versioned by their position, others have one version only."""
+    request = sending.request
+    if request.key is not None:
+        return MessageName.of_key(request.namespace, request.key), sending.position.text()
+    return MessageName.of_request(request.namespace, request.id or sending.position.text()), FIRST_VERSION
+
+
+def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+    """A create without any id needs no look-up, unless a predecessor may have written it (replay)."""
+    wanted: dict[Key, Create] = {}
+    for create in creates:
+        if create.name.keyed:
+            wanted[keys.message_presence(plane.shard, create.name.id)] = create
+        if create.name.keyed or create.sending.request.id is not None:
+            wanted[keys.message_guard(plane.shard, create.name.id)] = create
+        if create.sending.replay or (not create.name.keyed and create.sending.request.id is not None):
+            wanted[keys.message(plane.shard, create.name.id, create.version)] = create
+    if not wanted:
+        return
+    answer = yield from plane.host.read_for_good(Read(tuple(wanted)))
+    assert isinstance(answer, Items)
+    for key, create in wanted.items():
+        item = answer.found.get(key)
+        if item is None:
+            continue
+        if key.sk.startswith("G#"):
+            create.guard = from_item(Guard, item)
+        elif key.sk.startswith("K#"):
+            create.present = True
+        else:
+            create.mine = from_item(Message, item)
+    for create in creates:
+        if create.present:
+            versions = yield from versions_of(plane, create.name.id)
+            create.others = [each for each in versions if each.version != create.version]
+
+
+def judge(create: Create) -> None:
+    """Decides what the create is: new, a repeat, too old, or a replacement."""
+    request_id = create.sending.request.id
+    origin = create.sending.position.text()
+    repeated = next((other for other in create.others if other.request_id == request_id), None)
+    if create.mine is not None and create.mine.origin != origin:
+        create.status = ReceiptStatus.UNCHANGED  # The same request id from another record.
+    elif request_id is not None and repeated is not None:
+        create.status, create.answered = ReceiptStatus.UNCHANGED, repeated.version
+    elif create.version < create.live_from and create.guard_is_of_repeat:
+        # That one's rows may not be there yet; its record is, so that they will be.
+        create.status, create.answered = ReceiptStatus.UNCHANGED, create.live_from
+    elif create.version < create.live_from:
+        create.status = ReceiptStatus.SUPERSEDED if create.name.keyed else ReceiptStatus.CANCELLED
+        create.answered = None
+    elif any(other.version > create.version for other in create.others):
+        create.status, create.answered = ReceiptStatus.SUPERSEDED, None
+    else:
+        # A guard of this very version is a replay's: it was a replacement the first time too.
+        create.replaces = (create.name.keyed and create.live_from == create.version) or bool(create.alive)

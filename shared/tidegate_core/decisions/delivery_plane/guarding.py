@@ -1,0 +1,127 @@
+"""Guards of messages: what a cancel or a replacement covers is not delivered by anybody (DESIGN 5, I7)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.delivery_plane.rows import guard_expiry
+from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import Guard, Message
+from tidegate_core.store import keys
+from tidegate_core.store.values import Page, RangeRead
+from tidegate_core.transactions.delivery import Tally, raise_guard
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+GUARDS_MAX = 100_000
+"""Raised guards in memory (10 MB), the latest ones: far more than are raised while one page is loaded."""
+VERSIONS_MAX = 200
+"""Versions of one key that are looked at; older ones are far in the past."""
+CANCELLED = Tally(cancelled=1)
+
+
+class Guards:
+    """Those that this owner has raised: a load that was asked for before has to know of them; older ones are in the store."""
+
+    def __init__(self) -> None:
+        self._live_from: dict[str, str] = {}
+
+    def remember(self, guard: Guard) -> None:
+        self._live_from[guard.id] = max(guard.live_from, self._live_from.pop(guard.id, ""))
+        if len(self._live_from) > GUARDS_MAX:
+            del self._live_from[next(iter(self._live_from))]
+
+    def cover(self, message_id: str, version: str) -> bool:
+        """Whether this version was cancelled or replaced."""
+        return version < self._live_from.get(message_id, "")
+
+
+def read_guards(plane: DeliveryPlane, message_ids: Collection[str]) -> Operation[dict[str, Guard]]:
+    """Reads the guards of messages, consistently; most have none."""
+    if not message_ids:
+        return {}
+    wanted = tuple(sorted(keys.message_guard(plane.shard, each) for each in message_ids))
+    answer = yield from plane.host.read_for_good(Read(wanted))
+    assert isinstance(answer, Items)
+    return {guard.id: guard for guard in (from_item(Guard, item) for item in answer.found.values())}
+
+
+def versions_of(plane: DeliveryPlane, message_id: str) -> Operation[list[Message]]:
+    """Returns the newest versions of a message, newest first."""
+    low, high = f"M#{message_id}#", f"M#{message_id}#{keys.LAST}"
+    found: list[Message] = []
+    after: str | None = None
+    while True:
+        # Page by page: four payloads of the largest size fill one.
+        wanted = RangeRead(keys.shard_pk(plane.shard), low, high, VERSIONS_MAX, after, newest_first=True)
+        page = yield from plane.host.read_for_good(ReadRange(wanted))
+        assert isinstance(page, Page)
+        found.extend(from_item(Message, item) for item in page.items)
+        after = page.next_after
+        if after is None or len(found) >= VERSIONS_MAX:
+            return found
+
+
+def raise_to(
+    plane: DeliveryPlane,
+    message_id: str,
+    live_from: str,
+    before: Guard | None,
+    covered: Iterable[Message],
+    request_id: str | None = None,
+) -> Operation[Committed | Refused]:
+    """Raises a guard, in the store first; refused where one as high is there already.
+
+    Args:
+        plane: Whose message it is.
+        message_id: What it guards.
+        live_from: Versions below this are covered.
+        before: The guard as it was read.
+        covered: Versions that are known to be covered; the guard outlives their rows.
+        request_id: Of the replacement, if it is one.
+
+    Raises:
+        Fenced: Another owner holds the shard.
+    """
+    guard = Guard(
+        id=message_id,
+        live_from=live_from,
+        expires_at=guard_expiry(plane.host.now, before, covered),
+        request_id=request_id,
+    )
+    epoch = plane.checkpoints.durable.epoch
+    verdict = yield from plane.commit(raise_guard(plane.shard, epoch, guard, plane.host.token()))
+    plane.guards.remember(guard)
+    return verdict
+
+
+def take_back(plane: DeliveryPlane, message: Message, *, counted: bool) -> bool:
+    """Takes a message out of memory; False when it was sent, is on its way, or may have been sent by a predecessor.
+
+    Args:
+        plane: Whose message it is.
+        message: A version that a guard covers now.
+        counted: Another guard covered it before, so that it is in the tally.
+    """
+    rows = [row for row in plane.slots.of(message.id) if row.version == message.version]
+    if rows:
+        taken_back = [_take_back_row(plane, row) for row in rows]  # Each of them, also behind one that is too late.
+        return all(taken_back)
+    # Not loaded: far ahead, or passed by the checkpoint, or its guard kept it from being loaded after a predecessor,
+    # who may have sent it, had raised that.
+    late = message.slot <= plane.maybe_sent_through or plane.is_passed(message.slot, message.id, message.version)
+    if not late and not counted:
+        plane.checkpoints.count(CANCELLED)
+    return not late
+
+
+def _take_back_row(plane: DeliveryPlane, row: Slotted) -> bool:
+    if row.stage not in (Stage.READY, Stage.WRITTEN, Stage.WRITING):
+        return row.stage is Stage.GONE and not row.maybe_sent
+    plane.withdraw(row)
+    return not row.maybe_sent

@@ -1,0 +1,196 @@
+"""What of a shard's messages is brought into memory, and when: timer rows a minute ahead, payloads within a budget (DESIGN 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
+from tidegate_core.decisions.delivery_plane.slots import Place, Slots, Slotted
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Items, Read, ReadRange
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import Message, MessageTimer
+from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Key, Page, Put, RangeRead
+from tidegate_core.transactions.delivery import Progress
+
+WINDOW_MS = 60_000
+"""How far ahead timer rows are held in memory; extended at half of it."""
+ROWS_MAX = 100_000
+"""Rows in memory that came from the store (50 MB): a backlog is loaded as it is delivered. The shard's own new rows come on
+top, as many as are sent within the window."""
+ROOM_LOOK_MS = 200
+"""How often a full memory is looked at again."""
+PAYLOADS_AHEAD_MS = 5_000
+PAYLOADS_AHEAD_ROWS_MAX = 500
+PAYLOADS_AHEAD_BYTES_MAX = 32_000_000
+"""Payloads that wait for their time; what is due has the other half of the budget for certain, so it never waits for these."""
+PAYLOAD_BYTES_MAX = 64_000_000
+"""Payloads in memory per shard, on their way from the store included; above it what is due waits for what is being sent."""
+LAG_MS = 7 * 86_400_000
+"""A quarter of the rows' time to live: what is so late is written again before it is served, lest it expire meanwhile."""
+RENEWED_TOGETHER = 40
+"""Message rows in memory at once while they are renewed: 10 MB of the largest payloads."""
+
+
+class Window:
+    """Which timer rows are in memory.
+
+    What becomes due and has no timer row (fires that follow from a definition) belongs into `slots` up to the same horizon,
+    before `loaded_through` is raised: the checkpoint goes by that mark alone.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: 0 to S-1.
+        progress: The delivery position at the fence; what it covers is not read.
+        take: Takes the rows of one page in.
+
+    Attributes:
+        loaded_through: Every row of the store up to here is in memory. No checkpoint passes it.
+        taking_through: The plane's own rows with slots up to here go to memory by themselves, because the load that is
+            under way may have read their place before they were there.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        shard: int,
+        slots: Slots,
+        progress: Progress,
+        take: Callable[[Sequence[MessageTimer]], Operation[None]],
+    ) -> None:
+        self._host = host
+        self._pk = keys.shard_pk(shard)
+        self._slots = slots
+        self._take = take
+        self._after = f"D#{keys.instant_text(progress.slot)}#{progress.id}"
+        self.loaded_through: Place = place_of(self._after)
+        self.taking_through = progress.slot
+        self.closed = False
+
+    def extend(self) -> Operation[None]:
+        """Reads on to the window's end, or until memory is full; page by page, so that a slow store holds up the rest only."""
+        horizon = self._host.now + WINDOW_MS
+        high = f"D#{keys.instant_text(horizon)}#{keys.LAST}"
+        self.taking_through = max(self.taking_through, horizon)
+        while self._after < high and self._slots.loaded < ROWS_MAX:
+            page = yield from self._host.read_for_good(ReadRange(RangeRead(self._pk, "D#", high, after=self._after)))
+            assert isinstance(page, Page)
+            yield from self._take([from_item(MessageTimer, item) for item in page.items])
+            self._after = page.next_after or high
+            self.loaded_through = place_of(self._after)
+        # Rows made from now on beyond what was read are read in their turn.
+        self.taking_through = self.loaded_through[0]
+
+    def keep_extended(self) -> Operation[None]:
+        """Extends the window at half of it, for good."""
+        while not self.closed:
+            ahead = self.loaded_through[0] - self._host.now
+            if ahead > WINDOW_MS // 2:
+                yield from self._host.sleep(ahead - WINDOW_MS // 2)
+            elif self._slots.loaded > ROWS_MAX // 2:
+                yield from self._host.sleep(ROOM_LOOK_MS)
+            else:
+                yield from self.extend()
+
+
+def place_of(sort_key: str) -> Place:
+    """Returns the place of a timer row's sort key, or of one that ends a range."""
+    _, slot, name = sort_key.split("#", 2)
+    message_id, _, version = name.partition("#")
+    return (int(slot), message_id, version)
+
+
+class Payloads:
+    """The budget of payloads in memory, and their loading.
+
+    Attributes:
+        bytes_held: Sum of what the rows hold.
+    """
+
+    def __init__(self, host: Host, shard: int) -> None:
+        self._host = host
+        self._shard = shard
+        self.bytes_held = 0
+
+    @property
+    def room(self) -> int:
+        """Bytes for what is due now."""
+        return PAYLOAD_BYTES_MAX - self.bytes_held
+
+    @property
+    def room_ahead(self) -> int:
+        """Bytes for what is due later."""
+        return PAYLOADS_AHEAD_BYTES_MAX - self.bytes_held
+
+    def keep(self, row: Slotted, message: Message) -> None:
+        """Keeps the payload of a row that was just made, when it is near and there is room; else it is read again."""
+        if row.slot <= self._host.now + WINDOW_MS and row.size <= self.room_ahead:
+            self._give(row, message)
+
+    def hold(self, row: Slotted) -> None:
+        """Sets room aside for a payload that will be loaded."""
+        if row.held == 0:
+            self._hold(row, row.size)
+
+    def drop(self, row: Slotted) -> None:
+        """Gives back what the row holds."""
+        self.bytes_held -= row.held
+        row.held = 0
+        row.message = None
+
+    def drop_if_scarce(self, row: Slotted) -> None:
+        """For rows that wait again: they must not hold the half that belongs to what is being sent."""
+        if self.room_ahead < 0:
+            self.drop(row)
+
+    def load(self, rows: Sequence[Slotted]) -> Operation[list[Slotted]]:
+        """Reads the message rows of timer rows; returns the rows that have none (their create never became durable)."""
+        waiting_for: dict[Key, list[Slotted]] = {}
+        for row in rows:
+            if row.message is None:
+                waiting_for.setdefault(keys.message(self._shard, row.id, row.version), []).append(row)
+                self.hold(row)
+        if not waiting_for:
+            return []
+        answer = yield from self._host.read_for_good(Read(tuple(waiting_for)))
+        assert isinstance(answer, Items)
+        missing: list[Slotted] = []
+        for key, waiting in waiting_for.items():
+            item = answer.found.get(key)
+            for row in waiting:
+                if row.stage.is_closed:
+                    continue  # Taken back meanwhile: it holds nothing any more.
+                if item is None:
+                    missing.append(row)
+                elif row.message is None:
+                    self._give(row, from_item(Message, item))
+        return missing
+
+    def _give(self, row: Slotted, message: Message) -> None:
+        row.message = message
+        self._hold(row, len(message.payload))
+
+    def _hold(self, row: Slotted, size: int) -> None:
+        self.bytes_held += size - row.held
+        row.held = size
+
+
+def renew(host: Host, shard: int, timers: Sequence[MessageTimer]) -> Operation[None]:
+    """Writes rows that are very late once more, with a new time to live, before they are served (DESIGN 5)."""
+    late = [timer for timer in timers if timer.slot + LAG_MS < host.now]
+    if not late:
+        return
+    host.note("shard_lags", shard=shard, rows=len(late), since=late[0].slot)
+    expires_at = row_expiry(host.now)
+    for first in range(0, len(late), RENEWED_TOGETHER):
+        group = late[first : first + RENEWED_TOGETHER]
+        wanted = dict.fromkeys(keys.message(shard, timer.id, timer.version) for timer in group)
+        answer = yield from host.read_for_good(Read(tuple(wanted)))
+        assert isinstance(answer, Items)
+        renewed = [replace(timer, expires_at=expires_at) for timer in group]
+        actions: list[Put | Delete] = [Put(each.key(shard), to_item(each, each.key(shard))) for each in renewed]
+        actions += [Put(key, {**item, "expires_at": expires_at}) for key, item in answer.found.items()]
+        yield from write(host, "renewed", actions)

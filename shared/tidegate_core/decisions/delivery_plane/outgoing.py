@@ -1,0 +1,64 @@
+"""What leaves for the broker: the record that delivers a message, or its dead letter (SEMANTICS 18)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from tidegate_core.decisions.host import Host
+from tidegate_core.effects import Produce
+from tidegate_core.model.instants import format_instant
+from tidegate_core.model.position import Position
+from tidegate_core.model.problems import RefusedRecord
+from tidegate_core.records.messages import Message, MessageName, public_id
+from tidegate_core.transactions.delivery import DIGEST_MODULUS, Tally
+
+PROBLEM_BYTES_MAX = 1_024
+
+
+def record_of(shard: int, message: Message, attempt: int) -> Produce:
+    """Returns the record that delivers the message."""
+    headers = [(name, value.encode()) for name, value in json.loads(message.headers)]
+    headers += [
+        ("tidegate-id", _id(shard, message).encode()),
+        ("tidegate-nominal", format_instant(message.nominal).encode()),
+        ("tidegate-attempt", str(attempt).encode()),
+    ]
+    key = None if message.message_key is None else message.message_key.encode()
+    return Produce(message.topic, key, message.payload, tuple(headers), guarded=True)
+
+
+def dead_letter_of(host: Host, shard: int, message: Message, attempt: int, problem: str) -> Produce:
+    """Returns the message as it would have been delivered, with where to, and the place of the request that made it."""
+    record = record_of(shard, message, attempt)
+    error = _error_headers(host, message.topic, Position.parse(message.origin), "undeliverable", problem)
+    return Produce(host.holding.requests_dlq_topic, record.key, record.value, (*record.headers, *error))
+
+
+def refused_letter_of(host: Host, request: bytes, origin: Position, refused: RefusedRecord) -> Produce:
+    """Returns a request that this node cannot read."""
+    error = _error_headers(host, host.holding.requests.name, origin, refused.error_class, str(refused))
+    return Produce(host.holding.requests_dlq_topic, None, request, error)
+
+
+def _error_headers(
+    host: Host, topic: str, origin: Position, error_class: str, problem: str
+) -> tuple[tuple[str, bytes], ...]:
+    return (
+        ("tidegate.error.topic", topic.encode()),
+        ("tidegate.error.partition", str(origin.topic_partition).encode()),
+        ("tidegate.error.offset", str(origin.offset).encode()),
+        ("tidegate.error.class", error_class.encode()),
+        ("tidegate.error.message", problem.encode()[:PROBLEM_BYTES_MAX]),
+        ("tidegate.error.at", format_instant(host.now).encode()),
+    )
+
+
+def delivered(shard: int, message: Message) -> Tally:
+    """Returns what a delivery adds to the tally."""
+    digest = hashlib.blake2b(_id(shard, message).encode(), digest_size=8).digest()
+    return Tally(delivered=1, digest=int.from_bytes(digest, "big") % DIGEST_MODULUS)
+
+
+def _id(shard: int, message: Message) -> str:
+    return public_id(shard, MessageName(message.id, message.keyed), message.version)

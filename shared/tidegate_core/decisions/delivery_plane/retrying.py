@@ -1,0 +1,132 @@
+"""Messages that the broker will not take as they are: tried again later, then dead letters (SEMANTICS 8, 14).
+
+A message that is tried again moves to a slot of its own, so that it holds up no checkpoint. First its timer row says where
+it goes, then the new row is written, then it leaves its place: a successor that finds the old row follows it, and one of
+the two is sent, whenever a crash comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.delivery_plane.outgoing import dead_letter_of
+from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
+from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Items, NotProduced, Read
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import Message, MessageTimer
+from tidegate_core.store.values import Put
+from tidegate_core.transactions.delivery import Tally
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+ATTEMPTS_MAX = 10
+"""Deliveries that the broker refuses before the message is a dead letter: 20 min with the pauses below, however late the
+message was when the first one came."""
+RETRY_FIRST_MS = 5_000
+RETRY_LAST_MS = 300_000
+LETTER_RETRY_MS = 200
+DEAD = Tally(dead=1)
+
+
+def pause_after(attempt: int) -> int:
+    """Returns how long after a refused attempt the next one comes."""
+    return min(RETRY_FIRST_MS << (attempt - 1), RETRY_LAST_MS)
+
+
+def refused(plane: DeliveryPlane, problems: Sequence[tuple[Slotted, Message, str]]) -> Operation[None]:
+    """Deals with the rows of a group that the broker refused; the checkpoint waits until each is moved or buried."""
+    again: list[Slotted] = []
+    dead: list[tuple[Slotted, Message, str]] = []
+    for row, message, problem in problems:
+        plane.host.note("message_refused", shard=plane.shard, id=row.id, attempt=row.attempt, problem=problem)
+        if plane.guards.cover(row.id, row.version):
+            plane.withdraw(row)  # While it was with the broker's client (I7).
+        elif row.attempt >= ATTEMPTS_MAX:
+            dead.append((row, message, problem))
+        else:
+            again.append(row)
+    yield from _bury(plane, dead)
+    yield from _move(plane, again)
+
+
+def follow(plane: DeliveryPlane, moved: Sequence[MessageTimer]) -> Operation[list[MessageTimer]]:
+    """Returns the rows at the new places of rows that a predecessor moved.
+
+    The predecessor may not have come to write them, so they are written here, before anything passes the old ones.
+    """
+    standing: list[MessageTimer] = []
+    while moved:
+        onward = {row.key(plane.shard): row for row in map(_onward, moved)}
+        answer = yield from plane.host.read_for_good(Read(tuple(onward)))
+        assert isinstance(answer, Items)
+        missing = [row for key, row in onward.items() if key not in answer.found]
+        yield from _write(plane, "retry", missing)
+        found = [from_item(MessageTimer, item) for item in answer.found.values()]
+        standing += missing + [timer for timer in found if timer.moved_to is None]
+        moved = [timer for timer in found if timer.moved_to is not None]
+    return standing
+
+
+def _move(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
+    moved = [_moved(plane, row) for row in rows]
+    yield from _write(plane, "moved", moved)
+    onward = [_onward(timer) for timer in moved]
+    yield from _write(plane, "retry", onward)
+    for row, timer in zip(rows, onward, strict=True):
+        if plane.guards.cover(row.id, row.version):
+            plane.withdraw(row)
+        else:
+            plane.close(row, Stage.GONE)
+            plane.take_moved(timer, maybe_sent=row.maybe_sent)
+
+
+def _moved(plane: DeliveryPlane, row: Slotted) -> MessageTimer:
+    slot = plane.checkpoints.slot_for(plane.host.now + pause_after(row.attempt))
+    return MessageTimer(
+        slot=row.slot,
+        id=row.id,
+        version=row.version,
+        origin=row.origin,
+        attempt=row.attempt,
+        expires_at=row_expiry(max(row.slot, slot)),
+        size=row.size,
+        moved_to=slot,
+    )
+
+
+def _onward(moved: MessageTimer) -> MessageTimer:
+    assert moved.moved_to is not None
+    slot = moved.moved_to
+    return replace(moved, slot=slot, attempt=moved.attempt + 1, expires_at=row_expiry(slot), moved_to=None)
+
+
+def _write(plane: DeliveryPlane, name: str, timers: Sequence[MessageTimer]) -> Operation[None]:
+    keyed = [(timer, timer.key(plane.shard)) for timer in timers]
+    if keyed:
+        yield from write(plane.host, name, [Put(key, to_item(timer, key)) for timer, key in keyed])
+
+
+def _bury(plane: DeliveryPlane, dead: Sequence[tuple[Slotted, Message, str]]) -> Operation[None]:
+    left = list(dead)
+    while left:
+        letters = tuple(
+            dead_letter_of(plane.host, plane.shard, message, row.attempt, problem) for row, message, problem in left
+        )
+        answers = yield letters
+        unanswered = []
+        for each, letter, answer in zip(left, letters, answers, strict=True):
+            if isinstance(answer, NotProduced) and answer.kind != "refused":
+                unanswered.append(each)
+                continue
+            if isinstance(answer, NotProduced):
+                # No topic takes it: said in the log, because a checkpoint that waits for it would hold up all others.
+                plane.host.note("dead_letter_refused", topic=letter.topic, message=answer.message)
+            plane.close(each[0], Stage.DONE, DEAD)
+        left = unanswered
+        if left:
+            yield from plane.host.sleep(LETTER_RETRY_MS)

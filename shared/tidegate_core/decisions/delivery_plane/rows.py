@@ -1,0 +1,50 @@
+"""How rows of the delivery plane are written, and how long they are kept (DESIGN 5).
+
+Expiry is garbage collection only: DynamoDB removes what has expired within days, in any order. So whatever covers a row
+(a guard, a presence row) is kept longer than what it covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Unavailable, Write
+from tidegate_core.model.instants import TEN_YEARS_MS
+from tidegate_core.records.messages import Guard, Message
+from tidegate_core.records.receipts import expiry
+from tidegate_core.store.values import Batch, Delete, Put
+
+ROW_DAYS = 30
+"""Timer and message rows outlive their slot by this, far beyond the requests topic's retention (7 d)."""
+GUARD_DAYS = ROW_DAYS + 5
+"""Longer than the rows that a guard covers, whichever of them DynamoDB removes first."""
+WRITE_RETRY_MS = 200
+
+
+def row_expiry(slot: int) -> int:
+    """Returns the TTL attribute of rows of this slot: epoch seconds."""
+    return expiry(slot, ROW_DAYS)
+
+
+def guard_expiry(now: int, before: Guard | None, covered: Iterable[Message]) -> int:
+    """Returns the TTL attribute of a guard: it outlives all that it covers, and creates that are still in the topic."""
+    latest = max((message.slot for message in covered), default=now)
+    known = 0 if before is None or before.expires_at is None else before.expires_at
+    return max(known, expiry(max(now, latest), GUARD_DAYS))
+
+
+def presence_expiry(append_time: int) -> int:
+    """Returns the TTL attribute of a presence row.
+
+    It does not depend on the message's time, which lies ten years ahead at most: a late repeat for an older message under
+    the key must not shorten it.
+    """
+    return expiry(append_time + TEN_YEARS_MS, GUARD_DAYS)
+
+
+def write(host: Host, name: str, actions: Sequence[Put | Delete]) -> Operation[None]:
+    """Writes until all of it is acknowledged."""
+    while isinstance((yield Write(Batch(name, tuple(actions)))), Unavailable):
+        yield from host.sleep(WRITE_RETRY_MS)

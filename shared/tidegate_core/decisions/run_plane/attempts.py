@@ -1,0 +1,184 @@
+"""Attempts of runs between the shard and the launcher: submit, adopt, watch (DESIGN 6, SEMANTICS 9).
+
+The launcher's names and the start gate absorb a repeat, so each step is simply done again until it is certain.
+"""
+
+from __future__ import annotations
+
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.entries import Entry, chunk_range, merged_entries
+from tidegate_core.decisions.run_plane.launching import launch_order
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.runs import (
+    START_WITHIN_MS,
+    LookAtRun,
+    MarkLost,
+    MarkSubmitted,
+    RejectRun,
+    RunGone,
+    run_record,
+)
+from tidegate_core.effects import (
+    Cancel,
+    Gone,
+    LookedUp,
+    Lookup,
+    NotSubmitted,
+    Produce,
+    Submit,
+    SubmitFailed,
+    Submitted,
+    Watch,
+)
+from tidegate_core.model.states import RunState
+from tidegate_core.records.run_plane import Run
+
+LOOKUP_AGAIN_MS = 10_000
+SUBMIT_RETRY_MS = 1_000
+SUBMIT_RETRY_LAST_MS = 30_000
+PROBE_GAP_MS = 10 * 60_000
+"""SEMANTICS 13: a run whose host cannot be asked for this long is `lost`."""
+
+
+class Attempts:
+    """One per shard."""
+
+    def __init__(self, lane: Lane, memory: Memory) -> None:
+        self._lane = lane
+        self._host = lane.host
+        self._memory = memory
+        self._launching: set[tuple[str, int]] = set()
+        self._here_since = self._host.now
+        self._closed = False
+
+    def recover(self) -> None:
+        """Goes on with a predecessor's runs."""
+        self._here_since = self._host.now
+        for run_id in list(self._memory.runs):
+            self.adopt(run_id)
+
+    def adopt(self, run_id: str) -> None:
+        """Goes on with a run from what the launcher says of it now."""
+        run = self._memory.runs.get(run_id)
+        if run is not None:
+            self._launching.discard((run.id, run.attempt))
+            self._host.start_safely("adopt", run.id, self._adopt(run))
+
+    def close(self) -> None:
+        """Nothing more is submitted."""
+        self._closed = True
+
+    def look(self, run_id: str) -> None:
+        """The run's item may have changed, or its time may be up."""
+        if run_id in self._memory.runs:
+            # It had no chance while nobody was here.
+            not_before = self._here_since + START_WITHIN_MS
+            self._lane.add(LookAtRun(self._lane.shard, run_id, self._seen, not_before))
+
+    def look_at_all(self) -> None:
+        for run_id in list(self._memory.runs):
+            self.look(run_id)
+
+    def follow(self, before: Run | None, run: Run | None) -> None:
+        """A transaction of this shard has written the run's item, or removed it."""
+        if before is not None and (run is None or run.attempt != before.attempt):
+            self._launching.discard((before.id, before.attempt))
+        if run is None:
+            return
+        if run.state == "submitting" and (before is None or before.attempt != run.attempt):
+            self._host.start_safely("launch", run.id, self._launch(run))
+        elif run.state == RunState.LOST and (before is None or before.state != run.state):
+            self._tell(run, RunState.LOST, self._host.now)
+
+    def _seen(self, run: Run) -> None:
+        """The gate let the run's program pass."""
+        before = self._memory.runs.get(run.id)
+        if before is None or before.attempt != run.attempt or before.state == run.state:
+            return  # Seen before another decision of the same transaction moved it on.
+        if run.state == RunState.RUNNING:
+            self._memory.runs[run.id] = run
+            self._tell(run, RunState.RUNNING, run.started_at or self._host.now)
+
+    def _tell(self, run: Run, state: RunState, at: int) -> None:
+        """Tells who listens to `tidegate.runs`: best effort, the end is certain."""
+        record = run_record(run, state, at)
+        self._host.tell(Produce(self._host.holding.runs_topic, run.id.encode(), record.encode()))
+
+    def _is_open(self, run: Run) -> bool:
+        known = self._memory.runs.get(run.id)
+        return known is not None and known.attempt == run.attempt
+
+    # -- with the launcher --------------------------------------------------------------------------------------------
+
+    def _adopt(self, run: Run) -> Operation[None]:
+        """A predecessor's run: look it up under its name, then go on where it stands."""
+        if run.ended_at is not None:
+            self.look(run.id)
+            return
+        since = self._host.now
+        while (run.id, run.attempt) not in self._launching and self._is_open(run):
+            found = yield Lookup(run.id, run.attempt, run.host, run.boot_id)
+            assert isinstance(found, LookedUp)
+            if found.where == "found":
+                yield from self._adopted(run, found)
+                return
+            if found.where == "absent" and run.state == "submitting":
+                yield from self._launch(run)
+                return
+            if found.where == "absent":
+                # Submitted or started, and nothing of it is left where the launcher can see all there is.
+                gone = Gone(None, message="nothing of it is left")
+                self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone))
+                return
+            if self._host.now - since >= PROBE_GAP_MS:
+                self._lane.add(MarkLost(self._lane.shard, run.id, run.attempt))
+                since = self._host.now
+            yield from self._host.sleep(LOOKUP_AGAIN_MS)
+
+    def _adopted(self, run: Run, found: LookedUp) -> Operation[None]:
+        if run.cancel_requested:
+            self._host.tell(Cancel(run.id, run.attempt))
+        if run.external_id is None:
+            self._submitted(run, Submitted(found.external_id or "", found.host or "", found.boot_id or ""))
+        yield from self._watch(run)
+
+    def _launch(self, run: Run) -> Operation[None]:
+        """Hands the attempt to the launcher until it is taken or refused."""
+        if (run.id, run.attempt) in self._launching:
+            return
+        self._launching.add((run.id, run.attempt))
+        if run.not_before > self._host.now:
+            yield from self._host.sleep(run.not_before - self._host.now)
+        entries = yield from self._manifest(run)
+        pause = SUBMIT_RETRY_MS
+        while self._is_open(run) and not self._closed:
+            answer: Submitted | SubmitFailed | NotSubmitted = yield Submit(launch_order(run, entries))
+            match answer:
+                case Submitted():
+                    self._submitted(run, answer)
+                    yield from self._watch(run)
+                    return
+                case SubmitFailed(error_class, message):
+                    self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message))
+                    return
+                case NotSubmitted(message):
+                    self._host.note("not_submitted", run_id=run.id, attempt=run.attempt, message=message)
+                    yield from self._host.sleep(pause)
+                    pause = min(2 * pause, SUBMIT_RETRY_LAST_MS)
+
+    def _submitted(self, run: Run, submitted: Submitted) -> None:
+        node = self._host.holding.node
+        self._lane.add(MarkSubmitted(self._lane.shard, run.id, run.attempt, submitted, node))
+
+    def _manifest(self, run: Run) -> Operation[list[Entry]]:
+        if run.evidence_id is None:
+            return []
+        low, high = chunk_range(run.evidence_id)
+        items = yield from self._lane.read_range(low, high)
+        return merged_entries([str(item["entries"]) for item in items[: run.chunks]])
+
+    def _watch(self, run: Run) -> Operation[None]:
+        gone = yield Watch(run.id, run.attempt)
+        assert isinstance(gone, Gone)
+        self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone))

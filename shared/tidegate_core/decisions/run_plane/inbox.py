@@ -1,0 +1,113 @@
+"""A shard's inbox: what ingest of any node put there is read, handed to whoever deals with it, and removed (DESIGN 7)."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.run_plane.count import CountEvents, in_decisions
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.effects import Produce
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Batch, Delete, Key
+
+ROWS_READ_AGAIN_PER_MS = 10
+"""All of the inbox is read at each look, what is known already included: a backlog is read the less often."""
+
+
+class Inbox:
+    """One per shard."""
+
+    def __init__(self, lane: Lane, memory: Memory, plane: DeliveryPlane) -> None:
+        self._lane = lane
+        self._host = lane.host
+        self._memory = memory
+        self._plane = plane
+        self._poked = Signal(f"inbox {lane.shard}")
+        self._reads = 0
+        self._closed = False
+
+    def poke(self) -> None:
+        """There may be something new."""
+        self._host.operations.raise_(self._poked)
+
+    def close(self) -> None:
+        """What is not read yet is the successor's."""
+        self._closed = True
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def messages(self) -> Operation[list[str]]:
+        """Returns the origins of the messages that lie here; for the delivery plane's recovery."""
+        items = yield from self._lane.read_range("I#", "I#~")
+        rows = [from_item(InboxRow, item) for item in items]
+        return [row.origin for row in rows if row.kind == "M"]
+
+    def serve(self) -> Operation[None]:
+        """Looks whenever it is poked; the first look is recovery's."""
+        while not self._closed:
+            yield from self.look()
+            yield self._poked
+            backlog_ms = len(self._memory.inbox) // ROWS_READ_AGAIN_PER_MS
+            if backlog_ms:
+                yield from self._host.sleep(backlog_ms)
+
+    def look(self) -> Operation[None]:
+        """Reads all that is here, and hands on what is new."""
+        if not self._reads:
+            self._memory.inbox_gone.clear()
+        self._reads += 1
+        items = yield from self._lane.read_range("I#", "I#~")
+        self._reads -= 1
+        fresh: list[tuple[Key, InboxRow]] = []
+        for item in items:
+            key = Key(str(item["pk"]), str(item["sk"]))
+            if key not in self._memory.inbox and key not in self._memory.inbox_gone:
+                row = from_item(InboxRow, item)
+                self._memory.inbox[key] = row
+                self._lane.view.offer(key, item)
+                fresh.append((key, row))
+        self._route(fresh)
+
+    def _route(self, fresh: list[tuple[Key, InboxRow]]) -> None:
+        events: dict[str, list[tuple[Key, InboxRow]]] = {}
+        for key, row in fresh:
+            if row.kind == "X":
+                events.setdefault(keys.schedule_ref(row.namespace, row.name), []).append((key, row))
+        messages = sorted(((key, row) for key, row in fresh if row.kind == "M"), key=lambda each: each[1].origin)
+        for key, row in messages:
+            self._plane.take_inboxed(row, partial(self._remove_message, key))
+        requests = sorted((row for _, row in fresh if row.kind == "Q"), key=lambda row: row.origin)
+        for row in requests:
+            self._lane.add(ApplyRequest(row, self._memory, self.announce))
+        for ref, rows in events.items():
+            for group in in_decisions(rows):
+                self._lane.add(CountEvents(ref, group))
+
+    # -- removing -----------------------------------------------------------------------------------------------------
+
+    def announce(self, row: InboxRow, receipt: str) -> None:
+        """Publishes a stored receipt; only then the inbox row goes, so that a crash in between repeats the receipt."""
+        self._host.operations.start(self._announce(row, receipt))
+
+    def _announce(self, row: InboxRow, receipt: str) -> Operation[None]:
+        request_id = str(json.loads(receipt)["request_id"])
+        topic = self._host.holding.receipts_topic
+        refusal = yield from self._host.produce_for_good(Produce(topic, request_id.encode(), receipt.encode()))
+        if refusal is not None:
+            self._host.note("produce_refused", topic=topic, id=request_id, message=refusal)
+        # Whoever removes it: its receipt was stored under the lease, and is published.
+        key = row.key(self._lane.shard)
+        yield from self._host.write_for_good(Batch("inbox_done", (Delete(key),)))
+        self._memory.inbox_row_gone(key)
+        self._lane.view.forget([key])
+
+    def _remove_message(self, key: Key) -> Operation[None]:
+        yield from self._plane.remove_inboxed(key)
+        self._memory.inbox_row_gone(key)

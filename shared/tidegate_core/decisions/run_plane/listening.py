@@ -1,0 +1,108 @@
+"""Which events a schedule hears: its rows in the reverse index, there before it is activated, gone once it has moved on.
+
+Whoever matches an event reads the versions of the index after the event was fetched (DESIGN 7), so rows come first, then
+their versions, then the schedule's state, then the receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate_core.decisions.event_index import vector_item
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.effects import EndOffsets, Items, Read, ReadEndOffsets
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.run_plane import Definition, IndexRow, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Batch, Delete, Put, Transaction, Update
+from tidegate_core.triggers.base import EventTrigger
+
+
+def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[None]:
+    """Writes the index rows and raises their versions, before the state moves and long before the receipt.
+
+    So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Rows of
+    a request that then fails are inert: the owner counts for the present generation only.
+    """
+    rows = yield from _index_rows(lane, state, spec)
+    if rows:
+        yield from lane.host.write_for_good(
+            Batch("index", tuple(Put(row.key(), to_item(row, row.key())) for row in rows))
+        )
+        yield from _raise_versions(lane, rows)
+
+
+def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
+    """Removes the rows of all earlier generations; until then their matches are dropped by the owner.
+
+    Found in the index and not remembered, so that a successor can do it for a request that is answered already.
+    """
+    actions: list[Put | Delete] = []
+    for event_key in (yield from _event_keys(lane, state)):
+        pk, low, high = keys.index_rows_of(event_key, state.namespace, state.name)
+        items = yield from lane.read_range(low, high, pk)
+        rows = [row for row in (from_item(IndexRow, item) for item in items) if row.generation < state.generation]
+        actions += [Delete(row.key()) for row in rows]
+        vectors = {row.vector for row in rows if row.vector is not None}
+        actions += [Delete(keys.offsets_vector(vector)) for vector in sorted(vectors)]
+    if actions:
+        # Leaves of one trigger share a vector.
+        yield from lane.host.write_for_good(Batch("unindex", tuple(dict.fromkeys(actions))))
+
+
+def _event_keys(lane: Lane, state: ScheduleState) -> Operation[list[str]]:
+    """Returns what the present version and the one before it listen to; earlier ones had their turn before."""
+    versions = [version for version in (state.version - 1, state.version) if version > 0]
+    wanted = tuple(keys.definition(lane.shard, state.namespace, state.name, version) for version in versions)
+    found = yield from lane.host.read_for_good(Read(wanted))
+    assert isinstance(found, Items)
+    triggers = [parsed(from_item(Definition, item).spec).trigger for item in found.found.values()]
+    leaves = [leaf for trigger in triggers if isinstance(trigger, EventTrigger) for leaf in trigger.leaves()]
+    return sorted({leaf.event_key(state.namespace) for leaf in leaves})
+
+
+def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[list[IndexRow]]:
+    if not isinstance(spec.trigger, EventTrigger):
+        return []
+    event_keys = [leaf.event_key(spec.namespace) for leaf in spec.trigger.leaves()]
+    vector = None
+    if any(event_key.startswith("data/") for event_key in event_keys):
+        vector = yield from _activation_vector(lane, state)
+    return [
+        IndexRow(
+            event_key=event_key,
+            namespace=spec.namespace,
+            name=spec.name,
+            incarnation=state.incarnation,
+            generation=state.generation,
+            leaf=number,
+            shard=lane.shard,
+            activated_at=state.activated_at,
+            vector=vector if event_key.startswith("data/") else None,
+        )
+        for number, event_key in enumerate(event_keys)
+    ]
+
+
+def _activation_vector(lane: Lane, state: ScheduleState) -> Operation[str]:
+    """Reads the end offsets after the request arrived: events below never count, those after the receipt always do."""
+    result = yield from lane.host.read_for_good(ReadEndOffsets(lane.host.holding.events.name))
+    assert isinstance(result, EndOffsets)
+    owner = f"{keys.schedule_ref(state.namespace, state.name)}#{state.generation}"
+    vector_id, key, item = vector_item(owner, result.offsets)
+    yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
+    return vector_id
+
+
+def _raise_versions(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
+    for index_shard in sorted({keys.index_shard_of(row.event_key) for row in rows}):
+        key = keys.index_version(index_shard)
+        token = lane.host.token()
+        # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.
+        update = Update(
+            key, "ADD #version :one SET #w = :w", {"#version": "version", "#w": "w"}, {":one": 1, ":w": token}
+        )
+        yield from lane.host.commit_for_good(Transaction("raise_index", (update,), token, key))

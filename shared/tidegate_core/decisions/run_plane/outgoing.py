@@ -1,0 +1,67 @@
+"""A terminal state on its way out: to the schedules that listen, and to `tidegate.runs`; neither waits for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate_core.decisions.event_index import EventIndex, Listener
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.outbox import Distribute
+from tidegate_core.effects import Produce
+from tidegate_core.model.facts import fact_from_json
+from tidegate_core.records.run_plane import OutboxRow
+from tidegate_core.store.values import Batch, Delete, Key
+
+
+class Outgoing:
+    """One per shard."""
+
+    def __init__(self, lane: Lane, memory: Memory, index: EventIndex) -> None:
+        self._lane = lane
+        self._host = lane.host
+        self._memory = memory
+        self._index = index
+        self._matched: dict[Key, Signal] = {}
+        self._listeners: dict[Key, Sequence[Listener]] = {}
+
+    def recover(self) -> None:
+        for key in list(self._memory.outbox):
+            self._begin(key)
+
+    def follow(self, key: Key, known: bool) -> None:
+        """The row was written: for the first time, or with a further page of its listeners."""
+        if not known:
+            self._begin(key)
+        elif self._memory.outbox[key].matched:
+            self._listeners.pop(key, None)
+            self._host.operations.raise_(self._matched[key])
+        else:
+            self._lane.add(Distribute(key, self._listeners[key], self._lane.shard))  # The next page.
+
+    def _begin(self, key: Key) -> None:
+        row = self._memory.outbox[key]
+        self._matched[key] = Signal(f"matched {key.sk}")
+        self._host.start_safely("match", key.sk, self._match(key, row))
+        self._host.start_safely("send_out", key.sk, self._send_out(key, row))
+
+    def _send_out(self, key: Key, row: OutboxRow) -> Operation[None]:
+        topic = self._host.holding.runs_topic
+        refusal = yield from self._host.produce_for_good(Produce(topic, row.run_id.encode(), row.record.encode()))
+        if refusal is not None:
+            self._host.note("produce_refused", topic=topic, id=row.run_id, message=refusal)
+        while not self._memory.outbox[key].matched:
+            yield self._matched[key]
+        yield from self._host.write_for_good(Batch("outbox_done", (Delete(key),)))
+        self._memory.outbox.pop(key, None)
+        self._matched.pop(key, None)
+        self._lane.view.forget([key])
+
+    def _match(self, key: Key, row: OutboxRow) -> Operation[None]:
+        if row.matched:
+            return
+        event_key = fact_from_json(row.fact).event_key
+        matched = yield from self._index.match(self._host, [event_key])
+        self._listeners[key] = matched[event_key]
+        self._lane.add(Distribute(key, matched[event_key], self._lane.shard))

@@ -1,0 +1,85 @@
+"""Work that cannot be done as things are: told, set aside, tried again at a bounded pace; what stands behind it goes on.
+
+Whatever is wrong with one schedule, run or request (a bug, an item that outgrew the store) must stop neither its shard nor
+the process, and must never be silent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from tidegate_core.decisions.lane import Lane, Work
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.admit import AdmitNext
+from tidegate_core.decisions.run_plane.attempts import Attempts
+from tidegate_core.decisions.run_plane.count import CountEvents
+from tidegate_core.decisions.run_plane.expire import ExpireEvidence
+from tidegate_core.decisions.run_plane.fire import FireSchedule
+from tidegate_core.decisions.run_plane.inbox import Inbox
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkSubmitted, RejectRun, RunGone
+from tidegate_core.decisions.run_plane.waiting import Waiting
+from tidegate_core.effects import Items, Read
+
+TRY_AGAIN_MS = 10 * 60_000
+"""Longer than a roll-out of a corrected version may have to wait, and a line in the log every ten minutes is enough."""
+
+
+class Quarantine:
+    """One per shard."""
+
+    def __init__(self, lane: Lane, memory: Memory, waiting: Waiting, inbox: Inbox, attempts: Attempts) -> None:
+        self._lane = lane
+        self._host = lane.host
+        self._memory = memory
+        self._waiting = waiting
+        self._inbox = inbox
+        self._attempts = attempts
+
+    def take(self, work: Work, error: Exception) -> None:
+        """Takes what the lane has dropped."""
+        match work:
+            case CountEvents(ref, rows) if len(rows) > 1:
+                self._lane.add_first(*(CountEvents(ref, (row,)) for row in rows))  # One of them is to blame.
+                return
+            case AdmitNext(most=most) if most > 1:
+                self._lane.add_first(replace(work, most=1))
+                return
+        self._host.failed(work.name, work.about, error)
+        match work:
+            case AdmitNext(ref):
+                self._set_first_aside(ref)
+            case ApplyRequest():
+                self._host.start_safely("refuse", work.about, self._refuse(work, error))
+            case LookAtRun() | FireSchedule() | ExpireEvidence():
+                pass  # The sweep brings it again.
+            case MarkSubmitted(run_id=run_id) | RejectRun(run_id=run_id) | RunGone(run_id=run_id):
+                # What the launcher said is stale by then: it is asked again.
+                self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._attempts.adopt, run_id))
+            case _:
+                self._later(work)
+
+    def _later(self, work: Work) -> None:
+        self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._lane.add, work))
+
+    def _set_first_aside(self, ref: str) -> None:
+        """The schedule's first waiting job cannot be decided on: those behind it have their turn."""
+        for job_id in self._memory.waiting(ref)[:1]:
+            self._memory.set_aside(job_id)
+            self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._take_back, ref, job_id))
+        self._waiting.decided(ref, goes_on=True)
+
+    def _take_back(self, ref: str, job_id: str) -> None:
+        self._memory.take_back(job_id)
+        self._waiting.look(ref)
+
+    def _refuse(self, request: ApplyRequest, error: Exception) -> Operation[None]:
+        """Tells who waits for the answer, unless something was done already: that has to be brought to its end."""
+        found = yield from self._host.read_for_good(Read((request.receipt_key(self._lane.shard),)))
+        assert isinstance(found, Items)
+        if found.found:
+            self._later(request)
+        else:
+            self._inbox.announce(request.row, request.refusal_for(error, self._host.now))

@@ -1,0 +1,114 @@
+"""What may have come in time and is not counted yet: events that nobody has read, ends of runs that nobody has handed on.
+
+A time-out that one of them could still prevent waits for them, at most 5 minutes (SEMANTICS 6.2, DESIGN 8).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.inputs import TopicFacts
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.effects import EndOffsets, Items, Read, ReadEndOffsets, ReadRange
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Page, RangeRead
+from tidegate_core.triggers import RunStatusTrigger
+from tidegate_core.triggers.base import EventTrigger
+
+PATIENCE_MS = 5 * 60_000
+LOOK_MS = 500
+
+
+def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation[tuple[str, ...]]:
+    """Waits until all that could satisfy these schedules and is there now lies in the inbox; returns what was not in time.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: Of the schedules.
+        refs: `<ns>/<name>` of the schedules whose time-outs are due.
+    """
+    events = host.holding.events
+    ends = yield from host.read_for_good(ReadEndOffsets(events.name))
+    assert isinstance(ends, EndOffsets)
+    upstream = yield from _upstream_schedules(host, shard, refs)
+    give_up = host.now + PATIENCE_MS
+    while True:
+        behind = yield from _unread(host, events, ends.offsets)
+        unread = [f"topic partitions {', '.join(map(str, behind))} of the events topic"] if behind else []
+        for ref in upstream:
+            unread += [f"ended runs of {ref}"] if (yield from _has_ends_to_tell(host, ref)) else []
+        if not unread or host.now >= give_up:
+            return tuple(unread)
+        yield from host.sleep(LOOK_MS)
+
+
+def _unread(host: Host, events: TopicFacts, ends: Mapping[str, int]) -> Operation[list[int]]:
+    cluster = host.holding.cluster_id
+    wanted = {each: keys.topic_position(cluster, events.id, each) for each in range(events.topic_partitions)}
+    found = yield from host.read_for_good(Read(tuple(wanted.values())))
+    assert isinstance(found, Items)
+    behind: list[int] = []
+    for topic_partition, key in wanted.items():
+        position = found.found.get(key, {}).get("next", 0)
+        assert isinstance(position, int)
+        if position < ends.get(f"{events.id}/{topic_partition}", 0):
+            behind.append(topic_partition)
+    return behind
+
+
+# -- runs -----------------------------------------------------------------------------------------------------------------
+
+
+def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operation[list[str]]:
+    """Returns the schedules whose runs these ones listen to."""
+    heard: set[str] = set()
+    for ref in sorted(set(refs)):
+        namespace, name = ref.split("/", 1)
+        state = yield from _item(host, Read((keys.schedule_state(shard, namespace, name),)))
+        if state is None:
+            continue
+        version = state["version"]
+        assert isinstance(version, int)
+        definition = yield from _item(host, Read((keys.definition(shard, namespace, name, version),)))
+        trigger = None if definition is None else parsed(str(definition["spec"])).trigger
+        if isinstance(trigger, EventTrigger):
+            leaves = [leaf for leaf in trigger.leaves() if isinstance(leaf, RunStatusTrigger)]
+            heard.update(keys.schedule_ref(*leaf.upstream(namespace)) for leaf in leaves)
+    return sorted(heard)
+
+
+def _item(host: Host, read: Read) -> Operation[Item | None]:
+    found = yield from host.read_for_good(read)
+    assert isinstance(found, Items)
+    return found.found.get(read.keys[0])
+
+
+def _has_ends_to_tell(host: Host, ref: str) -> Operation[bool]:
+    """Whether a run of the schedule has reported its end and its owner has not handed that on to the inboxes yet."""
+    namespace, name = ref.split("/", 1)
+    shard = schedule_shard(namespace, name, host.holding.shards)
+    for item in (yield from _range(host, shard, "R#")):
+        if (item["namespace"], item["name"]) == (namespace, name) and item.get("ended_at") is not None:
+            return True
+    for item in (yield from _range(host, shard, "Z#")):
+        fact = json.loads(str(item["fact"]))
+        if (fact["namespace"], fact["schedule"]) == (namespace, name) and not item["matched"]:
+            return True
+    return False
+
+
+def _range(host: Host, shard: int, prefix: str) -> Operation[list[Item]]:
+    items: list[Item] = []
+    after: str | None = None
+    while True:
+        wanted = RangeRead(keys.shard_pk(shard), prefix, f"{prefix}{keys.LAST}", after=after)
+        page = yield from host.read_for_good(ReadRange(wanted))
+        assert isinstance(page, Page)
+        items.extend(page.items)
+        after = page.next_after
+        if after is None:
+            return items

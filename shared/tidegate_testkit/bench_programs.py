@@ -1,0 +1,166 @@
+"""Programs on a bench: they start, pass the gate, run and report as a test says."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidegate_core.decisions.inputs import Input, Poked
+from tidegate_core.effects import (
+    Answer,
+    Ask,
+    Cancel,
+    Committed,
+    Gone,
+    Inspect,
+    Inspected,
+    Invalid,
+    LaunchOrder,
+    LookedUp,
+    Lookup,
+    Refused,
+    Result,
+    Submit,
+    Submitted,
+    Unavailable,
+    Watch,
+)
+from tidegate_core.model.identity import shard_of_run
+from tidegate_core.store.values import Transaction
+from tidegate_core.transactions.gate import finish_run, start_run
+from tidegate_testkit.builders import Doc
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What a program does.
+
+    Attributes:
+        starts_after: Milliseconds from submission to the gate; None: it never comes to it.
+        runs_for: From the gate to its report; None: for ever.
+        reports: Whether its wrapper reports the end.
+    """
+
+    starts_after: int | None = 50
+    runs_for: int | None = 300
+    outcome: str = "succeeded"
+    reports: bool = True
+    outputs: Doc | None = None
+    gone: Gone = field(default_factory=lambda: Gone(0))
+
+
+@dataclass(slots=True)
+class _Process:
+    order: LaunchOrder
+    behaviour: Behaviour
+    driver: str
+    watchers: list[int] = field(default_factory=list)
+    gone: Gone | None = None
+
+
+class Programs(ABC):
+    """The launcher's side of a bench.
+
+    Attributes:
+        started: Orders that passed the gate, in order.
+        behaves: What each program does.
+    """
+
+    now: int
+
+    def __init__(self, behaviour: Behaviour | None) -> None:
+        self.started: list[LaunchOrder] = []
+        self.behaves: Callable[[LaunchOrder], Behaviour] = lambda order: behaviour or Behaviour()
+        self._processes: dict[tuple[str, int], _Process] = {}
+
+    @abstractmethod
+    def transact(self, transaction: Transaction) -> Committed | Refused | Unavailable | Invalid:
+        """Sends what the start gate and the reports write."""
+
+    @abstractmethod
+    def give(self, *inputs: Input) -> None:
+        """Hands inputs to the actor."""
+
+    @abstractmethod
+    def _soon_give(self, *inputs: Input) -> None: ...
+
+    @abstractmethod
+    def _later(self, milliseconds: int, action: Callable[[], None]) -> None: ...
+
+    def _nobody_watches(self) -> None:
+        for process in self._processes.values():
+            process.watchers.clear()
+
+    def _launcher(self, ask: Ask) -> Result | None:
+        match ask.effect:
+            case Submit(order):
+                self._submit(order)
+                return Submitted(f"external-{order.run_id}-{order.attempt}", "host-1", "boot-1")
+            case Lookup(run, attempt):
+                process = self._processes.get((run, attempt))
+                if process is None:
+                    return LookedUp("absent")
+                return LookedUp("found", f"external-{run}-{attempt}", "host-1", "boot-1")
+            case Watch(run, attempt):
+                process = self._processes[(run, attempt)]
+                if process.gone is None:
+                    process.watchers.append(ask.token)
+                return process.gone
+            case Cancel(run, attempt):
+                self._end(self._processes.get((run, attempt)), Gone(143))
+            case Inspect(_, file):
+                return Inspected("cannot be read" if "missing" in file else None)
+            case _:
+                pass
+        return None
+
+    def _submit(self, order: LaunchOrder) -> None:
+        name = (order.run_id, order.attempt)
+        if name in self._processes:
+            return  # Adopted under its name.
+        behaviour = self.behaves(order)
+        process = _Process(order, behaviour, f"driver of {order.run_id} {order.attempt}")
+        self._processes[name] = process
+        if behaviour.starts_after is not None:
+            self._later(behaviour.starts_after, lambda: self._start(process))
+
+    def _start(self, process: _Process) -> None:
+        order, behaviour = process.order, process.behaviour
+        if process.gone is not None:
+            return
+        token = f"start {process.driver}"
+        verdict = self.transact(start_run(order.run_id, order.attempt, process.driver, self.now, token))
+        if not isinstance(verdict, Committed):
+            self._end(process, Gone(0))
+            return
+        self.started.append(order)
+        self._poke(order)
+        if behaviour.runs_for is not None:
+            self._later(behaviour.runs_for, lambda: self._finish(process))
+
+    def _finish(self, process: _Process) -> None:
+        order, behaviour = process.order, process.behaviour
+        if process.gone is not None:
+            return
+        if behaviour.reports:
+            outputs = None if behaviour.outputs is None else json.dumps(behaviour.outputs)
+            told = (behaviour.outcome, behaviour.gone.exit_code, None, None, outputs, self.now, f"end {process.driver}")
+            self.transact(finish_run(order.run_id, order.attempt, process.driver, *told))
+            self._poke(order)
+        self._end(process, behaviour.gone)
+
+    def _end(self, process: _Process | None, gone: Gone) -> None:
+        if process is None or process.gone is not None:
+            return
+        process.gone = gone
+        self._soon_give(*(Answer(token, gone) for token in process.watchers))
+
+    def vanish(self, run: str, attempt: int = 1, gone: Gone | None = None) -> None:
+        """Ends a process without any report."""
+        self._end(self._processes[(run, attempt)], gone or Gone(137))
+        self.give()
+
+    def _poke(self, order: LaunchOrder) -> None:
+        self._soon_give(Poked(shard_of_run(order.run_id), order.run_id))

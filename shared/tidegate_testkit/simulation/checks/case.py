@@ -1,0 +1,136 @@
+"""What a check looks at: the world after its end and what its store then holds, read once for all checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Evidence, LedgerRow
+from tidegate_testkit.simulation.checks.history import Segment, Step, segments_of, steps_of
+from tidegate_testkit.simulation.timeline import START
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.record import Body, Stint
+    from tidegate_testkit.simulation.schedules import Life
+    from tidegate_testkit.simulation.world import World
+
+Entry: TypeAlias = dict[str, Any]
+
+LATE_NEWS_MS: Final = 4_000
+"""A node that goes on learns within this that it has lost its membership."""
+
+
+def ledger_rows(world: World) -> Iterator[LedgerRow]:
+    for item in world.cluster.store.memory.items("history"):
+        if str(item["sk"]).startswith("L#"):
+            yield from_item(LedgerRow, item)
+
+
+class Case:
+    """One world that is judged."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.record = world.cluster.record
+        self.swarm = world.cluster.swarm
+        self.lives = [user.life for user in world.users]
+        self._steps: dict[str, list[Step]] = {}
+
+    def steps(self, life: Life) -> list[Step]:
+        if life.name not in self._steps:
+            self._steps[life.name] = steps_of(life)
+        return self._steps[life.name]
+
+    def segments(self, life: Life) -> list[Segment]:
+        return segments_of(self.steps(life))
+
+    # -- who was in charge -----------------------------------------------------------------------------------------------
+
+    def stints_of_shard(self, shard: int) -> list[Stint]:
+        """Returns the stints of whoever owned it, in their order."""
+        topic_partition = shard % self.swarm.topic_partitions
+        return [stint for stint in self.record.stints.values() if stint.topic_partition == topic_partition]
+
+    def is_served(self, shard: int, begin: int, end: int) -> bool:
+        """Whether one stint lasted from `begin` to `end`, and its node was not frozen meanwhile."""
+        return any(
+            stint.serving is not None
+            and stint.serving <= begin
+            and (stint.ended is None or stint.ended >= end)
+            and not any(
+                node == stint.node and start <= end and begin <= goes_on for node, start, goes_on in self.record.pauses
+            )
+            for stint in self.stints_of_shard(shard)
+        )
+
+    def is_disturbed(self, begin: int, end: int) -> bool:
+        """Whether store or broker were away, or stalled, at some time in between."""
+        store, broker = self.swarm.store, self.swarm.broker
+        periods = (
+            *store.brown_outs,
+            *store.stalled_loads,
+            *store.stalled_batches,
+            *store.stalled_checkpoints,
+            *broker.downs,
+            *broker.refusals,
+        )
+        return any(START + start <= end and begin <= START + goes_on for start, goes_on in periods)
+
+    def last_act(self, stint: Stint) -> int:
+        """Returns when the stint could do something for the last time: a frozen node learns of its end later."""
+        end = self.world.ended_at if stint.ended is None else stint.ended
+        frozen = [
+            start
+            for node, start, goes_on in self.record.pauses
+            if node == stint.node and start <= end <= goes_on + LATE_NEWS_MS
+        ]
+        return min([end, *frozen])
+
+    # -- the ledger and what was counted -------------------------------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> list[LedgerRow]:
+        """All entries of the ledger."""
+        return list(ledger_rows(self.world))
+
+    @cached_property
+    def rows_of(self) -> dict[str, list[LedgerRow]]:
+        """By schedule."""
+        return _grouped((row.name, row) for row in self.rows)
+
+    @cached_property
+    def rows_by_id(self) -> dict[str, list[LedgerRow]]:
+        """By job, which is also the run and the evidence that it was."""
+        return _grouped((row.job_id, row) for row in self.rows)
+
+    @cached_property
+    def bodies_by_run(self) -> dict[str, list[Body]]:
+        return _grouped((body.run_id, body) for body in self.record.bodies)
+
+    @cached_property
+    def entries_of(self) -> dict[str, dict[str, list[Entry]]]:
+        """What each schedule has counted, by schedule and evidence, which bears the id of the job that it becomes."""
+        found: dict[str, dict[str, list[Entry]]] = {}
+        for evidence, seen in self.record.evidence.items():
+            entries = [entry for chunk in seen.chunks for entry in json.loads(chunk)]
+            rows = self.rows_by_id.get(evidence)
+            schedule = seen.schedule or (rows[0].name if rows else "")
+            if entries:
+                found.setdefault(schedule, {})[evidence] = entries
+        return found
+
+    @cached_property
+    def open_evidence(self) -> dict[str, list[Evidence]]:
+        """By schedule."""
+        items = (item for item in self.world.cluster.store.memory.items() if str(item["sk"]).startswith("E#"))
+        return _grouped((evidence.name, evidence) for evidence in (from_item(Evidence, item) for item in items))
+
+
+def _grouped(pairs: Iterator[tuple[str, Any]]) -> dict[str, Any]:
+    grouped: dict[str, list[Any]] = {}
+    for name, each in pairs:
+        grouped.setdefault(name, []).append(each)
+    return grouped

@@ -1,0 +1,101 @@
+"""I1: what ended without a run ended with a reason, and the reason is true.
+
+Each is checked against what users asked for and when, and against what producers announced: a program that never starts and a
+ledger full of reasons is no fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from tidegate_core.model.durations import parse_duration
+from tidegate_testkit.simulation.checks.history import SKEW_MS
+
+if TYPE_CHECKING:
+    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.schedules import Life
+
+ENDED_BY: Final[Mapping[str, str]] = {"superseded": "apply", "suspended": "suspend", "schedule_deleted": "delete"}
+"""Reason of a cancelled occurrence, and the kind of request that ends it so."""
+
+
+def check_dispositions(case: Case) -> Iterator[str]:
+    for life in case.lives:
+        for row in case.rows_of.get(life.name, []):
+            problem = _problem(case, life, row)
+            if problem is not None:
+                yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason}, and {problem}"
+
+
+def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
+    """Returns what contradicts the entry, or None."""
+    match row.disposition, row.reason:
+        case "launched", _:
+            return None
+        case "cancelled", "superseded" | "suspended" | "schedule_deleted":
+            return None if _was_ended(case, life, row) else f"no {ENDED_BY[row.reason]} of then ended it"
+        case "cancelled", "by_request":
+            return None if _was_cancelled(case, row) else "nobody asked for it then"
+        case "expired", "constraint_timeout":
+            return _constraint_problem(life, row)
+        case "expired", "trigger_timeout":
+            return _trigger_problem(case, life, row)
+        case _:
+            return "nothing here may end so"
+
+
+def _was_ended(case: Case, life: Life, row: LedgerRow) -> bool:
+    """What a request ends ends after its record and before its receipt."""
+    return any(
+        step.moves
+        and step.kind == ENDED_BY[row.reason]
+        and row.version <= step.version
+        and step.sent - SKEW_MS <= row.at <= step.done + SKEW_MS
+        for step in case.steps(life)
+    )
+
+
+def _was_cancelled(case: Case, row: LedgerRow) -> bool:
+    return any(
+        row.job_id in (asked.document.get("run_id"), asked.document.get("job_id"))
+        and asked.receipt is not None
+        and asked.status == "cancelled"
+        and asked.appended[0] - SKEW_MS <= row.at <= asked.acked_at + SKEW_MS
+        for asked in case.world.requests.asked.values()
+    )
+
+
+def _constraint_problem(life: Life, row: LedgerRow) -> str | None:
+    timeout = life.definition.pending_timeout
+    if timeout is None:
+        return "its schedule waits for a day"
+    if row.at < row.nominal + parse_duration(timeout) - SKEW_MS:
+        return f"it waited {row.at - row.nominal} ms, not {timeout}"
+    return None
+
+
+def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
+    """Such an entry's nominal is the append time of what came first."""
+    timeout = life.definition.trigger.get("timeout")
+    if timeout is None:
+        return "its trigger waits for ever"
+    deadline = row.nominal + parse_duration(timeout)
+    if row.at < deadline - SKEW_MS:
+        return f"it waited {row.at - row.nominal} ms, not {timeout}"
+    timely = {
+        announced.dataset
+        for announced in case.world.producers.announced.values()
+        # Of two records of an event the one counts that is read first. And by a clock that is ahead the time is over a
+        # moment before it is by the broker's, which stamps what comes.
+        if announced.partition == row.correlation
+        and row.nominal <= announced.appended[0]
+        and announced.appended[-1] < deadline - SKEW_MS
+        and any(
+            segment.surely(row.nominal) and segment.surely(announced.appended[0]) for segment in case.segments(life)
+        )
+    }
+    if timely == {leaf["dataset"] for leaf in life.definition.trigger["triggers"]}:
+        return "all that it waited for came in time"
+    return None

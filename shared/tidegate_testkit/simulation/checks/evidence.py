@@ -1,0 +1,72 @@
+"""I1 for event triggers: all that was counted comes to an occurrence, or is open, or was discarded by a request.
+
+A satisfied trigger has exactly one entry in the ledger, whatever has become of it; an entry has its evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tidegate_core.model.durations import parse_duration
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.checks.case import Case, Entry
+    from tidegate_testkit.simulation.schedules import Life
+
+
+def check_evidence(case: Case) -> Iterator[str]:
+    for life in case.lives:
+        if life.definition.is_timed:
+            continue
+        counted = case.entries_of.get(life.name, {})
+        still_open = {evidence.id for evidence in case.open_evidence.get(life.name, [])}
+        for evidence, entries in counted.items():
+            yield from _check_entries(life, evidence, entries)
+            if case.world.at_rest:
+                yield from _check_fate(case, life, evidence, entries, is_open=evidence in still_open)
+        for row in case.rows_of.get(life.name, []):
+            if row.trigger == "events" and row.job_id not in counted:
+                yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason} without any evidence"
+
+
+def _check_entries(life: Life, evidence: str, entries: list[Entry]) -> Iterator[str]:
+    """What may be in one piece of evidence together."""
+    trigger = life.definition.trigger
+    if trigger["type"] == "run_status" and len(entries) != 1:
+        yield f"I3: {evidence} of {life.name} answers {len(entries)} runs: {entries}"
+    if trigger["type"] == "all_of":
+        apart = max(entry["at"] for entry in entries) - min(entry["at"] for entry in entries)
+        if apart >= parse_duration(trigger["timeout"]):
+            yield f"I3: {evidence} of {life.name} pairs what came {apart} ms apart, its time-out is {trigger['timeout']}"
+
+
+def _check_fate(case: Case, life: Life, evidence: str, entries: list[Entry], *, is_open: bool) -> Iterator[str]:
+    rows = case.rows_by_id.get(evidence, [])
+    if len(rows) > 1:
+        yield f"I1: {evidence} of {life.name} has {len(rows)} entries"
+    elif _is_satisfied(life.definition.trigger, entries):
+        if not rows:
+            yield f"I1: {evidence} of {life.name} was satisfied and has no entry; it counted {entries}"
+        elif rows[0].reason == "trigger_timeout":
+            yield f"I1: {evidence} of {life.name} expired with all that it waited for: {entries}"
+    elif rows and rows[0].reason != "trigger_timeout":
+        yield f"I1: {evidence} of {life.name} is {rows[0].disposition}/{rows[0].reason} with too little: {entries}"
+    elif not rows and not is_open and not _was_discarded(case, life, evidence):
+        yield f"I3: {evidence} of {life.name} vanished, and no request of then discarded it; it counted {entries}"
+
+
+def _is_satisfied(trigger: dict[str, Any], entries: list[Entry]) -> bool:
+    distinct = {(entry["leaf"], entry["key"]) for entry in entries}
+    return all(
+        sum(1 for number, _ in distinct if number == leaf) >= wanted.get("count", 1)
+        for leaf, wanted in enumerate(trigger.get("triggers", [trigger]))
+    )
+
+
+def _was_discarded(case: Case, life: Life, evidence: str) -> bool:
+    """What a request discards goes after its record and before its receipt."""
+    gone = case.record.evidence[evidence].gone
+    return gone is not None and any(
+        step.moves and step.kind != "resume" and step.sent <= gone <= step.done for step in case.steps(life)
+    )

@@ -1,0 +1,50 @@
+"""I8: a message is sent again only after a crash, and then at most 5 s or 1,000 messages of a shard are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.record import Delivery
+
+REPEATS_MAX: Final = 1_000
+REPEATED_MS_MAX: Final = 5_000
+WRITE_MS: Final = 2_500
+"""What a checkpoint may take, from its time until it is there."""
+
+
+def check_repeats(case: Case) -> Iterator[str]:
+    sent: dict[str, list[Delivery]] = {}
+    for delivery in case.record.deliveries:
+        sent.setdefault(delivery.id, []).append(delivery)
+    again: dict[tuple[str, str], list[Delivery]] = {}
+    for deliveries in sent.values():
+        for before, after in itertools.pairwise(sorted(deliveries, key=lambda each: each.sent.at)):
+            if (before.sent.stint, before.message) not in case.record.unsure:
+                yield from _check_repeat(case, before, after)
+                if before.sent.stint != after.sent.stint:
+                    again.setdefault((before.sent.stint, before.id.split("-", 1)[0]), []).append(before)
+    for (stint, shard), repeated in again.items():
+        yield from _check_bound(case, stint, shard, repeated)
+
+
+def _check_repeat(case: Case, before: Delivery, after: Delivery) -> Iterator[str]:
+    stint = case.record.stints[before.sent.stint]
+    if before.sent.stint == after.sent.stint:
+        yield f"I8: {before.message} was sent twice by {after.sent.stint}"
+    elif stint.ended is not None and stint.orderly:
+        yield f"I8: {before.message} was sent again by {after.sent.stint} after an orderly hand-over"
+
+
+def _check_bound(case: Case, stint: str, shard: str, repeated: list[Delivery]) -> Iterator[str]:
+    """Judges what one owner of a shard sent and the next one sent again."""
+    last = case.last_act(case.record.stints[stint])
+    oldest = last - min(delivery.sent.at for delivery in repeated)
+    if len(repeated) > REPEATS_MAX and oldest > REPEATED_MS_MAX + WRITE_MS:
+        yield (
+            f"I8: {len(repeated)} messages of shard {shard} were sent again after {stint}, "
+            f"the oldest of them {oldest} ms before its end"
+        )

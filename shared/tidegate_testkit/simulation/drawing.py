@@ -1,0 +1,49 @@
+"""Draws a seed's world.
+
+Each seed has its own mixture (swarm testing): a world in which every fault is always on hides what a single one does. Each
+part is drawn from a source of its own, so that what is added to one leaves the others as they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from tidegate_testkit.simulation.faults.broker import calm_broker, draw_broker
+from tidegate_testkit.simulation.faults.launcher import calm_launcher, draw_launcher
+from tidegate_testkit.simulation.faults.node import calm_nodes, draw_nodes
+from tidegate_testkit.simulation.faults.store import calm_store, draw_store
+from tidegate_testkit.simulation.faults.traps import TRAPS
+from tidegate_testkit.simulation.swarm import Swarm
+
+
+def source(seed: int, name: str) -> Random:
+    """Returns a source of chance that no other part of the seed's world uses."""
+    return Random(f"{seed}/{name}")
+
+
+def swarm_of(seed: int, *, faults: bool = True) -> Swarm:
+    """Draws a world; without faults it is one in which everything works."""
+    size = source(seed, "size")
+    topic_partitions = size.randint(3, 8)
+    busy_ms = size.randint(60, 90) * 1_000
+    swarm = Swarm(
+        nodes=size.randint(3, 4),
+        topic_partitions=topic_partitions,
+        event_topic_partitions=size.randint(2, 6),
+        shards=size.randint(max(8, topic_partitions), 16),
+        busy_ms=busy_ms,
+        store=draw_store(source(seed, "store"), busy_ms) if faults else calm_store(),
+        broker=draw_broker(source(seed, "broker"), busy_ms) if faults else calm_broker(),
+        node=draw_nodes(source(seed, "node"), busy_ms) if faults else calm_nodes(),
+        launcher=draw_launcher(source(seed, "launcher")) if faults else calm_launcher(),
+    )
+    for name, trap in TRAPS.items():
+        if faults and source(seed, f"share of {name}").random() < trap.share:
+            swarm = trapped(swarm, seed, name)
+    return swarm
+
+
+def trapped(swarm: Swarm, seed: int, name: str) -> Swarm:
+    """Returns the world with this trap in it."""
+    return replace(TRAPS[name].set(swarm, source(seed, f"trap {name}")), traps=(*swarm.traps, name))

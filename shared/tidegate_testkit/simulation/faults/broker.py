@@ -1,0 +1,42 @@
+"""Faults of the broker: of its logs, of producers' acknowledgements, of pokes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tidegate_testkit.simulation.faults.draws import Period, period, rate
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFaults:
+    """Attributes:
+    fetch_ms: Mean delay from append to delivery.
+    lost_ack: A record is there and its producer is told that it may not be.
+    not_appended: It is not there and its producer is told the same.
+    lost_pokes: Share of pokes that reach nobody.
+    downs: Periods without broker and coordinator.
+    refusals: Periods in which the topic `sink-b` takes nothing.
+    """
+
+    fetch_ms: float
+    lost_ack: float = 0.0
+    not_appended: float = 0.0
+    lost_pokes: float = 0.0
+    downs: tuple[Period, ...] = ()
+    refusals: tuple[Period, ...] = ()
+
+
+def calm_broker() -> BrokerFaults:
+    return BrokerFaults(fetch_ms=5)
+
+
+def draw_broker(chance: Random, busy_ms: int) -> BrokerFaults:
+    return BrokerFaults(
+        fetch_ms=chance.choice((3, 10, 40, 150)),
+        lost_ack=rate(chance, 0.08),
+        not_appended=rate(chance, 0.08),
+        lost_pokes=chance.choice((0.0, 0.1, 0.5, 1.0)),
+        downs=tuple(period(chance, busy_ms, 500, 15_000) for _ in range(chance.choice((0, 0, 0, 1)))),
+        refusals=tuple(period(chance, busy_ms, 2_000, 20_000) for _ in range(chance.choice((0, 1)))),
+    )

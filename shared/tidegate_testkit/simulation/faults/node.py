@@ -1,0 +1,68 @@
+"""Faults of nodes: they die, freeze, are told to end, and their clocks deviate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Literal, TypeAlias
+
+DRIFT_MS_MAX = 400
+"""Below the 500 ms at which a node gives its topic partitions up (DESIGN 3)."""
+
+TroubleKind: TypeAlias = Literal["crash", "pause", "drain"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Trouble:
+    """Something that happens to one node.
+
+    Attributes:
+        at: Milliseconds after the start.
+        length: How long it is frozen, or how long until it is started again.
+        holder_of: Hits whoever has been assigned this ownership topic partition; None = any node, of those that hold some.
+        once_applied: Not at `at`, but to the sender of the first transaction of this name that takes effect from then on,
+            at that very moment: it never hears of it.
+    """
+
+    at: int
+    kind: TroubleKind
+    length: int
+    holder_of: int | None = None
+    once_applied: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFaults:
+    """Attributes:
+    trouble: In the order of their instants.
+    drift_ms: Largest deviation of a node's clock.
+    steps: Whether clocks step while running.
+    late_loss_ms: Delay of the news that membership was lost.
+    """
+
+    trouble: tuple[Trouble, ...]
+    drift_ms: int = 0
+    steps: bool = False
+    late_loss_ms: int = 0
+
+
+def calm_nodes() -> NodeFaults:
+    return NodeFaults(())
+
+
+def draw_nodes(chance: Random, busy_ms: int) -> NodeFaults:
+    trouble: list[Trouble] = []
+    # One in each half of the time is of the kind that always makes others take over.
+    for begin, end in ((5_000, busy_ms // 2 - 5_000), (busy_ms // 2 + 5_000, busy_ms)):
+        kind: TroubleKind = chance.choice(("crash", "drain"))
+        trouble.append(Trouble(chance.randint(begin, end), kind, chance.randint(200, 9_000)))
+    for _ in range(chance.randint(1, 4)):
+        kind = chance.choice(("crash", "crash", "pause", "pause", "drain"))
+        length = chance.choice((1_500, 5_000, 7_000, 12_000, 18_000)) if kind == "pause" else chance.randint(200, 9_000)
+        trouble.append(Trouble(chance.randint(4_000, busy_ms), kind, length))
+    return NodeFaults(
+        trouble=tuple(sorted(trouble, key=lambda each: each.at)),
+        drift_ms=chance.choice((0, 100, DRIFT_MS_MAX)),
+        steps=chance.random() < 0.3,
+        late_loss_ms=chance.choice((0, 0, 500, 3_000)),
+    )

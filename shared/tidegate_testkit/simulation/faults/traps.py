@@ -1,0 +1,106 @@
+"""Traps: a load and the faults that meet it, for moments that chance alone hardly makes.
+
+Each is a function from a world to that world with the trap in it. `swarm_of` sets a trap in a share of the worlds, beside what
+they have already; `tests/simulation/test_traps.py` sets each in worlds that are calm otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeAlias
+
+from tidegate_testkit.simulation.faults.node import Trouble
+from tidegate_testkit.simulation.swarm import Burst, Swarm
+
+SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
+
+WINDOW_MS = 60_000
+"""How far ahead an owner holds timer rows in memory; it reads on when half of it has passed."""
+FIRST_LOADS_MS = 4_000
+"""By now every shard has an owner that has loaded its first window."""
+SPREAD = 28
+"""Messages that reach most shards of a world."""
+SLOW_MS = 200
+"""Mean latency of a slow store."""
+FLOOD = 1_150
+"""Above the 1,000 messages that may be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """A trap, and how often it is set.
+
+    Attributes:
+        share: Of the worlds that have it. One with a flood costs several others.
+        stalls: The kind of fault that bites in it; None where it only makes load and pace.
+    """
+
+    set: SetTrap
+    share: float
+    stalls: str | None = None
+
+
+def stalled_loads(swarm: Swarm, chance: Random) -> Swarm:
+    """The second window is not read for longer than its first messages wait, while new ones behind them come and fire.
+
+    Nothing that lies in the part that was not read may be passed by a checkpoint; a node that is told to end meanwhile has
+    sent what its last checkpoint cannot pass.
+    """
+    begin = WINDOW_MS // 2 - 4_000
+    end = WINDOW_MS + 18_000
+    unread = Burst(SPREAD, (FIRST_LOADS_MS + 14_000, begin), (WINDOW_MS + FIRST_LOADS_MS, WINDOW_MS + 10_000))
+    fresh = Burst(SPREAD, (begin + 12_000, WINDOW_MS - 6_000), (WINDOW_MS + 6_000, WINDOW_MS + 14_000))
+    store = replace(swarm.store, stalled_loads=((begin, end),), slow_loads=chance.random() < 0.3)
+    end_told = Trouble(end - 2_000, "drain", chance.randint(200, 9_000))
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, end_told))
+    return _with(replace(swarm, store=store, node=node), unread, fresh)
+
+
+def stalled_batches(swarm: Swarm, chance: Random) -> Swarm:
+    """Creates beyond the window are not written until others behind them have fired; once they are, their owner falls.
+
+    Nothing that is not written yet may be passed by a checkpoint.
+    """
+    begin = WINDOW_MS // 2 - 3_500
+    end = WINDOW_MS + 18_000
+    behind = Burst(SPREAD, (FIRST_LOADS_MS + 12_000, begin - 500), (WINDOW_MS + 7_000, WINDOW_MS + 11_000))
+    hanging = Burst(SPREAD, (begin + 200, begin + 3_000), (WINDOW_MS + FIRST_LOADS_MS, WINDOW_MS + 6_500))
+    store = replace(swarm.store, stalled_batches=((begin, end),))
+    falls = tuple(
+        Trouble(end, "crash", chance.randint(200, 9_000), once_applied=chance.choice(("cursor", "inboxed")))
+        for _ in range(2)
+    )
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls))
+    return _with(replace(swarm, store=store, node=node), behind, hanging)
+
+
+def stalled_checkpoints(swarm: Swarm, chance: Random) -> Swarm:
+    """More messages than may be sent again come due in one shard while no checkpoint gets through; then its owner falls."""
+    shard = chance.randrange(swarm.shards)
+    flood = Burst(FLOOD, (8_000, 22_000), (32_000, 44_000), in_shard=shard)
+    store = replace(swarm.store, stalled_checkpoints=((30_000, 52_000),))
+    fall = Trouble(47_000, "crash", 9_000, holder_of=shard % swarm.topic_partitions)
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, fall))
+    return _with(replace(swarm, store=store, node=node), flood)
+
+
+def contention(swarm: Swarm, chance: Random) -> Swarm:
+    """Programs take long to start, so that jobs wait for limits, and the store takes long to answer: whatever is decided was
+    read long before it is written, and others have written meanwhile.
+    """
+    store = replace(swarm.store, latency_ms=SLOW_MS, timeout_ms=10 * SLOW_MS, conflicts=True)
+    return replace(swarm, store=store, launcher=replace(swarm.launcher, slow_start_ms=8_000))
+
+
+def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
+    return replace(swarm, busy_ms=max(swarm.busy_ms, WINDOW_MS + 24_000), bursts=(*swarm.bursts, *bursts))
+
+
+TRAPS: Mapping[str, Trap] = {
+    "stalled_loads": Trap(stalled_loads, 0.08, "stalled_load"),
+    "stalled_batches": Trap(stalled_batches, 0.08, "stalled_batch"),
+    "stalled_checkpoints": Trap(stalled_checkpoints, 0.01, "stalled_checkpoint"),
+    "contention": Trap(contention, 0.02),
+}

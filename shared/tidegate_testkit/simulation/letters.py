@@ -1,0 +1,38 @@
+"""A message as its sender knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidegate_testkit.simulation.requests import Asked
+
+
+@dataclass(slots=True, eq=False)
+class Letter:
+    """One message as its sender knows it; `name` is its payload.
+
+    Attributes:
+        due: When it shall be delivered; for `after` known once its record is appended.
+        shards: Where each of its records lies, in the order of `records`.
+        records: Append times of records that carry it.
+        asked: Its send, when the sender wanted a receipt.
+        ended: The request that replaced or cancelled it.
+        expire_ms: Not delivered later than this after its time.
+    """
+
+    name: str
+    due: int
+    records: list[int] = field(default_factory=list)
+    shards: list[int] = field(default_factory=list)
+    has_id: bool = False
+    asked: Asked | None = None
+    ended: Asked | None = None
+    expire_ms: int | None = None
+    after_ms: int | None = None
+
+    @property
+    def expires(self) -> int | None:
+        """By the last of its records: whichever is met first decides."""
+        if self.expire_ms is None:
+            return None
+        return self.expire_ms + (self.due if self.after_ms is None else self.records[-1] + self.after_ms)

@@ -1,0 +1,66 @@
+"""A tenure's produces: the guard is asked right before each that is guarded, and what it knew goes with the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.effects import NotProduced, Produce, Produced
+from tidegate_testkit.simulation.broker import Outgoing
+from tidegate_testkit.simulation.record import Sent
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.tenure import Tenure
+
+PRODUCE_PATIENCE_MS = 2_500
+"""`message.timeout.ms`: below half a session."""
+SENT_HEADER = "simulation-sent"
+
+
+def acts(tenure: Tenure, what: str) -> None:
+    """Something irreversible: by then nobody else may have been given the topic partition (the guard's whole point)."""
+    cluster = tenure.node.cluster
+    holder = cluster.coordinator.holders.get(tenure.topic_partition, "")
+    if not tenure.node.member.is_known_as(holder):
+        cluster.record.failures.append(f"I5: {tenure.name} did {what} while {holder} held its topic partition")
+
+
+def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Produced | NotProduced], None]) -> None:
+    """Hands a record to the broker's client, if the guard allows, and answers once."""
+    cluster, node = tenure.node.cluster, tenure.node
+    headers, patience = wanted.headers, float(PRODUCE_PATIENCE_MS)
+    message = wanted.value.decode(errors="replace")
+    stint = tenure.stint.name
+
+    def done(result: Produced | NotProduced) -> None:
+        if isinstance(result, NotProduced) and wanted.guarded:
+            cluster.record.not_sent.add(message)
+            if result.kind == "unavailable":
+                cluster.record.unsure.add((stint, message))
+        node.process.post(lambda: answer(result))
+
+    if wanted.guarded:
+        left = node.guard.remaining_ms(cluster.timeline.now)
+        if left <= 0:
+            cluster.trace.counted("guard_lapsed", "produce")
+            node.process.after(1, lambda: done(NotProduced("guard", "the guard has lapsed")))
+            return
+        acts(tenure, f"produce {message}")
+        patience = min(patience, left)
+        sent = [cluster.timeline.now, node.clock(), node.owner, stint]
+        headers = (*headers, (SENT_HEADER, json.dumps(sent).encode()))
+
+    def fits() -> bool:
+        return tenure.alive and not node.process.paused and (not wanted.guarded or node.guard_holds())
+
+    cluster.broker.produce(
+        Outgoing(wanted.topic, wanted.key, wanted.value, headers, wanted.topic_partition, patience, fits), done
+    )
+
+
+def sent_of(record: LogRecord) -> Sent:
+    """Returns what the simulated driver noted when it checked the guard for this record."""
+    at, clock, owner, stint = json.loads(dict(record.headers)[SENT_HEADER])
+    return Sent(at, clock, owner, stint)

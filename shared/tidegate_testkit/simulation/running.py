@@ -1,0 +1,72 @@
+"""Runs a world: through its troubles until it is at rest, and on until the last delayed write has arrived."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from typing import Final
+
+from tidegate_testkit.simulation.checks.case import ledger_rows
+from tidegate_testkit.simulation.checks.rest import open_work
+from tidegate_testkit.simulation.timeline import START
+from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS
+from tidegate_testkit.simulation.world import World
+
+REST_MS_MAX: Final = 300_000
+"""A healed world comes to rest within this, or something is stuck."""
+LOOK_MS: Final = 1_000
+QUIET_MS: Final = 8_000
+"""Nothing to do for this long is rest: what was lost is looked for again within it, or with the next sweep."""
+LATE_MS: Final = 2_000
+"""After the last delayed write: whatever it would set off has happened by then."""
+
+
+def run(world: World) -> World:
+    """Runs a world until nothing can happen any more, or the hard cap is reached."""
+    # Thousands of short-lived objects and hardly a cycle among them: the collector would cost a tenth of the time.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        _run_until_rest(world)
+        if world.at_rest:
+            _run_until_nothing_is_late(world)
+    finally:
+        if was_enabled:
+            gc.enable()
+    return world
+
+
+def _run_until_rest(world: World) -> None:
+    timeline, swarm = world.cluster.timeline, world.cluster.swarm
+    timeline.run(START + swarm.busy_ms + HEAL_AFTER_MS)
+    last = timeline.now + REST_MS_MAX
+    quiet_since: int | None = None
+    while timeline.now < last and not world.at_rest:
+        timeline.run(timeline.now + LOOK_MS)
+        if open_work(world):
+            quiet_since = None
+            continue
+        quiet_since = timeline.now if quiet_since is None else quiet_since
+        world.at_rest = timeline.now - quiet_since >= QUIET_MS
+    world.ended_at = timeline.now
+
+
+def _run_until_nothing_is_late(world: World) -> None:
+    """Late and duplicated writes are still to come, up to a minute later: they must find nothing to change."""
+    timeline, store = world.cluster.timeline, world.cluster.store
+    if store.late_until <= timeline.now:
+        return
+    before = _figures(world)
+    timeline.run(store.late_until + LATE_MS)
+    changed = [f"{what}: {number:+d}" for what, number in sorted((_figures(world) - before).items())]
+    world.came_late = (*changed, *open_work(world))
+
+
+def _figures(world: World) -> Counter[str]:
+    record = world.cluster.record
+    return Counter(
+        bodies=len(record.bodies),
+        deliveries=len(record.deliveries),
+        ledger_rows=sum(1 for _ in ledger_rows(world)),
+        receipts=sum(len(receipts) for receipts in record.receipts.values()),
+    )

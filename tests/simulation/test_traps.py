@@ -1,0 +1,19 @@
+"""Traps in worlds that are calm otherwise: moments that chance alone hardly makes, each of which has its mutant as well."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_testkit.simulation.drawing import swarm_of, trapped
+from tidegate_testkit.simulation.faults.traps import TRAPS
+from tidegate_testkit.simulation.outcome import simulate
+
+SEEDS = range(3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", TRAPS)
+def test_given_a_trap_then_every_invariant_holds(name: str, seed: int) -> None:
+    outcome = simulate(seed, swarm=trapped(swarm_of(seed, faults=False), seed, name))
+    assert not outcome.violations, outcome.story()
+    assert TRAPS[name].stalls in {None, *outcome.kinds}, "nothing stalled"

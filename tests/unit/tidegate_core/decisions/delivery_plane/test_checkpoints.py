@@ -1,0 +1,239 @@
+"""The delivery position: how far it may go, what it counts, and how much a crash repeats (I1, I8)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, TALLY_DAYS
+from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
+from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, ReadRange, Write
+from tidegate_core.model.instants import format_instant
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_send
+
+UNREACHED = 10**9
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench(shards=1)
+    made.run(SECOND)
+    return made
+
+
+def a_checkpoint(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and effect.transaction.name == "checkpoint"
+
+
+def to_out(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out"
+
+
+def repeats(bench: Bench) -> int:
+    times = Counter(sent.headers["tidegate-id"] for sent in bench.on("out"))
+    return sum(times.values()) - len(times)
+
+
+def fired_slot(bench: Bench) -> int:
+    (progress,) = bench.rows("PROGRESS")
+    return int(str(progress["fired_slot"]))
+
+
+def send_every_second(bench: Bench, seconds: int, each: int) -> None:
+    for second in range(seconds):
+        bench.append(REQUESTS, 0, *(a_send(f"m-{second}-{n}", after=f"{second + 1}s") for n in range(each)))
+
+
+def test_given_checkpoints_that_get_no_answer_then_sending_stops_at_the_bound_and_goes_on_with_them(
+    bench: Bench,
+) -> None:
+    """I8: after a crash at most 5 s or 1,000 messages of a shard repeat, also when the store is away."""
+    bench.lose(a_checkpoint, times=UNREACHED)
+    send_every_second(bench, 50, 100)
+    bench.run(55 * SECOND)
+    assert len(bench.on("out")) == CHECKPOINT_AFTER_FIRES
+    assert fired_slot(bench) == 0
+    bench._rules.clear()
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == 50 * 100
+    assert repeats(bench) == 0
+
+
+def test_given_a_crash_while_checkpoints_get_no_answer_then_no_more_than_the_bound_repeats(bench: Bench) -> None:
+    bench.lose(a_checkpoint, times=UNREACHED)
+    send_every_second(bench, 30, 100)
+    bench.run(40 * SECOND)
+    bench._rules.clear()
+    bench.crash()
+    bench.run(MINUTE)
+    assert len({sent.headers["tidegate-id"] for sent in bench.on("out")}) == 30 * 100
+    assert repeats(bench) <= CHECKPOINT_AFTER_FIRES
+
+
+def test_given_late_messages_while_checkpoints_get_no_answer_then_the_bound_holds_for_them_too(bench: Bench) -> None:
+    """Each gets a slot behind what was sent, so none of them passes for one that stands in the way."""
+    bench.lose(a_checkpoint, times=UNREACHED)
+    past = format_instant(bench.now - MINUTE)
+    for _ in range(40):
+        bench.append(REQUESTS, 0, *(a_send(None, deliver_at=past) for _ in range(100)))
+        bench.run(SECOND)
+    assert len(bench.on("out")) <= CHECKPOINT_AFTER_FIRES + 100
+
+
+def test_given_an_open_message_in_front_then_sending_stops_at_the_bound_until_it_has_gone_out(bench: Bench) -> None:
+    """What is sent behind it is covered by no checkpoint; it goes first once it can, and all goes on."""
+    bench.request(a_send("first", after="1s"))
+    (first,) = bench.rows("M#")
+    bench.answer_with(
+        lambda effect: to_out(effect) and isinstance(effect, Produce) and effect.value == first["payload"],
+        NotProduced("unavailable", "no acknowledgement"),
+        times=200,
+    )
+    send_every_second(bench, 30, 100)
+    bench.run(32 * SECOND)
+    assert CHECKPOINT_AFTER_FIRES <= len(bench.on("out")) <= CHECKPOINT_AFTER_FIRES + 100
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == 1 + 30 * 100
+    assert repeats(bench) == 0
+    assert fired_slot(bench) > 0
+
+
+def test_given_a_stream_of_late_messages_then_the_position_moves_all_the_same(bench: Bench) -> None:
+    past = format_instant(bench.now - MINUTE)
+    for _ in range(20):
+        bench.append(REQUESTS, 0, *(a_send(None, deliver_at=past) for _ in range(100)))
+        bench.run(500)
+    assert len(bench.on("out")) == 2_000
+    before = len(bench.on("out"))
+    bench.crash()
+    bench.run(MINUTE)
+    assert repeats(bench) <= CHECKPOINT_AFTER_FIRES
+    assert len(bench.on("out")) - before == repeats(bench)
+
+
+def test_given_a_late_create_on_its_way_then_what_was_sent_before_it_is_covered_all_the_same(bench: Bench) -> None:
+    """Its slot lies behind what was sent, although its time does not."""
+    past = format_instant(bench.now - MINUTE)
+    bench.append(REQUESTS, 0, *(a_send(f"m-{number}", deliver_at=past) for number in range(50)))
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "messages")
+    bench.request(a_send("late", deliver_at=past))
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == 50
+    bench.crash()
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == 51
+    assert repeats(bench) == 0
+
+
+def test_given_a_load_that_comes_late_while_checkpoints_get_no_answer_then_the_bound_holds(bench: Bench) -> None:
+    """All of it lies before what was sent meanwhile; it goes out group by group, and the position with it."""
+    for _ in range(6):
+        bench.append(REQUESTS, 0, *(a_send(None, after="80s") for _ in range(500)))
+    bench.run(28 * SECOND)
+    bench.lose(lambda effect: isinstance(effect, ReadRange) and effect.range.low == "D#", times=UNREACHED)
+    bench.run(4 * SECOND)
+    bench.append(REQUESTS, 0, *(a_send(None, after="52s") for _ in range(CHECKPOINT_AFTER_FIRES)))
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == CHECKPOINT_AFTER_FIRES
+    bench._rules.clear()
+    bench.lose(a_checkpoint, times=UNREACHED)
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) <= CHECKPOINT_AFTER_FIRES + 2 * FIRED_TOGETHER
+    bench._rules.clear()
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == CHECKPOINT_AFTER_FIRES + 3_000
+    assert repeats(bench) == 0
+
+
+def test_given_many_messages_of_one_instant_then_the_position_moves_within_it(bench: Bench) -> None:
+    """A full hour: a crash in the middle repeats a part of them only."""
+    for _ in range(8):
+        bench.append(REQUESTS, 0, *(a_send(None, after="10s") for _ in range(500)))
+    answers = [0]
+
+    def after_some(effect: Effect) -> bool:
+        answers[0] += to_out(effect)
+        return to_out(effect) and answers[0] > 3_000
+
+    bench.hold_back(after_some, times=UNREACHED)
+    bench.run(12 * SECOND)
+    assert len(bench.on("out")) == 3_000
+    bench._rules.clear()
+    bench.crash()
+    bench.run(MINUTE)
+    assert len({sent.headers["tidegate-id"] for sent in bench.on("out")}) == 4_000
+    assert repeats(bench) <= CHECKPOINT_AFTER_FIRES
+
+
+def test_given_messages_given_back_as_the_drain_begins_then_all_of_them_go_out_and_nothing_repeats(
+    bench: Bench,
+) -> None:
+    """I8: a planned hand-over repeats none, however many stand before what was sent."""
+    many = 3 * FIRED_TOGETHER
+    bench.append(REQUESTS, 0, *(a_send(f"m-{number}", after="5s") for number in range(many)))
+    bench.answer_with(to_out, NotProduced("unavailable", "transport"), times=2 * FIRED_TOGETHER)
+    bench.run(5 * SECOND)
+    assert len(bench.on("out")) == FIRED_TOGETHER
+    bench.drain()
+    assert len(bench.all_asked(Drained)) == 0
+    bench.run(5 * SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    bench.crash()
+    bench.run(MINUTE)
+    assert len({sent.headers["tidegate-id"] for sent in bench.on("out")}) == many
+    assert repeats(bench) == 0
+
+
+def test_given_messages_sent_ahead_of_what_is_loaded_then_a_drain_waits_for_the_load_and_nothing_repeats(
+    bench: Bench,
+) -> None:
+    """While the store does not answer reads, the position stays behind; the node's patience ends the drain if need be."""
+    bench.request(a_send("far", after="80s"))
+    bench.run(28 * SECOND)
+    bench.lose(lambda effect: isinstance(effect, ReadRange) and effect.range.low == "D#", times=UNREACHED)
+    bench.run(4 * SECOND)
+    bench.request(a_send("own", after="52s"))
+    bench.run(MINUTE)
+    bench.drain()
+    bench.run(SECOND)
+    assert bench.all_asked(Drained) == []
+    bench._rules.clear()
+    bench.run(4 * SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    bench.crash()
+    bench.run(MINUTE)
+    assert sorted(str(sent.document["of"]) for sent in bench.on("out")) == ["far", "own"]
+
+
+def test_given_a_broker_that_is_away_then_a_drain_ends_all_the_same(bench: Bench) -> None:
+    bench.append(REQUESTS, 0, *(a_send(f"m-{number}", after="1s") for number in range(20)))
+    bench.answer_with(to_out, NotProduced("unavailable", "transport"), times=UNREACHED)
+    bench.run(2 * SECOND)
+    bench.drain()
+    bench.run(2 * SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+
+
+@pytest.mark.parametrize("crash_after", [2 * SECOND, 7 * SECOND], ids=["before its checkpoint", "after it"])
+def test_given_a_crash_then_what_is_sent_again_is_counted_once(bench: Bench, crash_after: int) -> None:
+    """A tally counts what its position covers, so it adds up with whatever the successor repeats."""
+    bench.request(a_send("m-1", after="1s"))
+    bench.request(a_send("m-2", after="1s"))
+    bench.run(crash_after)
+    bench.crash()
+    bench.run(MINUTE)
+    bench.request(a_send("m-3", after="1s"))
+    bench.run(MINUTE)
+    rows = [*bench.rows("PROGRESS"), *bench.rows("Y#")]
+    assert sum(int(str(row["delivered"])) for row in rows) == 3
+
+
+def test_given_closed_tallies_then_they_expire_with_the_ledger(bench: Bench) -> None:
+    for number in range(5):
+        bench.request(a_send(f"m-{number}", after=f"{number * 30 + 1}s"))
+    bench.run(5 * MINUTE)
+    closed = bench.rows("Y#")
+    assert closed != []
+    assert all(int(str(row["expires_at"])) == int(str(row["to"])) // 1000 + TALLY_DAYS * 86_400 for row in closed)

@@ -1,0 +1,234 @@
+"""What cannot be decided is told, set aside and tried again at a bounded pace; everything behind it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
+from tidegate_core.effects import Commit, Effect, Invalid
+from tidegate_core.model.identity import nominal_mark, run_id
+from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+    on_run_of,
+)
+
+GOOD = next(
+    name
+    for name in (f"x{n}" for n in range(99))
+    if schedule_shard("flights", name, 4) == schedule_shard("flights", "nightly", 4)
+)
+"""A neighbour of `nightly` in the same shard."""
+INVALID = Invalid("Item size has exceeded the maximum allowed size")
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def refuse(bench: Bench, touches: Callable[[str], bool], name: str | None = None) -> None:
+    """The store takes no transaction that writes such a sort key."""
+
+    def match(effect: Effect) -> bool:
+        if not isinstance(effect, Commit):
+            return False
+        named = name in {None, effect.transaction.name} or effect.transaction.name == "mixed"
+        return named and any(touches(action.key.sk) for action in effect.transaction.actions)
+
+    bench.answer_with(match, INVALID, times=100_000)
+
+
+def failed(bench: Bench) -> set[str]:
+    """Names of what was given up, and each time it was said about what and why."""
+    notices = bench.notices("decision_failed")
+    assert all(notice.fields["about"] and "exceeded" in str(notice.fields["error"]) for notice in notices)
+    return {str(notice.fields["name"]) for notice in notices}
+
+
+def of(bench: Bench, name: str) -> list[str]:
+    return [entry[0] for entry in bench.ledger() if entry[1] == name]
+
+
+def test_given_a_poisoned_request_then_its_sender_is_told_its_row_goes_and_the_next_one_is_applied(
+    bench: Bench,
+) -> None:
+    refuse(bench, lambda sk: sk.startswith("S#flights/nightly"))
+    bench.request(an_apply(a_spec()))
+    bench.request(an_apply(a_spec(GOOD)))
+    bench.run(SECOND)
+    receipt = bench.receipts()["apply-nightly"]
+    assert receipt["status"] == "rejected"
+    assert "internal error" in receipt["errors"][0]["problem"]
+    assert bench.status_of(f"apply-{GOOD}") == "accepted"
+    assert bench.rows("I#") == []
+    assert failed(bench) == {"request"}
+
+
+def test_given_a_request_that_is_half_done_then_it_is_tried_again_and_answered_once_it_can_be_ended(
+    bench: Bench,
+) -> None:
+    """The state has moved already: to say `rejected` would be a lie, and what is pending has to end."""
+    bench.request(
+        an_apply(
+            a_spec(trigger=every("10m"), constraints=[{"type": "time_window", "opens": "12:00", "closes": "13:00"}])
+        )
+    )
+    bench.run(11 * MINUTE)
+    refuse(bench, lambda sk: True, "end_pending")
+    bench.request(a_request("delete"))
+    bench.request(an_apply(a_spec(GOOD)))
+    bench.run(SECOND)
+    assert bench.status_of("delete-nightly") is None
+    assert bench.status_of(f"apply-{GOOD}") == "accepted"
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS)
+    assert bench.status_of("delete-nightly") == "accepted"
+    assert of(bench, "nightly") == ["cancelled/schedule_deleted"]
+    assert bench.rows("I#") == []
+
+
+def test_given_one_poisoned_event_among_others_then_the_others_count_and_it_is_tried_again(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=1_000)
+    for day in ("d1", "d2", "d3"):
+        bench.event(an_event(day))
+    poisoned = str(bench.rows("I#")[1]["sk"])
+    refuse(bench, lambda sk: sk == poisoned)
+    bench._rules.pop(0)
+    bench.release()
+    bench.run(MINUTE)
+    assert [row["counts"] for row in bench.rows("E#")] == [[2]]
+    assert [row["sk"] for row in bench.rows("I#")] == [poisoned]
+    assert failed(bench) == {"count"}
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS)
+    assert [row["counts"] for row in bench.rows("E#")] == [[3]]
+    assert bench.rows("I#") == []
+
+
+def test_given_a_poisoned_event_then_a_time_out_does_not_wait_for_it(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="1m"))))
+    bench.event(an_event("d1", "a"))
+    bench.run(SECOND)
+    refuse(bench, lambda sk: sk.startswith("I#"), "count")
+    bench.event(an_event("d1", "b"))
+    bench.run(2 * MINUTE)
+    assert of(bench, "nightly") == ["expired/trigger_timeout"]
+
+
+def test_given_a_poisoned_job_then_those_behind_it_run_and_it_does_later(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
+    bench.request(an_apply(a_spec(GOOD, every("10s"))))
+    poisoned = _next_job(bench)
+    refuse(bench, lambda sk: sk == f"R#{poisoned}", "admit")
+    bench.run(MINUTE)
+    assert len(of(bench, "nightly")) >= 5
+    assert len(of(bench, GOOD)) >= 5
+    assert failed(bench) == {"admit"}
+    assert [str(row["id"]) for row in bench.rows("J#") if row["state"] == "pending_constraint"] == [poisoned]
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS)
+    assert poisoned in {str(row["job_id"]) for row in bench.rows("L#")}
+
+
+def _next_job(bench: Bench) -> str:
+    state = bench.state_of()
+    assert state is not None
+    assert state.next_nominal is not None
+    shard = schedule_shard("flights", "nightly", 4)
+    return run_id(shard, state.incarnation, "every", nominal_mark(state.next_nominal))
+
+
+@pytest.mark.parametrize("name", ["look", "gone", "submitted", "distribute", "fire", "expire"])
+def test_given_anything_poisoned_for_a_while_then_the_neighbour_runs_and_in_the_end_all_is_done(name: str) -> None:
+    bench = Bench(behaviour=Behaviour(outputs={"rows": 1}, reports=False))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10m"))))
+    bench.request(an_apply(a_spec("down", on_run_of("nightly", "failed"))))
+    bench.request(an_apply(a_spec("pair", all_of(on_data("a"), on_data("b"), timeout="1m"))))
+    bench.event(an_event("d1", "a"))
+    bench.run(SECOND)
+    refuse(bench, lambda sk: GOOD not in sk, name)
+    bench.run(11 * MINUTE)
+    bench.request(an_apply(a_spec(GOOD, every("10s"))))
+    bench.run(30 * SECOND)
+    assert bench.status_of(f"apply-{GOOD}") == "accepted"
+    bench.as_usual()
+    bench.run(3 * TRY_AGAIN_MS)
+    assert of(bench, "nightly")[:2] == ["launched", "launched"]
+    assert of(bench, "down")[:2] == ["launched", "launched"]
+    assert of(bench, "pair") == ["expired/trigger_timeout"]
+    assert len(of(bench, GOOD)) > 10
+
+
+def test_given_poison_for_hours_then_it_is_said_at_a_bounded_pace(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
+    bench.request(an_apply(a_spec(GOOD, every("1m"))))
+    refuse(bench, lambda sk: sk.startswith("E#flights/nightly"))
+    for number in range(20):
+        bench.event(an_event(f"d{number}"))
+    bench.run(3 * HOUR)
+    said = len(bench.notices("decision_failed"))
+    assert 20 <= said <= 20 * (3 * HOUR // TRY_AGAIN_MS + 1)
+    assert len(of(bench, GOOD)) >= 175
+
+
+@pytest.mark.parametrize("raised", [KeyError("x"), AssertionError()], ids=["key", "assertion"])
+def test_given_a_bug_in_a_decision_then_no_shard_stops(
+    bench: Bench, raised: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidegate_core.decisions.run_plane.fire import FireSchedule
+
+    decide = FireSchedule.decide
+
+    def buggy(self: FireSchedule, *args: Any) -> None:
+        if self.row.ref.endswith("/nightly"):
+            raise raised
+        decide(self, *args)
+
+    monkeypatch.setattr(FireSchedule, "decide", buggy)
+    bench.request(an_apply(a_spec(trigger=every("10s"))))
+    bench.request(an_apply(a_spec(GOOD, every("10s"))))
+    bench.run(MINUTE)
+    assert of(bench, "nightly") == []
+    assert len(of(bench, GOOD)) >= 5
+    assert {str(notice.fields["about"]) for notice in bench.notices("decision_failed")} == {"flights/nightly"}
+    monkeypatch.undo()
+    bench.run(5 * MINUTE)
+    assert len(of(bench, "nightly")) >= 30
+
+
+def test_given_a_poisoned_record_then_it_is_a_dead_letter_and_those_around_it_count(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
+    bench.run(SECOND)
+    bodies: list[str] = []
+
+    def too_large(effect: Effect) -> bool:
+        if not isinstance(effect, Commit) or effect.transaction.name != "cursor":
+            return False
+        bodies[:] = [str(getattr(action, "item", {}).get("body", "")) for action in effect.transaction.actions]
+        return any("poison" in body for body in bodies)
+
+    bench.answer_with(too_large, INVALID, times=1_000)
+    bench.append("tidegate.events", 0, an_event("d1"), an_event("poison"), an_event("d3"))
+    bench.run(2 * SECOND)
+    assert [row["counts"] for row in bench.rows("E#")] == [[2]]
+    (letter,) = bench.on("tidegate.events.dlq")
+    assert letter.headers["tidegate.error.offset"] == "1"
+    assert failed(bench) == {"cursor"}

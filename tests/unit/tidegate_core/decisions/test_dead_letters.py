@@ -1,0 +1,241 @@
+"""Records that cannot be processed never hold up those behind them, and are never lost (DESIGN 7)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate_core.decisions import dead_letters
+from tidegate_core.decisions.dead_letters import PATIENCE_MS
+from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
+from tidegate_core.effects import Effect, NotProduced, Produce, StartReading, Taken
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import (
+    EVENTS,
+    MINUTE,
+    REQUESTS,
+    SECOND,
+    a_send,
+    a_spec,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
+
+AWAY = NotProduced("unavailable", "its leader is away")
+
+
+def a_dead_letter(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic.endswith(".dlq")
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def away(bench: Bench) -> None:
+    bench.answer_with(a_dead_letter, AWAY, times=1_000_000)
+
+
+def letters(bench: Bench) -> list[bytes]:
+    return [each.value for each in bench.sent if each.topic.endswith(".dlq")]
+
+
+def position(bench: Bench, topic_id: str) -> dict[str, object]:
+    (row,) = [row for row in bench.rows("TP") if topic_id in str(row["pk"])]
+    return {"next": row["next"], "open": row["open"]}
+
+
+REQUESTS_AT, EVENTS_AT = "a" * 32, "b" * 32
+
+
+def test_given_a_dead_letter_topic_that_is_away_then_events_behind_a_bad_record_count(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    away(bench)
+    bench.append(EVENTS, 0, b"{not json", an_event("p1"))
+    bench.run(2 * SECOND)
+    assert len(bench.started) == 1
+    assert position(bench, EVENTS_AT) == {"next": 2, "open": [0]}
+    bench.event(an_event("p2"))
+    bench.run(SECOND)
+    assert len(bench.started) == 2
+    assert letters(bench) == []
+
+
+def test_given_a_dead_letter_topic_that_is_away_then_requests_and_messages_behind_a_bad_record_go_on(
+    bench: Bench,
+) -> None:
+    away(bench)
+    bench.append(REQUESTS, 0, b"{not json", an_apply(a_spec(trigger=every("1h"))), a_send("m-1", after="1s"))
+    bench.run(5 * SECOND)
+    assert bench.status_of("apply-nightly") == "accepted"
+    assert len(bench.delivered()) == 1
+    assert position(bench, REQUESTS_AT) == {"next": 3, "open": [0]}
+
+
+def test_given_a_topic_that_comes_back_then_each_bad_record_is_copied_once_and_the_position_says_so(
+    bench: Bench,
+) -> None:
+    away(bench)
+    bench.append(EVENTS, 0, b"{1", an_event("p1"), b"{2", b"{3")
+    bench.run(10 * SECOND)
+    assert position(bench, EVENTS_AT) == {"next": 4, "open": [0, 2, 3]}
+    bench.as_usual()
+    bench.run(10 * SECOND)
+    assert sorted(letters(bench)) == [b"{1", b"{2", b"{3"]
+    assert position(bench, EVENTS_AT) == {"next": 4, "open": []}
+
+
+def test_given_a_topic_that_answers_then_the_position_passes_no_record_before_its_copy_is_there(bench: Bench) -> None:
+    bench.hold_back(a_dead_letter)
+    bench.append(EVENTS, 0, b"{1", an_event("p1"))
+    bench.run(PATIENCE_MS - 1)
+    assert position(bench, EVENTS_AT)["next"] == 0 if bench.commits("cursor") else True
+    bench.release()
+    assert position(bench, EVENTS_AT) == {"next": 2, "open": []}
+    assert all("open" not in str(move) or move.actions[0].values[":open"] == [] for move in bench.commits("cursor"))  # type: ignore[union-attr]  # the position's own update comes first
+
+
+def test_given_a_topic_that_stays_away_then_only_the_first_batch_waits_for_it(bench: Bench) -> None:
+    away(bench)
+    bench.append(EVENTS, 0, b"{1")
+    bench.run(2 * SECOND)
+    bench.append(EVENTS, 0, b"{2", an_event("p"))
+    assert position(bench, EVENTS_AT) == {"next": 3, "open": [0, 1]}
+
+
+@pytest.mark.parametrize("crashes", [1, 3])
+def test_given_a_successor_then_it_copies_what_was_left_open_and_counts_nothing_twice(
+    bench: Bench, crashes: int
+) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
+    away(bench)
+    bench.append(EVENTS, 0, an_event("p0"), b"{1", an_event("p2"), b"{3", an_event("p4"))
+    bench.run(2 * SECOND)
+    for _ in range(crashes):
+        bench.crash()
+        bench.run(10 * SECOND)
+    reads = [effect.offset for effect in bench.all_asked(StartReading) if effect.topic == EVENTS]
+    assert reads[1:] == [1] * crashes
+    bench.event(an_event("p5"))
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert sorted(set(letters(bench))) == [b"{1", b"{3"]
+    assert [row["counts"] for row in bench.rows("E#")] == [[4]]
+    assert position(bench, EVENTS_AT) == {"next": 6, "open": []}
+    taken = [effect for effect in bench.all_asked(Taken) if effect.topic == EVENTS]
+    assert taken[-1].next_offset == 6
+
+
+def test_given_a_refused_request_then_its_sender_is_answered_by_whoever_copies_it(bench: Bench) -> None:
+    away(bench)
+    bench.request(b'{"id": "r", "type": "schedule.undo"}')
+    bench.run(2 * SECOND)
+    assert bench.receipts() == {}
+    bench.crash()
+    bench.as_usual()
+    bench.run(10 * SECOND)
+    assert bench.status_of("r") == "rejected"
+    assert len(bench.on("tidegate.requests.dlq")) == 1
+
+
+def test_given_an_open_record_that_the_log_has_no_more_then_it_is_said_and_over(bench: Bench) -> None:
+    away(bench)
+    bench.append(EVENTS, 0, b"{1", an_event("p1"))
+    bench.run(2 * SECOND)
+    bench.as_usual()
+    log = bench.log(EVENTS, 0)
+    log[0] = LogRecord(1, log[1].append_time, None, log[1].value)  # Retention has taken the first record.
+    bench.crash()
+    bench.run(5 * SECOND)
+    assert position(bench, EVENTS_AT) == {"next": 2, "open": []}
+    assert [notice.fields["message"] for notice in bench.notices("dead_letter_refused")] == [
+        "the log has no offset 0 any more"
+    ]
+
+
+def test_given_more_than_may_be_open_then_the_position_waits_for_room(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "OPEN_MAX", 5)
+    away(bench)
+    for number in range(4):
+        bench.append(EVENTS, 0, b"{a%d" % number, b"{b%d" % number)
+        bench.run(2 * SECOND)
+    assert position(bench, EVENTS_AT) == {"next": 4, "open": [0, 1, 2, 3]}
+    bench.as_usual()
+    bench.run(20 * SECOND)
+    assert position(bench, EVENTS_AT) == {"next": 8, "open": []}
+    assert len(set(letters(bench))) == 8
+
+
+def test_given_large_records_then_they_do_not_fill_the_memory(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letters, "OPEN_BYTES_MAX", 2_500)
+    away(bench)
+    for _ in range(4):
+        bench.append(EVENTS, 0, b"{" * 1_000)
+        bench.run(2 * SECOND)
+    assert position(bench, EVENTS_AT) == {"next": 2, "open": [0, 1]}
+
+
+@pytest.mark.parametrize("letter", ["é", "日", "\U0001f600"])
+def test_given_a_long_problem_then_its_header_is_cut_between_characters(bench: Bench, letter: str) -> None:
+    for shift in range(4):
+        unknown = {f"{'x' * shift}{letter * 40}{number}": 1 for number in range(40)}
+        bench.request({"id": f"r-{shift}", "type": "schedule.delete", "namespace": "flights", "name": "s", **unknown})
+    headers = [sent.headers["tidegate.error.message"] for sent in bench.on("tidegate.requests.dlq")]
+    assert len(headers) == 4
+    assert all(
+        dead_letters.MESSAGE_BYTES_MAX - 4 < len(each.encode()) <= dead_letters.MESSAGE_BYTES_MAX for each in headers
+    )
+    assert {bench.status_of(f"r-{shift}") for shift in range(4)} == {"rejected"}
+
+
+def test_given_records_before_the_position_then_only_open_ones_are_dealt_with_and_all_credits_go_back(
+    bench: Bench,
+) -> None:
+    bench.append(EVENTS, 0, an_event("p0"), an_event("p1"))
+    bench.asked.clear()
+    bench.give(RecordsArrived(EVENTS, 0, tuple(bench.log(EVENTS, 0))))
+    assert [effect.count for effect in bench.all_asked(Taken)] == [2]
+    assert bench.commits("cursor") == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    records=st.lists(st.booleans(), min_size=1, max_size=14),
+    cuts=st.sets(st.integers(1, 13), max_size=5),
+    away_from=st.integers(0, 6),
+    away_for=st.integers(0, 6),
+    crashes=st.sets(st.integers(0, 60), max_size=3),
+)
+def test_given_any_records_outages_and_crashes_then_each_bad_one_is_copied_and_each_good_one_counts_once(
+    records: list[bool], cuts: set[int], away_from: int, away_for: int, crashes: set[int]
+) -> None:
+    bench = Bench()
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
+    bench.run(SECOND)
+    begun = bench.effects_outside
+    documents = [an_event(f"d{n}") if good else b"{%d" % n for n, good in enumerate(records)]
+    ends = [*sorted(each for each in cuts if each < len(documents)), len(documents)]
+    for step, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        if step == away_from and away_for:
+            away(bench)
+        if step == away_from + away_for:
+            bench.as_usual()
+        for after in sorted(crashes):
+            bench.crash_after = max(bench.effects_outside + 1, begun + after)
+        bench.append(EVENTS, 0, *documents[start:end])
+        bench.run(2 * SECOND)
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert sorted(set(letters(bench))) == sorted(each for each in documents if isinstance(each, bytes))
+    assert [row["counts"] for row in bench.rows("E#")] == ([[sum(records)]] if any(records) else [])
+    assert position(bench, EVENTS_AT) == {"next": len(documents), "open": []}
+    assert bench.notices("decision_failed") == []

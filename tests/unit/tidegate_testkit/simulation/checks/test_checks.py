@@ -1,0 +1,215 @@
+"""Each check objects when one fact of a world that is right is changed: a judge that accepts everything proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_testkit.simulation.checks import violations
+from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.dispositions import check_dispositions
+from tidegate_testkit.simulation.checks.events import check_events
+from tidegate_testkit.simulation.checks.evidence import check_evidence
+from tidegate_testkit.simulation.checks.fires import check_fires
+from tidegate_testkit.simulation.checks.messages import check_messages
+from tidegate_testkit.simulation.checks.repeats import REPEATS_MAX, check_repeats
+from tidegate_testkit.simulation.checks.rest import check_rest
+from tidegate_testkit.simulation.checks.runs import check_runs
+from tidegate_testkit.simulation.record import Delivery
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.world import World, build
+
+SEED = 0
+MINUTE_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """A calm world at rest: in it everything is as it should be."""
+    return run(build(SEED, faults=False))
+
+
+@pytest.fixture
+def case(world: World) -> Case:
+    return Case(world)
+
+
+def found(problems: Iterable[str], invariant: str, *words: str) -> bool:
+    return any(each.startswith(f"{invariant}:") and all(word in each for word in words) for each in problems)
+
+
+def with_rows(case: Case, change: Callable[[LedgerRow], LedgerRow | None]) -> Case:
+    """Returns the case with a ledger in which each entry is what `change` makes of it (None: it is not there)."""
+    changed = Case(case.world)
+    changed.rows = [row for row in map(change, case.rows) if row is not None]
+    return changed
+
+
+def one_of(case: Case, name: str, trigger: str) -> LedgerRow:
+    return next(row for row in case.rows_of[name] if row.trigger == trigger and row.disposition == "launched")
+
+
+def changed_one(case: Case, wanted: LedgerRow, **changes: Any) -> Case:
+    return with_rows(case, lambda row: replace(row, **changes) if row == wanted else row)
+
+
+def test_given_a_calm_world_then_nothing_is_wrong(world: World) -> None:
+    assert violations(world) == []
+
+
+# -- the ledger --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tick", "count", "after-tick"])
+@pytest.mark.parametrize(
+    ("disposition", "reason"),
+    [
+        ("skipped", "because"),
+        ("skipped", "concurrency"),
+        ("coalesced", "into"),
+        ("expired", "constraint_timeout"),
+        ("expired", "trigger_timeout"),
+        ("cancelled", "by_request"),
+        ("cancelled", "schedule_deleted"),
+        ("cancelled", "suspended"),
+        ("cancelled", "superseded"),
+    ],
+)
+def test_given_a_reason_that_is_not_true_then_it_is_no_disposition(
+    case: Case, name: str, disposition: str, reason: str
+) -> None:
+    row = next(each for each in case.rows_of[name] if each.disposition == "launched")
+    # Long after everything: nothing that a user asked for explains it.
+    lie = changed_one(case, row, disposition=disposition, reason=reason, at=row.at + 10 * MINUTE_MS)
+    assert found(check_dispositions(lie), "I1", row.job_id)
+
+
+def test_given_an_instant_without_entry_then_it_was_lost(case: Case) -> None:
+    row = one_of(case, "tick", "time")
+    assert found(check_fires(with_rows(case, lambda each: None if each == row else each)), "I1", "tick")
+
+
+def test_given_an_instant_that_is_not_the_triggers_then_it_should_not_be(case: Case) -> None:
+    row = one_of(case, "tick", "time")
+    assert found(check_fires(changed_one(case, row, nominal=row.nominal + 1)), "I1", "tick")
+
+
+def test_given_satisfied_evidence_without_entry_then_an_occurrence_vanished(case: Case) -> None:
+    row = one_of(case, "count", "events")
+    problems = check_evidence(with_rows(case, lambda each: None if each == row else each))
+    assert found(problems, "I1", row.job_id, "no entry")
+
+
+def test_given_an_entry_of_events_without_evidence_then_it_came_from_nowhere(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = one_of(case, "count", "events")
+    monkeypatch.setattr(case.record.evidence[row.job_id], "chunks", [])
+    assert found(check_evidence(Case(case.world)), "I1", row.job_id, "without any evidence")
+
+
+def test_given_a_program_that_nobody_started_then_the_ledger_lies(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = one_of(case, "tick", "time")
+    bodies = [body for body in case.record.bodies if body.run_id != row.job_id]
+    monkeypatch.setattr(case.record, "bodies", bodies)
+    assert found(check_runs(Case(case.world)), "I1", row.job_id)
+
+
+def test_given_a_program_that_started_twice_then_the_gate_failed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(case.record, "bodies", [*case.record.bodies, case.record.bodies[0]])
+    assert found(check_runs(Case(case.world)), "I2", "2 times")
+
+
+def test_given_an_event_in_two_pieces_of_evidence_then_it_counted_twice(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = one_of(case, "count", "events")
+    seen = case.record.evidence[row.job_id]
+    monkeypatch.setattr(seen, "chunks", [*seen.chunks, *seen.chunks])
+    assert found(check_events(Case(case.world)), "I3", "2 times")
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_message_that_is_not_there_then_it_was_lost(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters = case.world.senders.letters
+    plain = next(
+        each
+        for each in case.record.deliveries
+        if letters[each.message].ended is None and letters[each.message].expire_ms is None
+    )
+    others = [each for each in case.record.deliveries if each.message != plain.message]
+    monkeypatch.setattr(case.record, "deliveries", others)
+    assert found(check_messages(case), "I8", f"{plain.message},", "0 of 1")
+
+
+def test_given_a_message_that_may_expire_and_is_not_there_then_it_was_lost_in_a_calm_world(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letter = next(each for each in case.world.senders.letters.values() if each.due > max(each.records) + MINUTE_MS // 4)
+    monkeypatch.setattr(letter, "expire_ms", 4_000)
+    monkeypatch.setattr(letter, "ended", None)
+    others = [each for each in case.record.deliveries if each.message != letter.name]
+    monkeypatch.setattr(case.record, "deliveries", others)
+    assert found(check_messages(case), "I8", f"{letter.name},", "0 of 1")
+
+
+def test_given_a_message_before_its_time_then_it_is_early(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = case.record.deliveries[0]
+    early = replace(first, sent=replace(first.sent, clock=case.world.senders.letters[first.message].due - 1))
+    monkeypatch.setattr(case.record, "deliveries", [early])
+    assert found(check_messages(case), "I8", first.message, "1 ms early")
+
+
+def test_given_a_repeat_of_the_same_owner_then_it_is_no_crash(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = case.record.deliveries[0]
+    monkeypatch.setattr(case.record, "deliveries", [first, first])
+    assert found(check_repeats(case), "I8", first.message, "twice")
+
+
+def test_given_a_repeat_after_an_orderly_hand_over_then_the_checkpoint_is_missing(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = case.record.deliveries[0]
+    stint = case.record.stints[first.sent.stint]
+    monkeypatch.setattr(stint, "ended", first.sent.at + 1)
+    monkeypatch.setattr(stint, "orderly", True)
+    monkeypatch.setattr(case.record, "deliveries", [first, _again(first)])
+    assert found(check_repeats(case), "I8", first.message, "orderly")
+
+
+@pytest.mark.parametrize(
+    ("number", "age_ms", "is_wrong"),
+    [
+        pytest.param(REPEATS_MAX, MINUTE_MS, False, id="as many as may be, however old"),
+        pytest.param(REPEATS_MAX + 1, 4_000, False, id="more, of the last seconds"),
+        pytest.param(REPEATS_MAX + 1, MINUTE_MS, True, id="more, and older"),
+    ],
+)
+def test_given_repeats_after_a_crash_then_they_are_bounded_by_number_or_age(
+    case: Case, monkeypatch: pytest.MonkeyPatch, number: int, age_ms: int, is_wrong: bool
+) -> None:
+    first = case.record.deliveries[0]
+    monkeypatch.setattr(case.record.stints[first.sent.stint], "ended", first.sent.at + age_ms)
+    repeated = [replace(first, id=f"{first.id}-{each}") for each in range(number)]
+    monkeypatch.setattr(case.record, "deliveries", [*repeated, *map(_again, repeated)])
+    assert found(check_repeats(case), "I8", f"{number} messages") == is_wrong
+
+
+def _again(delivery: Delivery) -> Delivery:
+    return replace(delivery, sent=replace(delivery.sent, at=delivery.sent.at + 1, stint="the next one"))
+
+
+# -- rest --------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_late_write_that_changed_something_then_a_former_owner_was_heard(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(case.world, "came_late", ("bodies: +1",))
+    assert found(check_rest(case), "I5", "bodies: +1")
