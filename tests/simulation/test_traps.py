@@ -16,4 +16,4 @@ SEEDS = range(3)
 def test_given_a_trap_then_every_invariant_holds(name: str, seed: int) -> None:
     outcome = simulate(seed, swarm=trapped(swarm_of(seed, faults=False), seed, name))
     assert not outcome.violations, outcome.story()
-    assert TRAPS[name].stalls in {None, *outcome.kinds}, "nothing stalled"
+    assert TRAPS[name].bites in {None, *outcome.kinds}, "nothing bit"

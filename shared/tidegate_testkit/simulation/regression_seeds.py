@@ -8,6 +8,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     3: "an `at` schedule fired again after an update; a message came back to life after its replacement",
     4: "two events further apart than the time-out were counted together, and paired",
     6: "a create behind the end of what was loaded was passed by a checkpoint while it was not written: lost after a crash",
+    8: "two owners made timer rows of one message at different slots, and a third sent both",
     11: "rows whose load got no answer were passed by a checkpoint: lost",
     15: "an actor that was drained while it took over had sent messages and wrote no checkpoint",
     19: "a drain cut a decision that was reading",
@@ -24,5 +25,6 @@ REGRESSION_SEEDS: dict[int, str] = {
     96: "a replaced message was sent by a group that was under way",
     100: "a time-out fell before its time by the broker's clock, on a node whose clock was ahead",
     116: "a look-up of a key's versions saw one page of them: a late repeat replaced younger messages",
+    205: "the sender of a replacement was told `superseded` by an earlier repeat of the same request",
     304: "a message that became ready during a drain kept the last checkpoint from passing what was sent",
 }

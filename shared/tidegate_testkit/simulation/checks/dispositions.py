@@ -82,16 +82,15 @@ def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
     if timeout is None:
         return "its trigger waits for ever"
     deadline = row.nominal + parse_duration(timeout)
-    if row.at < deadline - SKEW_MS:
+    if row.at < deadline:
         return f"it waited {row.at - row.nominal} ms, not {timeout}"
     timely = {
         announced.dataset
         for announced in case.world.producers.announced.values()
-        # Of two records of an event the one counts that is read first. And by a clock that is ahead the time is over a
-        # moment before it is by the broker's, which stamps what comes.
+        # Of two records of an event the one counts that is read first.
         if announced.partition == row.correlation
         and row.nominal <= announced.appended[0]
-        and announced.appended[-1] < deadline - SKEW_MS
+        and announced.appended[-1] < deadline
         and any(
             segment.surely(row.nominal) and segment.surely(announced.appended[0]) for segment in case.segments(life)
         )

@@ -35,8 +35,16 @@ def _check_repeat(case: Case, before: Delivery, after: Delivery) -> Iterator[str
     stint = case.record.stints[before.sent.stint]
     if before.sent.stint == after.sent.stint:
         yield f"I8: {before.message} was sent twice by {after.sent.stint}"
-    elif stint.ended is not None and stint.orderly:
+    elif stint.ended is not None and stint.orderly and not _lost_owner_between(case, before, after):
         yield f"I8: {before.message} was sent again by {after.sent.stint} after an orderly hand-over"
+
+
+def _lost_owner_between(case: Case, before: Delivery, after: Delivery) -> bool:
+    """Whether a former owner, frozen until then, learnt between the two that it was put out: what it wrote late may repeat."""
+    return any(
+        stint.ended is not None and not stint.orderly and before.sent.at <= stint.ended <= after.sent.at
+        for stint in case.stints_of_shard(int(before.id.split("-", 1)[0]))
+    )
 
 
 def _check_bound(case: Case, stint: str, shard: str, repeated: list[Delivery]) -> Iterator[str]:

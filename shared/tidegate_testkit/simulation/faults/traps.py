@@ -34,12 +34,12 @@ class Trap:
 
     Attributes:
         share: Of the worlds that have it. One with a flood costs several others.
-        stalls: The kind of fault that bites in it; None where it only makes load and pace.
+        bites: The kind of fault that it is about; None where it only makes load and pace.
     """
 
     set: SetTrap
     share: float
-    stalls: str | None = None
+    bites: str | None = None
 
 
 def stalled_loads(swarm: Swarm, chance: Random) -> Swarm:
@@ -94,6 +94,18 @@ def contention(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, store=store, launcher=replace(swarm.launcher, slow_start_ms=8_000))
 
 
+def echoes(swarm: Swarm, chance: Random) -> Swarm:
+    """Half of all writes come again, up to a minute later, when the store has forgotten that it has seen them, and shards
+    change hands meanwhile.
+    """
+    drains = tuple(Trouble(at, "drain", chance.randint(200, 9_000)) for at in (20_000, 35_000, 50_000))
+    return replace(
+        swarm,
+        store=replace(swarm.store, duplicate=0.5, remembers_tokens=False),
+        node=replace(swarm.node, trouble=(*swarm.node.trouble, *drains)),
+    )
+
+
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
     return replace(swarm, busy_ms=max(swarm.busy_ms, WINDOW_MS + 24_000), bursts=(*swarm.bursts, *bursts))
 
@@ -103,4 +115,5 @@ TRAPS: Mapping[str, Trap] = {
     "stalled_batches": Trap(stalled_batches, 0.08, "stalled_batch"),
     "stalled_checkpoints": Trap(stalled_checkpoints, 0.01, "stalled_checkpoint"),
     "contention": Trap(contention, 0.02),
+    "echoes": Trap(echoes, 0.02, "duplicate_refused"),
 }

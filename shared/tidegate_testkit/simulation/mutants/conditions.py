@@ -89,7 +89,8 @@ CONDITIONS = (
         "a late replacement lowers the guard that a younger one has raised",
         breaks="I5",
         patches=(without("guard_older", values=(":version",)),),
-        within=150,
+        within=4,
+        trap="echoes",
     ),
     Mutant(
         "progress",

@@ -67,7 +67,8 @@ MESSAGES = (
         "a timer row written late, after its cancel, is loaded by the next owner and sent",
         breaks="I7",
         patches=(Patch(plane, "read_guards", reading_no_guards),),
-        within=120,
+        within=30,
+        trap="echoes",
     ),
     Mutant(
         "window",
