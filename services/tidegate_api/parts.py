@@ -131,5 +131,5 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         jobs=JobReads(parts.store, pools, cluster, ranges, schedules),
         runs=RunReads(parts.store, pools, cluster, ranges),
         occurrences=OccurrenceReads(cluster, ranges),
-        messages=MessageReads(parts.store, pools, cluster),
+        messages=MessageReads(parts.store, pools, cluster, parts.clock),
     )

@@ -235,8 +235,9 @@ class MessageView(View):
 
     Attributes:
         id: What the delivered record carries as `tidegate-id`.
-        state: `waiting`; `withdrawn` (cancelled or replaced); or `passed`: its time is over on the shard's delivery
-            position, so it was delivered, has expired, or is being tried again.
+        state: `waiting`; `withdrawn`: cancelled or replaced before its time; or `passed`: its time is over, so it was
+            delivered, has expired, is being tried again, lies in the dead letters, or was withdrawn earlier (the receipt
+            of the cancel says which).
         size_bytes: Of the payload.
     """
 

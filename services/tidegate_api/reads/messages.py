@@ -17,16 +17,18 @@ from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Guard, Message, MessageName, public_id
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, RangeRead
+from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 
 class MessageReads:
     """Reads of messages."""
 
-    def __init__(self, store: Store, pools: Pools, cluster: MapReader) -> None:
+    def __init__(self, store: Store, pools: Pools, cluster: MapReader, clock: Clock) -> None:
         self._store = store
         self._pools = pools
         self._cluster = cluster
+        self._clock = clock
 
     async def one(self, wanted: MessageCancel) -> MessageView:
         """Returns the message that a cancel of the same words would mean. Raises ApiProblem (404)."""
@@ -47,7 +49,7 @@ class MessageReads:
         message = from_item(Message, page.items[0])
         guard_key, progress_key = keys.message_guard(shard, name.id), keys.progress(shard)
         found = self._store.get([guard_key, progress_key])
-        state = _state(message, found.get(guard_key), found.get(progress_key))
+        state = state_of(message, found.get(guard_key), found.get(progress_key), self._clock.now_ms())
         return MessageView(
             id=public_id(shard, MessageName(message.id, message.keyed), message.version),
             namespace=message.namespace,
@@ -62,9 +64,15 @@ class MessageReads:
         )
 
 
-def _state(message: Message, guard: Item | None, progress: Item | None) -> Literal["waiting", "withdrawn", "passed"]:
+def state_of(
+    message: Message, guard: Item | None, progress: Item | None, now: int
+) -> Literal["waiting", "withdrawn", "passed"]:
+    """Returns what can be known without asking the owner.
+
+    A guard also stands after a cancel that came too late, so it proves something only while the message's time is ahead.
+    """
     if guard is not None and message.version < from_item(Guard, guard).live_from:
-        return "withdrawn"
+        return "withdrawn" if message.slot > now else "passed"
     if progress is None:
         return "waiting"
     slot, last = progress.get("fired_slot", 0), progress.get("fired_id", "")
