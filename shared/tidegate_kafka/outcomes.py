@@ -14,7 +14,7 @@ UNAVAILABLE = "unavailable"
 WILL_NOT_WORK = frozenset(
     {
         KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the client's own public codes begin so
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - likewise
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.TOPIC_EXCEPTION,
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -27,7 +27,7 @@ WILL_NOT_WORK = frozenset(
         KafkaError.INVALID_RECORD,
         KafkaError.INVALID_TIMESTAMP,
         KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
-        KafkaError._INVALID_ARG,  # noqa: SLF001
+        KafkaError._INVALID_ARG,  # noqa: SLF001 - likewise
     }
 )
 """Sent again as it is, it would be refused again. The client reports an unknown topic only once the brokers' metadata said

@@ -20,8 +20,8 @@ from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import BeginOffsets, Topic
 
 LOW_64_BITS = (1 << 64) - 1
-LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client forgot to annotate it
+EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the client forgot to annotate it
 PASSING = frozenset(
     {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART}
 )

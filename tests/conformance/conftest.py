@@ -9,9 +9,9 @@ from mypy_boto3_dynamodb import DynamoDBClient
 pytest.register_assert_rewrite("tidegate_testkit.store_conformance")
 
 from tidegate_dynamo.client import make_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
-from tidegate_dynamo.settings import DynamoSettings  # noqa: E402
-from tidegate_dynamo.tables import create_tables  # noqa: E402
-from tidegate_testkit.bricks import DynamoDbForTests, dynamodb_for_tests  # noqa: E402
+from tidegate_dynamo.settings import DynamoSettings  # noqa: E402 - likewise
+from tidegate_dynamo.tables import create_tables  # noqa: E402 - likewise
+from tidegate_testkit.bricks import DynamoDbForTests, dynamodb_for_tests  # noqa: E402 - likewise
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from tidegate_core.effects import (
 from tidegate_core.store.values import Batch, Key, Transaction, Value
 
 RETRY_FIRST_MS = 100
-RETRY_LAST_MS = 2_000
+RETRY_LAST_MS = 500
 PRODUCE_RETRY_FIRST_MS = 500
 PRODUCE_RETRY_LAST_MS = 4_000
 ERROR_CHARACTERS_MAX = 1_000

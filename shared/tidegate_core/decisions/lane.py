@@ -165,7 +165,23 @@ class Lane:
         except Closed:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is: what stands behind it goes on
-            self._failed(procedure, error)
+            yield from self._drop(procedure, error)
+
+    def _drop(self, work: Work, error: Exception) -> Operation[None]:
+        """Tells of work that cannot be done; unless it only looks so, to an owner that is none any more.
+
+        What was read before another owner's writes does not fit to what is read after them.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        key = lease(self.shard)
+        found = yield from self.host.read_for_good(Read((key,)))
+        assert isinstance(found, Items)
+        stored = found.found.get(key)
+        if stored is not None and stored["epoch"] != self._epoch:
+            raise Fenced(key)
+        self._failed(work, error)
 
     # -- for procedures -----------------------------------------------------------------------------------------------
 
@@ -237,7 +253,7 @@ class Lane:
                 unit.drop()
                 if not taken and self._queue:
                     self._queue.popleft()
-                    self._failed(decision, error)
+                    yield from self._drop(decision, error)
                 break  # In company it is tried again, alone: what is wrong may be the company.
             taken.append(decision)
             if not self._queue:
@@ -250,7 +266,7 @@ class Lane:
             committed = yield from self._commit(unit, name)
         except InvalidWrite as error:
             if len(taken) == 1:
-                self._failed(taken[0], error)
+                yield from self._drop(taken[0], error)
                 return
             committed = False
         if not committed and not self._closed:

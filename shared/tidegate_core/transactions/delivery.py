@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_core.records.messages import Guard
@@ -113,7 +114,8 @@ def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction
     return Transaction("guard", actions, token, guard.key(shard))
 
 
-def remove_inboxed(shard: int, epoch: int, inbox_row: Key, token: str) -> Transaction:
-    """Removes an inbox row whose messages are written; a former owner's removal would hide it from the present one (I8)."""
-    actions = (Delete(inbox_row), Check(keys.progress(shard), conditions.holds_progress(epoch)))
+def remove_inboxed(shard: int, epoch: int, inbox_rows: Sequence[Key], token: str) -> Transaction:
+    """Removes inbox rows whose messages are written; a former owner's removal would hide them from the present one (I8)."""
+    deletes = [Delete(row) for row in inbox_rows]
+    actions: tuple[Action, ...] = (*deletes, Check(keys.progress(shard), conditions.holds_progress(epoch)))
     return Transaction("inboxed", actions, token, None)

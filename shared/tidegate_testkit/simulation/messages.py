@@ -187,7 +187,8 @@ class Senders:
         letter.records.append(record.append_time)
         if letter.after_ms is not None:
             letter.due = letter.records[0] + letter.after_ms
-            self.last_due = max(self.last_due, letter.due)
+            # Of a request that was written twice either record may be the one that is taken.
+            self.last_due = max(self.last_due, record.append_time + letter.after_ms)
         topic_id = self._cluster.broker.topics[world.REQUESTS].id
         position = record.position(topic_id, topic_partition, record.append_time)
         letter.shards.append(self._shard_of(document.get("key"), document.get("id") or position.text()))

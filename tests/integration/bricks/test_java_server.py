@@ -199,7 +199,10 @@ def test_given_server_that_does_not_run_then_it_cannot_be_paused(tmp_path: Path,
 
 @pytest.mark.parametrize("call", ["stop", "kill"])
 def test_given_server_that_does_not_run_then_ending_it_does_nothing(tmp_path: Path, call: str) -> None:
-    getattr(SmallServer(tmp_path), call)()
+    server = SmallServer(tmp_path)
+    getattr(server, call)()
+    assert not server.running
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_given_no_folder_then_data_last_as_long_as_the_object() -> None:

@@ -143,6 +143,7 @@ def test_given_a_script_of_ones_own_then_its_first_pyspark_run_ends_within_a_min
     took = time.monotonic() - begun
     sys.stdout.write(f"first PySpark run: ended {took:.1f} s after its schedule was written ")
     sys.stdout.write(f"(at most {FIRST_RUN_S_MAX:g} s)\n")
+    assert took < FIRST_RUN_S_MAX
 
 
 def test_given_a_folder_in_use_then_a_second_one_says_who_uses_it(dev: Dev, start_dev: StartDev, folder: Path) -> None:

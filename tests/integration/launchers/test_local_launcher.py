@@ -1,4 +1,4 @@
-"""The local launcher with real supervisors and programs: ends, failures, twins, cancels."""
+"""The local launcher with real supervisors and programs: ends, failures, twins."""
 
 from __future__ import annotations
 
@@ -9,68 +9,26 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import pytest
+from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, ended, folder_of, output_of
 
 from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_files import Record, RunFolder
-from tidegate_launchers.local_processes import boot_id, facts_of
+from tidegate_launchers.local_files import RunFolder
+from tidegate_launchers.local_processes import boot_id
 from tidegate_launchers.local_settings import LocalSettings
-from tidegate_ports.launcher import Absent, Elsewhere, Ended, Found, Launch, LaunchRejected, LaunchUnavailable
+from tidegate_ports.launcher import Absent, Ended, Found, LaunchRejected, LaunchUnavailable
 
-ALaunch = Callable[..., Launch]
 STILL_THERE_S = 0.3
 """Fifteen looks of the launcher; long enough for a wrong "gone" to show."""
-
-
-class Gate(Protocol):
-    url: str
-    status: int
-
-    def of(self, action: str) -> list[Mapping[str, object]]: ...
-    def wait_for(self, action: str) -> Mapping[str, object]: ...
-
-
-class Latch(Protocol):
-    @property
-    def wait_statement(self) -> str: ...
-    def release(self) -> None: ...
-
-
-def output_of(launcher: LocalLauncher, launch: Launch) -> str:
-    return Path(launcher.log_paths(launch.run_id, launch.attempt).stdout).read_text(encoding="utf-8")
-
-
-def folder_of(settings: LocalSettings, launch: Launch) -> RunFolder:
-    return RunFolder.within(settings.data_dir, launch.run_id, launch.attempt)
 
 
 def exit_seen(folder: RunFolder) -> None:
     """Returns once the supervisor wrote down the program's end."""
     while folder.exit() is None:
         time.sleep(0.01)
-
-
-async def ended(launcher: LocalLauncher, launch: Launch) -> Ended:
-    return await launcher.wait_until_gone(launch.run_id, launch.attempt)
-
-
-async def cancelled(launcher: LocalLauncher, launch: Launch) -> Ended:
-    end = await launcher.cancel(launch.run_id, launch.attempt)
-    assert isinstance(end, Ended)
-    return end
-
-
-async def reported_pids(gate: Gate, count: int) -> list[int]:
-    outputs = (await asyncio.to_thread(gate.wait_for, "outputs"))["outputs"]
-    assert isinstance(outputs, dict)
-    pids = outputs["pids"]
-    assert len(pids) == count
-    return list(pids)
 
 
 async def test_given_a_program_that_ends_then_its_end_output_and_report_are_there(
@@ -106,7 +64,7 @@ async def test_given_a_program_that_ended_then_lookup_still_finds_it_and_submit_
     [
         pytest.param("raise SystemExit(3)", Ended(3, None, "transient", "exit code 3"), id="exit code"),
         pytest.param(
-            "import os; os.kill(os.getpid(), 9)", Ended(None, 9, "transient", "ended by signal 9"), id="signal"
+            "import os; os.kill(os.getpid(), 9)", Ended(137, 9, "transient", "ended by signal 9"), id="signal"
         ),
     ],
 )
@@ -212,10 +170,6 @@ async def test_given_files_of_a_run_then_the_token_is_in_none_and_others_may_not
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_given_another_host_then_the_run_is_elsewhere(launcher: LocalLauncher) -> None:
-    assert await launcher.lookup("0007-abc", 1, "node-2", "boot") == Elsewhere("node-2")
-
-
 async def test_given_nothing_started_then_lookup_says_absent_and_waiting_ends_at_once(launcher: LocalLauncher) -> None:
     assert await launcher.lookup("0007-abc", 1, "node-1", "boot") == Absent()
     assert (await launcher.wait_until_gone("0007-abc", 1)).error_class == "transient"
@@ -238,128 +192,6 @@ async def test_given_a_child_that_outlives_the_program_then_the_end_waits_for_th
     assert await waiting == Ended(0)
 
 
-STUBBORN = """
-import os, signal, subprocess, sys, time
-from tidegate_spark import set_output
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = [sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)"]
-same_group = subprocess.Popen(child, stdout=subprocess.PIPE)
-daemon = subprocess.Popen(child, stdout=subprocess.PIPE, start_new_session=True)
-for process in (same_group, daemon):
-    process.stdout.readline()
-set_output("pids", [os.getpid(), same_group.pid, daemon.pid])
-time.sleep(600)
-"""
-
-
-async def test_given_a_program_that_ignores_sigterm_and_has_children_then_cancel_leaves_nothing(
-    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
-) -> None:
-    launch = a_launch(STUBBORN)
-    await launcher.submit(launch)
-    pids = await reported_pids(gate, 3)
-    end = await cancelled(launcher, launch)
-    assert end.signal == 9
-    assert [facts_of(pid) for pid in pids] == [None, None, None]
-
-
-async def test_given_two_stacks_with_the_same_run_id_then_cancel_ends_only_its_own(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, latch: Latch, tmp_path: Path
-) -> None:
-    other_stack = LocalLauncher(replace(settings, data_dir=tmp_path / "other"))
-    launch = a_launch(latch.wait_statement)
-    await launcher.submit(launch)
-    await other_stack.submit(launch)
-    assert (await cancelled(launcher, launch)).error_class == "transient"
-    await asyncio.to_thread(latch.release)
-    assert await ended(other_stack, launch) == Ended(0)
-
-
-async def test_given_cancels_at_the_same_time_and_again_then_all_see_the_same_end(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
-) -> None:
-    launch = a_launch(STUBBORN)
-    await launcher.submit(launch)
-    await reported_pids(gate, 3)
-    other_node = LocalLauncher(settings)
-    ends = await asyncio.gather(cancelled(launcher, launch), cancelled(other_node, launch))
-    assert {end.signal for end in ends} == {9}
-    assert (await cancelled(launcher, launch)).signal == 9
-
-
-async def test_given_a_program_that_heeds_sigterm_then_it_ends_well_within_the_grace(
-    settings: LocalSettings, a_launch: ALaunch, gate: Gate
-) -> None:
-    launcher = LocalLauncher(replace(settings, cancel_grace_s=60))
-    launch = a_launch(
-        "import time\nfrom tidegate_spark import set_output\n"
-        "try:\n    set_output('pids', [])\n    time.sleep(600)\nfinally:\n    print('cleaned')\n"
-    )
-    await launcher.submit(launch)
-    await reported_pids(gate, 0)
-    begun = time.monotonic()
-    assert (await cancelled(launcher, launch)).exit_code == 143
-    assert time.monotonic() - begun < 30
-    assert output_of(launcher, launch) == "cleaned\n"
-    assert [body["reason"] for body in gate.of("finished")] == ["terminated"]
-
-
-async def test_given_a_cancel_while_it_is_submitted_then_it_never_starts(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
-) -> None:
-    launch = a_launch("print('never')")
-    folder_of(settings, launch).make()
-    assert (await cancelled(launcher, launch)).reason == "it never started on this host"
-    with pytest.raises(LaunchRejected, match="was cancelled on this host before it started"):
-        await launcher.submit(launch)
-    assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
-    assert gate.of("start") == []
-
-
-async def test_given_nothing_of_it_on_this_host_then_a_cancel_says_so_and_leaves_no_folder(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
-) -> None:
-    launch = a_launch("print('elsewhere')")
-    assert await launcher.cancel(launch.run_id, 1) == Absent()
-    assert not folder_of(settings, launch).path.parent.exists()
-
-
-async def test_given_a_data_folder_of_several_hosts_then_a_program_of_another_one_is_left_alone(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, latch: Latch
-) -> None:
-    """Its processes cannot be seen from here: neither gone nor ended would be true."""
-    other_host = LocalLauncher(replace(settings, host="node-2"))
-    launch = a_launch(latch.wait_statement)
-    submission = await other_host.submit(launch)
-    assert await launcher.submit(launch) == submission
-    assert await launcher.cancel(launch.run_id, 1) == Elsewhere("node-2")
-    assert folder_of(settings, launch).cancelled_at() is None
-    with pytest.raises(LaunchUnavailable, match="was started on node-2"):
-        await ended(launcher, launch)
-    await asyncio.to_thread(latch.release)
-    assert await ended(other_host, launch) == Ended(0)
-
-
-async def test_given_copies_on_two_hosts_then_the_one_that_the_gate_refuses_says_nothing_of_the_other(
-    settings: LocalSettings, a_launch: ALaunch, gate: Gate, latch: Latch, tmp_path: Path
-) -> None:
-    """Two nodes without a common data folder both submit: the gap between fence and submit cannot be closed."""
-    first, second = (
-        LocalLauncher(replace(settings, host=host, data_dir=tmp_path / host)) for host in ("node-1", "node-2")
-    )
-    launch = a_launch(latch.wait_statement)
-    await first.submit(launch)
-    await asyncio.to_thread(gate.wait_for, "start")
-    gate.status = 409
-    await second.submit(launch)
-    end = await ended(second, launch)
-    assert (end.exit_code, end.error_class) == (79, "duplicate")
-    assert end.reason.startswith("duplicate, not run: ")
-    gate.status = 200
-    await asyncio.to_thread(latch.release)
-    assert await ended(first, launch) == Ended(0)
-
-
 @pytest.mark.parametrize("argument", ["a\0b", "\ud800"], ids=["NUL", "half a character"])
 async def test_given_an_argument_that_no_process_takes_then_the_end_is_config_and_says_why(
     launcher: LocalLauncher, a_launch: ALaunch, argument: str
@@ -370,52 +202,6 @@ async def test_given_an_argument_that_no_process_takes_then_the_end_is_config_an
     end = await ended(launcher, launch)
     assert (end.exit_code, end.error_class) == (78, "config")
     assert "cannot be started: " in end.reason
-
-
-async def test_given_a_grace_that_began_in_an_earlier_node_then_it_is_not_begun_anew(
-    settings: LocalSettings, a_launch: ALaunch, gate: Gate
-) -> None:
-    launcher = LocalLauncher(replace(settings, cancel_grace_s=600))
-    launch = a_launch(STUBBORN)
-    await launcher.submit(launch)
-    await reported_pids(gate, 3)
-    folder_of(settings, launch).write_cancel(time.time_ns() // 1_000_000 - 601_000)
-    assert (await cancelled(launcher, launch)).signal == 9
-
-
-@pytest.fixture
-def innocent() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has nothing to do with any run."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as process:
-        yield process
-        process.kill()
-
-
-async def test_given_the_pid_belongs_to_another_process_then_the_run_is_gone_and_that_one_is_left_alone(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, innocent: subprocess.Popen[bytes]
-) -> None:
-    launch = a_launch("print('never')")
-    folder = folder_of(settings, launch)
-    folder.make()
-    folder.write_record(Record(innocent.pid, "1", innocent.pid, "1", "node-1", boot_id()))
-    assert (await ended(launcher, launch)).error_class == "transient"
-    assert (await cancelled(launcher, launch)).error_class == "transient"
-    assert innocent.poll() is None
-    innocent.communicate(b"\n", timeout=60)
-    assert innocent.returncode == 0
-
-
-async def test_given_another_boot_then_the_run_is_found_and_gone(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
-) -> None:
-    launch = a_launch("print('never')")
-    folder = folder_of(settings, launch)
-    folder.make()
-    own = facts_of(os.getpid())
-    assert own is not None
-    folder.write_record(Record(own.pid, own.started, own.pid, own.started, "node-1", "an earlier boot"))
-    assert isinstance(await launcher.lookup(launch.run_id, 1, "node-1", "an earlier boot"), Found)
-    assert (await ended(launcher, launch)).error_class == "transient"
 
 
 def supervisor(folder: RunFolder, plan: str) -> subprocess.CompletedProcess[str]:

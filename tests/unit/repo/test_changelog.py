@@ -43,6 +43,7 @@ def test_given_the_project_version_then_it_is_the_newest_in_the_changelog(
 
 def test_given_sections_then_each_has_a_known_name_and_an_entry(changelog: str) -> None:
     parts = re.split(r"^### (.+)$", changelog, flags=re.MULTILINE)[1:]
+    assert parts
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         assert name in SECTIONS
         assert body.strip().startswith("- ")

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,6 @@ def test_given_the_wheel_then_it_holds_every_source_file(root: Path, wheel: Path
 
 @pytest.mark.slow
 @pytest.mark.timeout(INSTALL_TIMEOUT_S * 2)
-@pytest.mark.skipif(find_spec("tidegate_cli.main") is None, reason="tidegate_cli.main is not there yet")
 def test_given_an_empty_environment_then_each_way_to_install_gives_a_working_command(
     root: Path, wheel: Path, empty_environment: Path, pyproject: dict[str, Any]
 ) -> None:

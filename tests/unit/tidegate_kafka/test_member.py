@@ -383,9 +383,17 @@ def test_given_records_and_lost_positions_then_both_are_told(stage: Stage, parts
     assert stage.told.events[1:] == [("records", [3, 4]), ("position_gone", 5)]
 
 
-def test_given_life_is_over_then_late_callbacks_find_nobody() -> None:
+def test_given_life_is_over_then_late_callbacks_find_nobody(stage: Stage, parts: Parts) -> None:
     callbacks = Callbacks()
-    callbacks.on_assign(None, [])
-    callbacks.on_revoke(None, [])
-    callbacks.on_lost(None, [])
-    callbacks.on_commit(None, [])
+    callbacks.member = stage.member
+    callbacks.on_assign(None, parts([0]))
+    assert stage.told.events == [("assigned", (0,))]
+
+    callbacks.member = None
+    callbacks.on_assign(None, parts([1]))
+    callbacks.on_revoke(None, parts([0]))
+    callbacks.on_lost(None, parts([0]))
+    callbacks.on_commit(KafkaError(KafkaError.UNKNOWN_MEMBER_ID), parts([0]))
+
+    assert stage.told.events == [("assigned", (0,))]
+    assert (stage.member.owned, stage.member.rebalances) == (frozenset({0}), 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from pydantic import ValidationError
 
 from tidegate_kafka.client_config import membership_config, producer_config, reader_config
@@ -64,9 +64,16 @@ def test_given_kip_848_then_the_brokers_settings_are_left_out() -> None:
 def test_given_every_config_then_the_client_accepts_it(protocol: str) -> None:
     settings = KafkaSettings.model_validate({"group_protocol": protocol, "bootstrap_servers": "127.0.0.1:1"})
     for config in (membership_config(settings), reader_config(settings)):
-        Consumer({**config, "log_level": 0}).close()
+        consumer = Consumer({**config, "log_level": 0})
+        assert consumer.assignment() == []
+        consumer.close()
+        with pytest.raises(KafkaException, match="No such configuration property"):
+            Consumer({**config, "tidegate.unknown": "refused, so that the acceptance above says something"})
     for guarded in (True, False):
-        Producer({**producer_config(settings, guarded=guarded), "log_level": 0})
+        config = producer_config(settings, guarded=guarded)
+        Producer({**config, "log_level": 0})
+        with pytest.raises(KafkaException, match="No such configuration property"):
+            Producer({**config, "tidegate.unknown": "refused as well"})
 
 
 def test_given_what_we_set_then_extra_may_not_override_it() -> None:

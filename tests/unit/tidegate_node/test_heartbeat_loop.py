@@ -121,6 +121,9 @@ async def test_given_a_bug_in_a_beat_then_it_is_said_and_the_loop_goes_on(around
     async with _running(_loop(around)):
         await until(failed_twice, "said")
 
+    assert set(around.notes.names()) == {"task_failed"}
+    assert len(around.bus.produced) >= 2, "a beat is tried again after one that failed"
+
 
 def _passed(around: Surroundings) -> bool:
     around.clock.pass_ms(5)

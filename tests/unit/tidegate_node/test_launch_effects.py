@@ -81,7 +81,7 @@ async def test_given_a_guard_that_lapses_while_submits_wait_for_their_turn_then_
         await let_go.wait()
         return Submission("pid 1", "host", "boot")
 
-    launcher.submit = slow  # type: ignore[method-assign]
+    launcher.submit = slow  # type: ignore[method-assign]  # this one takes its time
     submits = [asyncio.create_task(effects.submit(Submit(_order()))) for _ in range(SUBMITS_UNDER_WAY_MAX + 3)]
     await until(lambda: len(launcher.launches) == SUBMITS_UNDER_WAY_MAX, "the first ones start")
 
@@ -157,10 +157,13 @@ async def test_given_a_program_on_another_host_then_a_cancel_says_that_it_is_out
 
 async def test_given_a_launcher_that_stays_away_then_cancels_are_bounded(around: Surroundings, until: Any) -> None:
     around.launcher.unavailable = 10_000
+    effects = around.launch_effects()
 
-    around.launch_effects().cancel(Cancel(RUN, 1))
+    effects.cancel(Cancel(RUN, 1))
 
-    await until(lambda: len(around.notes.said) == CANCEL_TRIES_MAX, "the tries")
+    await until(lambda: not effects._cancels, "it is given up")
+    assert around.notes.names() == ["cancel_failed"] * CANCEL_TRIES_MAX
+    assert around.launcher.unavailable == 10_000 - CANCEL_TRIES_MAX, "asked as often as it was said, and no more"
 
 
 async def test_given_program_files_then_what_is_wrong_with_them_is_said(around: Surroundings, tmp_path: Path) -> None:

@@ -137,6 +137,8 @@ async def test_given_an_input_from_inside_a_step_then_it_waits_for_its_turn(arou
     watched = Watched(around, lambda: ScriptedActor(script))
 
     await until(lambda: len(watched.actors[0].given) == 3, "both ticks")
+    assert watched.actors[0].given == [Begin(), Tick(), Tick()]
+    assert watched.failures == [], "a step inside a step fails in the actor, which the driver would survive"
 
 
 async def test_given_an_effect_then_its_answer_comes_back_under_its_token(around: Surroundings, until: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,14 @@ from tidegate_core.decisions.inputs import Poked
 from tidegate_core.effects import Poke
 from tidegate_node.facts import NodeFacts
 from tidegate_node.pokes import RECORD_BYTES_MAX, Beat, beat_record, poke_record, read_record
+
+FIELDS = st.sampled_from(["shard", "run", "beat", "owner", "at", "store_ok_ms"])
+NEARLY_OURS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=6),
+    max_leaves=9,
+).map(lambda document: json.dumps(document).encode())
+"""JSON with the right names in the wrong places and of the wrong types: bytes drawn blindly are hardly ever JSON."""
 
 
 @pytest.mark.parametrize("poke", [Poke(7), Poke(7, "0007-abcdefghijklmnopqrstuvwxyz")])
@@ -51,6 +61,15 @@ def test_given_what_is_not_ours_then_it_is_passed(value: bytes | None) -> None:
     assert read_record(value) is None
 
 
-@given(st.binary(max_size=RECORD_BYTES_MAX + 1))
-def test_given_any_bytes_then_reading_never_fails(value: bytes) -> None:
-    read_record(value)
+@given(st.binary(max_size=RECORD_BYTES_MAX + 1) | NEARLY_OURS)
+def test_given_any_bytes_then_reading_never_fails_and_says_what_they_say(value: bytes) -> None:
+    match read_record(value):
+        case Poked(shard, run_id):
+            document = json.loads(value)
+            assert document["shard"] == shard
+            assert run_id is None or document["run"] == run_id
+        case Beat(owner, at, age):
+            beat = json.loads(value)["beat"]
+            assert (beat["owner"], beat["at"], beat["store_ok_ms"]) == (owner, at, age)
+        case nothing:
+            assert nothing is None

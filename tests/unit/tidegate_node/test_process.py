@@ -51,6 +51,7 @@ async def test_given_a_signal_then_it_is_an_order_to_stop() -> None:
     try:
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.wait_for(stop.wait(), 20)
+        assert stop.is_set()
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().remove_signal_handler(number)

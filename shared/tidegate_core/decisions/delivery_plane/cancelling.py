@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.creates import Sending
 from tidegate_core.decisions.delivery_plane.guarding import raise_to, read_guards, take_back, versions_of
 from tidegate_core.decisions.delivery_plane.outgoing import refused_letter_of
 from tidegate_core.decisions.delivery_plane.rows import write
-from tidegate_core.decisions.delivery_plane.sending import produce, publish_receipt, send_messages
+from tidegate_core.decisions.delivery_plane.sending import produce, publish_receipts, send_messages
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.parsing import parse_request
@@ -32,27 +32,29 @@ PUBLIC_ID = re.compile(r"(\d{4})-([a-z2-7]{26})", re.ASCII)
 """The id of a delivered message, as an API answer shows it: it names its shard."""
 
 
-def apply_inboxed(plane: DeliveryPlane, row: InboxRow, done: Callable[[], Operation[None]]) -> Operation[None]:
-    """Applies one inbox row of kind `M`; `done` removes the row once everything it asked for is durable."""
-    try:
-        request = parse_request(row.request)
-    except RefusedRecord as refused:
-        # Whoever read it accepted it; only a newer node's grammar can lead here (rolling downgrade).
-        yield from _bury(plane, row, refused)
-    else:
+def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[None]:
+    """Applies inbox rows of kind `M`, in order; at the end everything they asked for is durable."""
+    sends: list[Sending] = []
+    for row in rows:
+        try:
+            request = parse_request(row.request)
+        except RefusedRecord as refused:
+            # Whoever read it accepted it; only a newer node's grammar can lead here (rolling downgrade).
+            yield from _bury(plane, row, refused)
+            continue
         if isinstance(request, MessageSend):
-            sending = Sending(request, Position.parse(row.origin), replay=True)
-            yield from send_messages(plane, [sending], lambda: None)
-        else:
-            assert isinstance(request, MessageCancel)
-            yield from publish_receipt(plane, (yield from _answer(plane, request, row.origin)))
-    yield from done()
-    plane.inbox_row_gone(row.origin)
+            sends.append(Sending(request, Position.parse(row.origin), replay=True))
+            continue
+        assert isinstance(request, MessageCancel)
+        yield from send_messages(plane, sends, lambda: None)
+        sends = []
+        yield from publish_receipts(plane, [(yield from _answer(plane, request, row.origin))])
+    yield from send_messages(plane, sends, lambda: None)
 
 
 def _bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
     """Nothing is dropped silently: a dead letter, and the sender is told where the request's id can be read."""
-    yield from produce(plane, refused_letter_of(plane.host, row.request, Position.parse(row.origin), refused))
+    yield from produce(plane, [refused_letter_of(plane.host, row.request, Position.parse(row.origin), refused)])
     if refused.request_id is not None:
         receipt = Receipt.model_construct(
             request_id=refused.request_id,
@@ -62,7 +64,7 @@ def _bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operat
             errors=refused.problems,
             at=plane.host.now,
         )
-        yield from publish_receipt(plane, receipt)
+        yield from publish_receipts(plane, [receipt])
 
 
 def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operation[Receipt]:

@@ -39,6 +39,8 @@ from tidegate_core.transactions.delivery import Progress, Tally, remove_inboxed
 CLOCKS_APART_MS = 1_000
 """Two nodes' clocks deviate by 500 ms each at most (DESIGN 3): the predecessor may have sent what is not due here yet."""
 DRAIN_LOOK_MS = 5
+INBOXED_TOGETHER_MAX = 40
+"""Sends and cancels that are written and removed together; below DynamoDB's 100 actions, and 10 MB at the largest payloads."""
 
 
 class DeliveryPlane:
@@ -65,6 +67,7 @@ class DeliveryPlane:
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self._waiting = Waiting(host, position)
         self._work: deque[Callable[[], Operation[None]]] = deque()
+        self._inboxed: deque[tuple[InboxRow, Callable[[Key], None]]] = deque()
         self._work_signal = Signal(f"messages {shard}")
         self._writing = False
         self._firing = Firing(self)
@@ -109,19 +112,32 @@ class DeliveryPlane:
         """Writes creates; calls back when they and their receipts are durable, and their position may pass."""
         self._queue(lambda: send_messages(self, messages, done))
 
-    def take_inboxed(self, row: InboxRow, done: Callable[[], Operation[None]]) -> None:
-        """Applies a send or cancel that another holder read; `done` removes the inbox row."""
-        self._waiting.expect(row.origin)
-        self._queue(lambda: apply_inboxed(self, row, done))
+    def take_inboxed(self, rows: Sequence[InboxRow], gone: Callable[[Key], None]) -> None:
+        """Applies sends and cancels that another holder read, and removes their inbox rows; calls back for each one."""
+        for row in rows:
+            self._waiting.expect(row.origin)
+        self._inboxed.extend((row, gone) for row in rows)
+        self._queue(self._apply_inboxed)
 
     def position_is(self, next_offset: int) -> None:
         """The own position is durable up to here: creates below it may fire."""
         self._waiting.position_is(next_offset)
         self.host.operations.raise_(self.changed)
 
-    def inbox_row_gone(self, origin: str) -> None:
-        """The inbox row's removal is durable: what it created may fire."""
-        self._waiting.inbox_row_gone(origin)
+    def _apply_inboxed(self) -> Operation[None]:
+        """All that came meanwhile, together: after an outage a shard's rows come in small groups from every topic partition."""
+        taken = [self._inboxed.popleft() for _ in range(min(len(self._inboxed), INBOXED_TOGETHER_MAX))]
+        if not taken:
+            return  # They went with earlier ones.
+        if self._inboxed:
+            self._queue(self._apply_inboxed)
+        yield from apply_inboxed(self, [row for row, _ in taken])
+        rows = [row.key(self.shard) for row, _ in taken]
+        epoch = self.checkpoints.durable.epoch
+        yield from self.commit(remove_inboxed(self.shard, epoch, rows, self.host.token()))
+        for row, gone in taken:
+            gone(row.key(self.shard))
+            self._waiting.inbox_row_gone(row.origin)
         self.host.operations.raise_(self.changed)
 
     def _queue(self, work: Callable[[], Operation[None]]) -> None:
@@ -144,11 +160,6 @@ class DeliveryPlane:
         if isinstance(verdict, Refused) and any(key == keys.progress(self.shard) for key, _ in verdict.failed):
             raise Fenced(keys.progress(self.shard))
         return verdict
-
-    def remove_inboxed(self, key: Key) -> Operation[None]:
-        """Removes an inbox row that is dealt with."""
-        epoch = self.checkpoints.durable.epoch
-        yield from self.commit(remove_inboxed(self.shard, epoch, key, self.host.token()))
 
     # -- rows in memory -----------------------------------------------------------------------------------------------
 

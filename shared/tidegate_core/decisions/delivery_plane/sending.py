@@ -11,7 +11,7 @@ from tidegate_core.decisions.delivery_plane.guarding import raise_to, take_back
 from tidegate_core.decisions.delivery_plane.rows import presence_expiry, row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import NotProduced, Produce, Produced, Refused
+from tidegate_core.effects import NotProduced, Produce, Refused
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import (
@@ -198,6 +198,7 @@ def _forget_other_slots(plane: DeliveryPlane, create: Create, slot: int) -> None
 
 def _answer(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
     """Receipts: refusals and replacements always, plain acceptance when it was asked for (SEMANTICS 18)."""
+    receipts: list[Receipt] = []
     for create in creates:
         request = create.sending.request
         wanted = request.receipt or create.replaces or create.status is not ReceiptStatus.ACCEPTED
@@ -210,18 +211,24 @@ def _answer(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
                 id=None if create.answered is None else public_id(plane.shard, create.name, create.answered),
                 at=plane.host.now,
             )
-            yield from publish_receipt(plane, receipt)
+            receipts.append(receipt)
+    yield from publish_receipts(plane, receipts)
 
 
-def publish_receipt(plane: DeliveryPlane, receipt: Receipt) -> Operation[None]:
+def publish_receipts(plane: DeliveryPlane, receipts: Sequence[Receipt]) -> Operation[None]:
     topic = plane.host.holding.receipts_topic
-    yield from produce(plane, Produce(topic, receipt.request_id.encode(), receipt.to_json()))
+    yield from produce(plane, [Produce(topic, each.request_id.encode(), each.to_json()) for each in receipts])
 
 
-def produce(plane: DeliveryPlane, record: Produce) -> Operation[None]:
-    """Produces something of our own until it is acknowledged, or refused for good."""
-    while True:
-        answer = yield record
-        if isinstance(answer, Produced) or (isinstance(answer, NotProduced) and answer.kind == "refused"):
-            return
-        yield from plane.host.sleep(RETRY_MS)
+def produce(plane: DeliveryPlane, records: Sequence[Produce]) -> Operation[None]:
+    """Produces something of our own until each record is acknowledged, or refused for good."""
+    left = tuple(records)
+    while left:
+        answers = yield left
+        left = tuple(
+            record
+            for record, answer in zip(left, answers, strict=True)
+            if isinstance(answer, NotProduced) and answer.kind != "refused"
+        )
+        if left:
+            yield from plane.host.sleep(RETRY_MS)

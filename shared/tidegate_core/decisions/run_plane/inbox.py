@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.lane import Lane
@@ -80,9 +79,9 @@ class Inbox:
         for key, row in fresh:
             if row.kind == "X":
                 events.setdefault(keys.schedule_ref(row.namespace, row.name), []).append((key, row))
-        messages = sorted(((key, row) for key, row in fresh if row.kind == "M"), key=lambda each: each[1].origin)
-        for key, row in messages:
-            self._plane.take_inboxed(row, partial(self._remove_message, key))
+        messages = sorted((row for _, row in fresh if row.kind == "M"), key=lambda row: row.origin)
+        if messages:
+            self._plane.take_inboxed(messages, self._memory.inbox_row_gone)
         requests = sorted((row for _, row in fresh if row.kind == "Q"), key=lambda row: row.origin)
         for row in requests:
             self._lane.add(ApplyRequest(row, self._memory, self.announce))
@@ -107,7 +106,3 @@ class Inbox:
         yield from self._host.write_for_good(Batch("inbox_done", (Delete(key),)))
         self._memory.inbox_row_gone(key)
         self._lane.view.forget([key])
-
-    def _remove_message(self, key: Key) -> Operation[None]:
-        yield from self._plane.remove_inboxed(key)
-        self._memory.inbox_row_gone(key)

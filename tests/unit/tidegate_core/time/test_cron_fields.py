@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import TypeAlias
 
 import pytest
@@ -87,12 +88,14 @@ def test_given_macro_then_it_stands_for_its_fields(macro: str, meaning: str) -> 
         ("61 24 * * MOM", 1, "59 23 * * MON"),
         ("0 22-2 * * *", 3, "0 22-23,0-2 * * *"),
         ("5/15 * * * *", 1, "5-59/15 * * * *"),
-        ("*/90 * * * *", 3, "*/59 * * * *"),
         ("*/0 * * * *", 3, "*/1 * * * *"),
         ("0 0 0 * *", 5, "0 0 1 * *"),
         ("0 0 * foo-dec *", 7, None),
         ("0 0 ? * *", 5, "0 0 * * *"),
-        ("0 0 * * fri-mon", 9, "0 0 * * fri-6,0-mon"),
+        ("0 0 * * fri-mon", 9, "0 0 * * fri-sat,sun-mon"),
+        ("0 0 * * SAT-1", 9, "0 0 * * SAT,sun-1"),
+        ("0 0 31-1 * *", 5, "0 0 31,1 * *"),
+        ("0 0 * nov-feb *", 7, "0 0 * nov-dec,jan-feb *"),
         ("1,,2 * * * *", 3, None),
         ("*-5 * * * *", 1, "* * * * *"),
     ],
@@ -106,6 +109,20 @@ def test_given_faulty_item_then_error_names_column_and_nearest_valid_form(
     if nearest is not None:
         assert error.hint == f'nearest valid form: "{nearest}"'
         parse_cron(nearest)
+
+
+def test_given_a_range_that_begins_beyond_its_field_then_no_form_is_near() -> None:
+    error = refusal("70-10 * * * *")
+
+    assert (error.column, error.hint) == (1, "")
+    assert "70 is not in 0-59" in error.problem
+
+
+@pytest.mark.parametrize(
+    ("expression", "period"), [("*/90 * * * *", "90m"), ("0 */36 * * *", "36h"), ("0-30/75 * * * *", "75m")]
+)
+def test_given_a_step_beyond_its_field_then_a_period_is_what_was_meant(expression: str, period: str) -> None:
+    assert refusal(expression).hint == f"for an elapsed time use a trigger of type every with period {period}"
 
 
 @pytest.mark.parametrize("expression", ["0 0 * * * *", "0 0 0 ? * 2 2026"])
@@ -143,9 +160,18 @@ def test_given_date_that_no_month_has_then_it_is_refused(expression: str) -> Non
     assert "impossible date" in refusal(expression).problem
 
 
-@pytest.mark.parametrize("expression", ["0 0 29 2 *", "0 0 31 2 mon", "0 0 28-31 2 *", "0 0 31 */2 *"])
-def test_given_date_that_some_month_has_then_it_is_accepted(expression: str) -> None:
-    parse_cron(expression)
+@pytest.mark.parametrize(
+    ("expression", "first_day"),
+    [
+        pytest.param("0 0 29 2 *", date(1972, 2, 29), id="in leap years"),
+        pytest.param("0 0 31 2 mon", date(1970, 2, 2), id="or on Mondays"),
+        pytest.param("0 0 28-31 2 *", date(1970, 2, 28), id="the first of them"),
+        pytest.param("0 0 31 */2 *", date(1970, 1, 31), id="in some of the months"),
+    ],
+)
+def test_given_date_that_some_month_has_then_it_is_accepted(expression: str, first_day: date) -> None:
+    wall = parse_cron(expression).next_wall(0)
+    assert wall == (first_day - date(1970, 1, 1)) // timedelta(seconds=1)
 
 
 def test_given_expression_above_its_limit_then_it_is_refused_unread() -> None:
@@ -153,12 +179,18 @@ def test_given_expression_above_its_limit_then_it_is_refused_unread() -> None:
     assert parse_cron(",".join(["0"] * 100) + " * * * *").minutes[:2] == (0, 60)
 
 
-@given(st.text(max_size=40))
+FIELDS = st.sampled_from("* */2 0 7 31 5-9 9-5 1,3 60 mon jan".split()) | st.text("0123456789*/,-", max_size=4)
+
+
+@given(st.text(max_size=40) | st.lists(FIELDS, min_size=5, max_size=5).map(" ".join))
 def test_given_any_text_then_only_cron_errors_come_out(text: str) -> None:
     try:
-        parse_cron(text)
+        fields = parse_cron(text)
     except CronError:
         return
+    assert {*fields.seconds} <= {*range(60)}
+    assert {*fields.minutes} <= {*range(1_440)}
+    assert fields.next_wall(0) is not None, "what is accepted names a time"
 
 
 MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()

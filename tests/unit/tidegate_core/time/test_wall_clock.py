@@ -190,9 +190,7 @@ def test_given_no_clock_change_at_the_hour_then_croniter_and_cronsim_agree(zone:
     ours, instant = [], from_datetime(start)
     for _ in range(60):
         following = next_fire(parse_cron(expression), zone_named(zone), instant)
-        assert following is not None or expression.startswith("0 12 29")
-        if following is None:
-            break
+        assert following is not None
         instant = following
         ours.append(instant)
         if instant > from_datetime(start + timedelta(days=3000)):

@@ -6,9 +6,10 @@ import pytest
 
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.decisions.delivery_plane.loading import WINDOW_MS
+from tidegate_core.decisions.delivery_plane.plane import INBOXED_TOGETHER_MAX
 from tidegate_core.effects import Commit, Drained, Effect, ReadRange, Write
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_send
+from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
 
 
 @pytest.fixture
@@ -157,3 +158,15 @@ def test_given_minutes_of_deliveries_then_closed_tallies_and_the_stored_one_add_
     delivered = len(bench.on("out"))
     counted = sum(int(str(row["delivered"])) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
     assert counted == delivered
+
+
+def test_given_many_cancels_at_once_then_their_inbox_rows_are_removed_together(bench: Bench) -> None:
+    """What piled up in an outage: a transaction for each one would take minutes to catch up."""
+    ids = [f"m-{number}" for number in range(200)]
+    bench.append(REQUESTS, 0, *(a_send(each, after="30s") for each in ids))
+    bench.append(REQUESTS, 0, *(a_cancel(f"c-{each}", message_id=each) for each in ids))
+    bench.run(10 * SECOND)
+    assert {bench.status_of(f"c-{each}") for each in ids} == {"cancelled"}
+    assert len(bench.commits("inboxed")) < len(ids) / INBOXED_TOGETHER_MAX * bench.holding.shards
+    bench.run(MINUTE)
+    assert bench.on("out") == []

@@ -1,0 +1,94 @@
+"""Cancels of real programs: nothing of them is left, whatever they do with the signal, and what never started never will."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+from tests.integration.launchers.local_runs import (
+    STUBBORN,
+    ALaunch,
+    Gate,
+    cancelled,
+    folder_of,
+    output_of,
+    reported_pids,
+)
+
+from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_processes import facts_of
+from tidegate_launchers.local_settings import LocalSettings
+from tidegate_ports.launcher import Absent, LaunchRejected
+
+
+async def test_given_a_program_that_ignores_sigterm_and_has_children_then_cancel_leaves_nothing(
+    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch(STUBBORN)
+    await launcher.submit(launch)
+    pids = await reported_pids(gate, 3)
+    end = await cancelled(launcher, launch)
+    assert end.signal == 9
+    assert [facts_of(pid) for pid in pids] == [None, None, None]
+
+
+async def test_given_cancels_at_the_same_time_and_again_then_all_see_the_same_end(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch(STUBBORN)
+    await launcher.submit(launch)
+    await reported_pids(gate, 3)
+    other_node = LocalLauncher(settings)
+    ends = await asyncio.gather(cancelled(launcher, launch), cancelled(other_node, launch))
+    assert {end.signal for end in ends} == {9}
+    assert (await cancelled(launcher, launch)).signal == 9
+
+
+async def test_given_a_program_that_heeds_sigterm_then_it_ends_well_within_the_grace(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate
+) -> None:
+    launcher = LocalLauncher(replace(settings, cancel_grace_s=60))
+    launch = a_launch(
+        "import time\nfrom tidegate_spark import set_output\n"
+        "try:\n    set_output('pids', [])\n    time.sleep(600)\nfinally:\n    print('cleaned')\n"
+    )
+    await launcher.submit(launch)
+    await reported_pids(gate, 0)
+    begun = time.monotonic()
+    assert (await cancelled(launcher, launch)).exit_code == 143
+    assert time.monotonic() - begun < 30
+    assert output_of(launcher, launch) == "cleaned\n"
+    assert [body["reason"] for body in gate.of("finished")] == ["terminated"]
+
+
+async def test_given_a_cancel_while_it_is_submitted_then_it_never_starts(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
+) -> None:
+    launch = a_launch("print('never')")
+    folder_of(settings, launch).make()
+    assert (await cancelled(launcher, launch)).reason == "it never started on this host"
+    with pytest.raises(LaunchRejected, match="was cancelled on this host before it started"):
+        await launcher.submit(launch)
+    assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
+    assert gate.of("start") == []
+
+
+async def test_given_nothing_of_it_on_this_host_then_a_cancel_says_so_and_leaves_no_folder(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
+) -> None:
+    launch = a_launch("print('elsewhere')")
+    assert await launcher.cancel(launch.run_id, 1) == Absent()
+    assert not folder_of(settings, launch).path.parent.exists()
+
+
+async def test_given_a_grace_that_began_in_an_earlier_node_then_it_is_not_begun_anew(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate
+) -> None:
+    launcher = LocalLauncher(replace(settings, cancel_grace_s=600))
+    launch = a_launch(STUBBORN)
+    await launcher.submit(launch)
+    await reported_pids(gate, 3)
+    folder_of(settings, launch).write_cancel(time.time_ns() // 1_000_000 - 601_000)
+    assert (await cancelled(launcher, launch)).signal == 9

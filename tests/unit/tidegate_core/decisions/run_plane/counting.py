@@ -1,0 +1,44 @@
+"""One schedule on a desk, and rows of its inbox that are laid there and counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tidegate_core.decisions.run_plane.count import CountEvents, in_decisions
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, Job
+from tidegate_testkit.builders import NOW, Doc, a_definition, a_schedule, a_spec, all_of, on_data
+from tidegate_testkit.desk import Desk
+
+REF = "flights/nightly"
+BOTH = all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="6h")
+
+
+def a_desk(trigger: Doc, **state: Any) -> Desk:
+    return Desk(a_definition(a_spec(trigger=trigger)), a_schedule(**state))
+
+
+def count(desk: Desk, *rows: InboxRow, now: int = NOW) -> None:
+    """Lays the rows and counts them, in one decision."""
+    desk.lay(*rows)
+    desk.decide(CountEvents(REF, tuple(row.key(0) for row in rows)), now)
+
+
+def count_all(desk: Desk, *rows: InboxRow, now: int = NOW) -> None:
+    """Lays the rows and counts them as an owner does that finds them all at once."""
+    desk.lay(*rows)
+    for group in in_decisions((row.key(0), row) for row in rows):
+        desk.decide(CountEvents(REF, group), now)
+
+
+def evidence(desk: Desk) -> dict[str, tuple[int, ...]]:
+    return {each.correlation: each.counts for each in desk.records(Evidence, "E#")}
+
+
+def entries(desk: Desk, evidence_id: str) -> list[Doc]:
+    chunks = [each for each in desk.records(EvidenceChunk, "EC#") if each.evidence_id == evidence_id]
+    return [entry for chunk in chunks for entry in json.loads(chunk.entries)]
+
+
+def jobs(desk: Desk) -> list[Job]:
+    return desk.records(Job, "J#")

@@ -1,0 +1,94 @@
+"""What a lane makes of a refusal, an answer that was lost, and a newer owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch, Wide
+
+from tidegate_core.decisions.host import Fenced
+from tidegate_core.effects import Commit, Effect, Refused, Result, Unavailable
+from tidegate_core.records.codec import to_item
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put
+from tidegate_testkit.builders import a_job
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def once(answer: Callable[[Effect], Result | None]) -> Callable[[Effect], Result | None]:
+    """Scripts the first commit only."""
+    used: list[bool] = []
+
+    def script(effect: Effect) -> Result | None:
+        if used or not isinstance(effect, Commit):
+            return None
+        used.append(True)
+        return answer(effect)
+
+    return script
+
+
+def test_given_a_refusal_then_each_decides_anew_and_the_refused_one_holds_nobody_up(rig: Rig) -> None:
+    rig.lay(1, 2, 3)
+    rig.lane.view.learn([a_job(2).key(0)], {a_job(2).key(0): {**to_item(a_job(2), a_job(2).key(0)), "rev": 7}})
+    for number in (1, 2, 3):
+        rig.lane._queue.append(Touch(number, rig.done))
+    rig.lane.add(Touch(4, rig.done))
+    rig.go()
+    assert rig.done == [1, 2, 3]
+    assert [rig.attempt(number) for number in (1, 2, 3)] == [2, 2, 2]
+    assert [len(transaction.actions) for transaction in rig.commits] == [4, 2, 2, 2]
+
+
+def test_given_an_answer_that_was_lost_then_what_was_applied_is_observed_once_and_not_done_again(rig: Rig) -> None:
+    rig.lay(1)
+    rig.script = once(rig.applied_in_silence)
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.attempt(1) == 2
+    assert rig.done == [1]
+    assert [key for key, _ in rig.observed] == [a_job(1).key(0)]
+
+
+def test_given_new_rows_whose_answer_was_lost_then_they_are_observed_and_the_lane_goes_on(rig: Rig) -> None:
+    rig.lay(50)
+    rig.script = once(rig.applied_in_silence)
+    rig.lane.add(Wide(1, 2, rig.done))
+    rig.lane.add(Touch(50, rig.done))
+    rig.go()
+    assert rig.done == [1, 50]
+    assert {key for key, _ in rig.observed} == {a_job(number).key(0) for number in (1, 2, 50)}
+
+
+def test_given_a_write_that_never_arrived_then_it_is_done(rig: Rig) -> None:
+    rig.lay(1)
+    rig.script = once(lambda effect: Unavailable("x"))
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.done == [1]
+    assert rig.attempt(1) == 2
+
+
+def test_given_a_conflict_that_outlives_the_port_then_it_is_done_after_all(rig: Rig) -> None:
+    rig.lay(1)
+    rig.script = once(lambda effect: Refused(()))
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert rig.done == [1]
+
+
+def test_given_a_newer_epoch_then_the_holding_ends(rig: Rig) -> None:
+    rig.lay(1)
+    lease = keys.lease(0)
+    rig.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 5, "controls": 0})])
+    rig.lane.add(Touch(1, rig.done))
+    with pytest.raises(Fenced) as fenced:
+        rig.go()
+    assert fenced.value.key == lease
+    assert rig.attempt(1) == 1
+    assert rig.done == []

@@ -1,0 +1,127 @@
+"""Runs of a predecessor: found, adopted, submitted anew, or lost and heard of after all (DESIGN 6)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.tidegate_core.decisions.shard_bench import (
+    FOR_EVER,
+    a_bench,
+    a_lookup,
+    a_submit,
+    states,
+    the_run,
+    triggered,
+)
+
+from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
+from tidegate_core.effects import Cancel, Commit, LookedUp, NotSubmitted, Submit
+from tidegate_testkit.bench import Behaviour
+from tidegate_testkit.builders import MINUTE, RUNS, SECOND
+
+# -- adoption ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", ["submitting", "submitted", "running"])
+def test_given_a_predecessors_run_that_is_found_then_it_is_adopted_and_ends_as_it_would_have(moment: str) -> None:
+    bench = a_bench(Behaviour(starts_after=500))
+    if moment == "submitting":
+        bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "submitted")
+    triggered(bench)
+    bench.run(600 if moment == "running" else 100)
+    run = the_run(bench)
+    assert run is not None
+    assert run.state == moment
+    bench.crash()
+    bench.run(5 * SECOND)
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+    assert len(bench.started) == 1
+    assert len(bench.all_asked(Submit)) == 1
+
+
+def test_given_an_adopted_run_then_its_host_is_known() -> None:
+    """Else the next successor, on another host, would take what it cannot see for absent."""
+    bench = a_bench(FOR_EVER)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "submitted")
+    triggered(bench)
+    bench.crash()
+    bench.run(SECOND)
+    run = the_run(bench)
+    assert run is not None
+    assert (run.host, run.boot_id) == ("host-1", "boot-1")
+
+
+def test_given_a_run_that_was_never_submitted_then_the_successor_submits_it() -> None:
+    bench = a_bench()
+    bench.hold_back(a_submit)
+    triggered(bench)
+    bench.crash()
+    bench.run(5 * SECOND)
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+    assert len(bench.started) == 1
+
+
+def test_given_a_submitted_run_of_which_nothing_is_left_then_it_is_tried_again_or_failed() -> None:
+    bench = a_bench(Behaviour(starts_after=None))
+    triggered(bench)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("absent"))
+    bench.run(SECOND)
+    run = the_run(bench)
+    assert run is not None
+    assert run.attempt == 2
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "unknown"])
+def test_given_a_started_run_that_nobody_can_ask_then_it_is_lost_after_the_gap_and_keeps_its_permit(where: str) -> None:
+    bench = a_bench(FOR_EVER)
+    run = triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp(where), times=1_000)
+    bench.run(PROBE_GAP_MS - MINUTE)
+    found = the_run(bench)
+    assert found is not None
+    assert found.state == "running"
+    bench.run(2 * MINUTE)
+    found = the_run(bench)
+    assert found is not None
+    assert found.state == "lost"
+    assert bench.rows("LIM#")[0]["holders"] == [run]
+
+
+def test_given_a_lost_run_that_reports_after_all_then_its_end_counts() -> None:
+    bench = a_bench(Behaviour(runs_for=30 * MINUTE))
+    triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=1_000)
+    bench.run(35 * MINUTE)
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+    assert bench.rows("LIM#")[0].get("holders") is None
+
+
+def test_given_a_cancel_that_was_asked_before_a_crash_then_the_successor_ends_the_program() -> None:
+    bench = a_bench(FOR_EVER)
+    run = triggered(bench)
+    bench.run(SECOND)
+    bench.answer_with(lambda effect: isinstance(effect, Cancel), NotSubmitted("crashed before it was carried out"))
+    bench.request({"id": "c", "type": "run.cancel", "run_id": run})
+    bench.crash()
+    bench.run(5 * SECOND)
+    assert [entry[3] for entry in bench.ledger()] == ["killed"]
+
+
+# -- lost --------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_run_that_is_lost_and_reports_then_both_are_told_and_the_loss_is_no_reason_any_more() -> None:
+    bench = a_bench(Behaviour(runs_for=30 * MINUTE))
+    triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=1_000)
+    bench.run(35 * MINUTE)
+    assert states(bench) == ["running", "lost", "succeeded"]
+    assert bench.on(RUNS)[-1].document["reason"] is None
+    (row,) = bench.rows("L#")
+    assert "detail" not in row

@@ -1,0 +1,182 @@
+"""One shard's runs from launch to end: what the program is told, what is told of it, and the time that each step has."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench, a_submit, states, triggered
+
+from tidegate_core.effects import Cancel, Gone, NotSubmitted, SubmitFailed
+from tidegate_testkit.bench import Behaviour
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    on_data,
+    on_run_of,
+)
+
+# -- launching ---------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_run_then_its_states_are_told_in_order() -> None:
+    bench = a_bench()
+    triggered(bench)
+    bench.run(5 * SECOND)
+    assert states(bench) == ["running", "succeeded"]
+    assert bench.rows("Z#") == []
+    assert bench.rows("R#") == [row for row in bench.rows("R#") if "ended_at" in row]
+
+
+def test_given_a_launcher_that_cannot_be_reached_then_it_is_asked_again_and_the_program_runs_once() -> None:
+    bench = a_bench()
+    bench.answer_with(a_submit, NotSubmitted("the guard had lapsed"), times=4)
+    triggered(bench)
+    bench.run(MINUTE)
+    assert len(bench.started) == 1
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+
+
+def test_given_a_submission_that_will_never_work_then_the_run_fails_with_its_class() -> None:
+    bench = a_bench()
+    bench.answer_with(a_submit, SubmitFailed("config", "no such file"))
+    triggered(bench)
+    bench.run(SECOND)
+    assert [entry[3] for entry in bench.ledger()] == ["failed"]
+    (ended,) = bench.rows("R#")
+    assert (ended["error_class"], ended["reason"]) == ("config", "no such file")
+    assert bench.rows("LIM#")[0].get("holders") is None
+
+
+def test_given_a_program_that_starts_before_its_submission_is_known_then_it_runs_on() -> None:
+    bench = a_bench()
+    bench.hold_back(a_submit, answer_only=True)
+    triggered(bench)
+    bench.run(200)
+    bench.release()
+    bench.run(5 * SECOND)
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+    assert bench.rows("R#")[0]["external_id"] is not None
+
+
+def test_given_a_manifest_then_the_program_is_told_what_was_counted_and_nothing_later() -> None:
+    bench = a_bench(FOR_EVER)
+    bench.request(an_apply(a_spec(trigger=on_data(count=2), overlap="allow")))
+    bench.run(SECOND)
+    for day in ("d1", "d2", "d3"):
+        bench.event(an_event(day, rows=7))
+    bench.run(SECOND)
+    manifest = bench.started[0].context["manifest"]
+    assert isinstance(manifest, list)
+    assert [(row["partition"], row["rows"]) for row in manifest if isinstance(row, dict)] == [("d1", 7), ("d2", 7)]
+
+
+def test_given_a_run_that_is_fired_by_another_then_it_is_told_about_it() -> None:
+    bench = a_bench(Behaviour(outputs={"rows": 3}))
+    bench.request(an_apply(a_spec("down", on_run_of("nightly"), ["${upstream.run_id}", "${upstream.outputs.rows}"])))
+    up = triggered(bench)
+    bench.run(5 * SECOND)
+    assert bench.started[-1].args == (up, "3")
+    upstream = bench.started[-1].context["upstream"]
+    assert isinstance(upstream, dict)
+    assert upstream["state"] == "succeeded"
+
+
+@pytest.mark.parametrize(("outcome", "fires"), [("succeeded", False), ("failed", True)])
+def test_given_states_that_a_schedule_waits_for_then_only_those_fire_it(outcome: str, fires: bool) -> None:
+    bench = a_bench(Behaviour(outcome=outcome))
+    bench.request(an_apply(a_spec("down", on_run_of("nightly", "failed", "killed"))))
+    triggered(bench)
+    bench.run(5 * SECOND)
+    assert ("down" in {entry[1] for entry in bench.ledger()}) == fires
+
+
+def test_given_a_run_closed_before_the_gate_then_it_is_nobodys_upstream() -> None:
+    bench = a_bench(Behaviour(starts_after=None))
+    states_ = ["succeeded", "failed", "killed"]
+    bench.request(an_apply(a_spec("down", on_run_of("nightly", *states_))))
+    triggered(bench)
+    bench.request(a_request("suspend"))
+    bench.run(MINUTE)
+    assert [entry[1] for entry in bench.ledger()] == ["nightly"]
+
+
+def test_given_a_chain_by_correlation_then_each_key_goes_its_own_way() -> None:
+    bench = a_bench()
+    trigger = all_of(on_data("a"), on_data("b"), correlate="data_partition")
+    bench.request(an_apply(a_spec("join", trigger, ["${correlation}"], overlap="allow")))
+    bench.request(an_apply(a_spec("after", on_run_of("join"), ["${correlation}"], overlap="allow")))
+    bench.run(SECOND)
+    for dataset in "ab":
+        for day in ("d1", "d2"):
+            bench.event(an_event(day, dataset))
+    bench.run(10 * SECOND)
+    told = sorted((order.context["schedule"]["name"], order.args) for order in bench.started)  # type: ignore[call-overload,index]  # a JSON document
+    assert told == [("after", ("d1",)), ("after", ("d2",)), ("join", ("d1",)), ("join", ("d2",))]
+
+
+# -- time-outs and ends ------------------------------------------------------------------------------------------------
+
+
+def test_given_a_program_that_never_comes_to_the_gate_then_the_run_ends_after_its_time() -> None:
+    bench = a_bench(Behaviour(starts_after=None))
+    run = triggered(bench)
+    bench.run(14 * MINUTE)
+    assert bench.ledger() == []
+    bench.run(2 * MINUTE)
+    assert [entry[3] for entry in bench.ledger()] == ["failed"]
+    assert Cancel(run, 1) in bench.all_asked(Cancel)
+
+
+def test_given_a_program_that_vanishes_without_a_report_then_the_run_failed() -> None:
+    bench = a_bench(FOR_EVER)
+    run = triggered(bench)
+    bench.run(SECOND)
+    bench.vanish(run, gone=Gone(137))
+    bench.run(SECOND)
+    (ended,) = bench.rows("R#")
+    assert (ended["state"], ended["reason"], ended["exit_code"]) == ("failed", "no_report", 137)
+
+
+# -- time-outs of runs while something was away ------------------------------------------------------------------------
+
+
+def test_given_a_guard_that_lapses_for_long_then_the_time_to_start_begins_with_the_submission() -> None:
+    bench = a_bench(Behaviour(starts_after=20 * SECOND))
+    bench.answer_with(a_submit, NotSubmitted("the guard had lapsed"), times=40)
+    triggered(bench)
+    bench.run(40 * MINUTE)
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+
+
+def test_given_nothing_that_can_be_submitted_for_an_hour_then_the_run_ends_and_says_why() -> None:
+    bench = a_bench()
+    bench.answer_with(a_submit, NotSubmitted("the launcher is away"), times=10_000)
+    triggered(bench)
+    bench.run(59 * MINUTE)
+    assert bench.ledger() == []
+    bench.run(2 * MINUTE)
+    (row,) = bench.rows("L#")
+    assert (row["state"], row["detail"]) == ("failed", "submit_timeout")
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+def test_given_a_node_that_was_away_then_a_run_before_the_gate_still_has_its_time(submitted: bool) -> None:
+    slow = Behaviour(starts_after=None if submitted else 20 * SECOND)
+    bench = a_bench(slow)
+    if not submitted:
+        bench.hold_back(a_submit)
+    run = triggered(bench)
+
+    def end() -> list[object]:
+        return [row["state"] for row in bench.rows("L#") if row["job_id"] == run]
+
+    bench.away(2 * HOUR)
+    bench.run(14 * MINUTE)
+    assert end() == ([] if submitted else ["succeeded"])
+    bench.run(2 * MINUTE)
+    assert end() == ["failed" if submitted else "succeeded"]
