@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from tidegate_client.views import FieldProblem, ProblemView, ReceiptView
+from tidegate_core.model.explain import plain_words
 from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem
 from tidegate_ports.store import StoreUnavailable
 
@@ -127,7 +128,10 @@ def _invalid_input(request: Request, error: Exception) -> JSONResponse:
 
 def _request_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [Problem(_path(each["loc"]), str(each["msg"])) for each in error.errors()]
+    problems = [
+        Problem(_path(each["loc"]), plain_words(each["type"], str(each["msg"]), each.get("ctx", {})))
+        for each in error.errors()
+    ]
     return respond(request, ApiProblem(400, "; ".join(map(str, problems)), errors=problems))
 
 

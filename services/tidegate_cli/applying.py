@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,21 @@ if TYPE_CHECKING:
     from tidegate_client import Client
 
 
-def apply_all(
-    api: Client, source: Path, *, dry_run: bool, reason: str | None, actor: str | None, output: Format
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is wanted of each schedule.
+
+    Attributes:
+        expected_version: Of the one schedule that the files hold.
+    """
+
+    dry_run: bool = False
+    reason: str | None = None
+    actor: str | None = None
+    expected_version: int | None = None
+
+
+def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
     """Applies all schedules of a file or folder.
 
     Raises:
@@ -25,15 +38,14 @@ def apply_all(
         TidegateError: The API cannot be used at all; nothing further was tried, and what was applied is shown.
     """
     documents = read_documents(source)
+    if wish.expected_version is not None and len(documents) > 1:
+        raise CommandFailed(f"--expected-version: {source} has {len(documents)} schedules; apply one", Exit.USAGE)
     done: list[ReceiptView | DryRun] = []
     codes: list[Exit] = []
     try:
         for document in documents:
             try:
-                if dry_run:
-                    done.append(api.try_schedule(document.spec))
-                else:
-                    done.append(api.apply_schedule(document.spec, reason=reason, actor=actor))
+                done.append(_applied(api, document, wish))
             except (ApiUnreachable, ApiUnavailable, ApiFailed):
                 raise
             except TidegateError as error:
@@ -44,6 +56,19 @@ def apply_all(
             _show(done, output)
     if codes:
         raise CommandFailed(f"{len(codes)} of {len(documents)} schedules were not applied", max(codes))
+
+
+def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView | DryRun:
+    if wish.dry_run:
+        return api.try_schedule(document.spec, expected_version=wish.expected_version)
+    receipt = api.apply_schedule(
+        document.spec, expected_version=wish.expected_version, reason=wish.reason, actor=wish.actor
+    )
+    if receipt.status != "unchanged":
+        return receipt
+    # What changed nothing has no instants in its receipt; the schedule has.
+    view = api.schedule(str(document.spec["namespace"]), str(document.spec["name"]))
+    return receipt.model_copy(update={"next": view.next})
 
 
 def _report(document: ScheduleDocument, error: TidegateError) -> None:

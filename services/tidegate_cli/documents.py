@@ -21,7 +21,27 @@ TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves times and dates as they are written: a schedule's are texts, in `instant` as in the arguments of a program."""
+    """Leaves times and dates as they are written: a schedule's are texts, in `instant` as in the arguments of a program.
+
+    Refuses a key that stands twice in one mapping, of which YAML's own loaders silently keep the last.
+    """
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        # As it is written, before merges (`<<`) are laid out: an own key may replace a merged one.
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f'the key "{key.value}" stands twice', problem_mark=key.start_mark)
+            seen.add(key.value)
+        return node
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        # JSON writes what is beyond 16 bits as two escapes, which YAML reads as two halves of a character.
+        text = super().construct_scalar(node)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -42,7 +42,7 @@ def show_list(views: Iterable[BaseModel], columns: Sequence[Column], output: For
     elif output is Format.TABLE:
         show_table([heading for heading, _ in columns], [[_cell(take(item)) for _, take in columns] for item in items])
     else:
-        _dump([item.model_dump(mode="json") for item in items], output)
+        dump([item.model_dump(mode="json") for item in items], output)
 
 
 def show(view: BaseModel, output: Format) -> None:
@@ -57,7 +57,7 @@ def show(view: BaseModel, output: Format) -> None:
         for name, value in present.items():
             typer.echo(f"{name.ljust(width)}  {_cell(value)}")
     else:
-        _dump(document, output)
+        dump(document, output)
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -111,13 +111,16 @@ def _name(view: BaseModel) -> str:
     return f"{namespace}/{name}" if namespace and name else str(getattr(view, "request_id", EMPTY))
 
 
-def _dump(document: Any, output: Format) -> None:
+def dump(document: Any, output: Format) -> None:
+    """Writes a document as JSON or YAML."""
+    # What does not show is escaped: a line break of Unicode's, unescaped, is another text to who reads it as YAML.
+    is_plain = json.dumps(document, ensure_ascii=False).isprintable()
     if output is Format.JSON:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=not is_plain))
         return
     import yaml
 
-    typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip())
+    typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=is_plain).rstrip())
 
 
 def _cell(value: Any) -> str:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 """A look is one read of an item; twice a second feels immediate."""
 
+PAST_ANY_END = 2**53
+"""Offset that asks for a log's size and none of it."""
+
 
 def run_meant(api: Client, text: str, *, wait: bool = False, pause: Callable[[float], None] = time.sleep) -> str:
     """Returns the id of the run that `text` means: its id, or NAMESPACE/NAME for the newest run of a schedule.
@@ -54,7 +57,10 @@ def print_log(
     follow: bool,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Writes a log to stdout, from its beginning to its end as it is now, or until the run has ended."""
+    """Writes a log to stdout, from its beginning to its end as it is now, or until the run has ended.
+
+    Where the output is empty but the error stream is not, a note says so.
+    """
     offset = 0
     while True:
         piece = api.run_logs(run_id, stream, offset, attempt)
@@ -64,8 +70,19 @@ def print_log(
         if not at_end:
             continue
         if piece.ended or not follow:
-            return
+            break
         pause(POLL_S)
+    if offset == 0 and stream == "stdout":
+        _point_to_errors(api, run_id, attempt)
+
+
+def _point_to_errors(api: Client, run_id: str, attempt: int | None) -> None:
+    try:
+        size = api.run_logs(run_id, "stderr", PAST_ANY_END, attempt).size
+    except NotFound:
+        return
+    if size:
+        note(f"nothing on stdout; --stderr has {size} bytes")
 
 
 def await_end(
@@ -95,7 +112,8 @@ def await_end(
 def require_success(run: RunView) -> None:
     """Raises CommandFailed when the run did not succeed."""
     if run.state != "succeeded":
-        raise CommandFailed(f"run {run.id} {run.state}: {run.reason or 'no reason given'}")
+        why = run.reason or "no reason given"
+        raise CommandFailed(f"run {run.id} {run.state}: {why}{f' ({run.signal})' if run.signal else ''}")
 
 
 def _run_or_job(api: Client, run_id: str) -> RunView | None:

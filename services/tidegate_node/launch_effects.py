@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Literal, TypeVar, cast
 
 from tidegate_core.effects import (
@@ -35,6 +33,7 @@ from tidegate_ports.launcher import (
     LaunchRejected,
     LaunchUnavailable,
 )
+from tidegate_ports.program_files import problem_with
 from tidegate_ports.run_tokens import run_token
 from tidegate_telemetry.metrics import Metrics
 
@@ -133,7 +132,7 @@ class LaunchEffects:
             task.add_done_callback(lambda _: self._cancels.pop(name, None))
 
     async def inspect(self, effect: Inspect) -> Inspected:
-        return Inspected(await asyncio.to_thread(_problem_with, effect.file))
+        return Inspected(await asyncio.to_thread(problem_with, effect.file, "the node that applied the schedule"))
 
     def stop(self) -> None:
         """Lets go of cancels under way: the launcher keeps their requests, and another node goes on."""
@@ -174,15 +173,3 @@ class LaunchEffects:
         name = type(answer).__name__.lower()
         self._metrics.count("tidegate_launches_total", program=order.program_type, answer=name)
         return answer
-
-
-def _problem_with(file: str) -> str | None:
-    path = Path(file)
-    if not path.is_absolute():
-        return f"{file} is not an absolute path"
-    try:
-        if not path.is_file():
-            return f"{file} does not exist on the node that applied the schedule, or is no file"
-    except OSError as failure:
-        return f"{file} cannot be looked at: {failure.strerror}"
-    return None if os.access(path, os.R_OK) else f"{file} may not be read by the node that applied the schedule"

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
-from urllib.parse import quote
 
 import httpx2
 from pydantic import BaseModel
 
 from tidegate_client.errors import InvalidRequest
+from tidegate_client.paths import job_path, run_path, schedule_path
 from tidegate_client.transport import TIMEOUT_S, Transport
 from tidegate_client.views import (
     DryRun,
@@ -79,7 +79,7 @@ class Client:
         return self._all("/schedules", ScheduleView, {"namespace": namespace})
 
     def schedule(self, namespace: str, name: str) -> ScheduleView:
-        return self._get(_schedule_path(namespace, name), ScheduleView)
+        return self._get(schedule_path(namespace, name), ScheduleView)
 
     def apply_schedule(
         self,
@@ -100,13 +100,14 @@ class Client:
             request_id: See the module.
         """
         query = {"expected_version": expected_version, "actor": actor, "reason": reason}
-        path = _schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
+        path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
         return self._write("PUT", path, dict(spec), query, request_id)
 
-    def try_schedule(self, spec: Mapping[str, Any]) -> DryRun:
+    def try_schedule(self, spec: Mapping[str, Any], *, expected_version: int | None = None) -> DryRun:
         """Checks a definition and says what applying it would do; changes nothing."""
-        path = _schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
-        answer = self._transport.send("PUT", BASE + path, query={"dry_run": "true"}, body=dict(spec))
+        path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
+        query = {"dry_run": "true", "expected_version": expected_version}
+        answer = self._transport.send("PUT", BASE + path, query=query, body=dict(spec))
         return DryRun.model_validate(answer)
 
     def delete_schedule(
@@ -120,25 +121,28 @@ class Client:
         request_id: str | None = None,
     ) -> ReceiptView:
         query = {"expected_version": expected_version, "actor": actor, "reason": reason}
-        return self._write("DELETE", _schedule_path(namespace, name), None, query, request_id)
+        return self._write("DELETE", schedule_path(namespace, name), None, query, request_id)
 
     def suspend_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
         """Stops a schedule. `fields`: `mode` (only `drop` now), `reason`, `actor`, `expected_version`."""
-        return self._write("POST", f"{_schedule_path(namespace, name)}/suspend", _given(fields), {}, request_id)
+        return self._write("POST", f"{schedule_path(namespace, name)}/suspend", _given(fields), {}, request_id)
 
     def resume_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
         """Lets a suspended schedule go on from now. `fields`: `reason`, `actor`, `expected_version`."""
-        return self._write("POST", f"{_schedule_path(namespace, name)}/resume", _given(fields), {}, request_id)
+        return self._write("POST", f"{schedule_path(namespace, name)}/resume", _given(fields), {}, request_id)
 
     def trigger_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
-        """Runs a schedule now; the receipt's `id` names the job and the run that comes of it. `fields`: `reason`, `actor`."""
-        return self._write("POST", f"{_schedule_path(namespace, name)}/trigger", _given(fields), {}, request_id)
+        """Runs a schedule now; the receipt's `id` names the job and the run that comes of it.
+
+        `fields`: `reason`, `actor`, `expected_version`.
+        """
+        return self._write("POST", f"{schedule_path(namespace, name)}/trigger", _given(fields), {}, request_id)
 
     # -- jobs, runs, occurrences --------------------------------------------------------------------------------------
 
@@ -147,10 +151,10 @@ class Client:
         return self._all("/jobs", JobView, {"namespace": namespace, "schedule": schedule})
 
     def job(self, job_id: str) -> JobView:
-        return self._get(f"/jobs/{quote(job_id, safe='')}", JobView)
+        return self._get(job_path(job_id), JobView)
 
     def cancel_job(self, job_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
-        return self._write("POST", f"/jobs/{quote(job_id, safe='')}/cancel", _given(fields), {}, request_id)
+        return self._write("POST", f"{job_path(job_id)}/cancel", _given(fields), {}, request_id)
 
     def runs(
         self, namespace: str | None = None, schedule: str | None = None, state: str | None = None, limit: int = 50
@@ -160,10 +164,10 @@ class Client:
         return Page[RunView].model_validate(self._transport.send("GET", f"{BASE}/runs", query=query)).items
 
     def run(self, run_id: str) -> RunView:
-        return self._get(f"/runs/{quote(run_id, safe='')}", RunView)
+        return self._get(run_path(run_id), RunView)
 
     def cancel_run(self, run_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
-        return self._write("POST", f"/runs/{quote(run_id, safe='')}/cancel", _given(fields), {}, request_id)
+        return self._write("POST", f"{run_path(run_id)}/cancel", _given(fields), {}, request_id)
 
     def run_logs(
         self,
@@ -174,7 +178,7 @@ class Client:
     ) -> LogView:
         """Returns the piece of the log that begins at `offset` (bytes); follow `next_offset`."""
         query = {"stream": stream, "offset": offset, "attempt": attempt}
-        answer = self._transport.send("GET", f"{BASE}/runs/{quote(run_id, safe='')}/logs", query=query)
+        answer = self._transport.send("GET", f"{BASE}{run_path(run_id)}/logs", query=query)
         return LogView.model_validate(answer)
 
     def occurrences(
@@ -255,11 +259,6 @@ class Client:
             token = answer.get("next_page_token", "")
             if not token:
                 return
-
-
-def _schedule_path(namespace: str, name: str) -> str:
-    # An empty part would make another path of it; the API then says what is missing.
-    return f"/schedules/{quote(namespace, safe='') or '-'}/{quote(name, safe='') or '-'}"
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

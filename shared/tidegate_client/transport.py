@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -82,6 +83,11 @@ class Transport:
         try:
             response = self._http.request(method, path, params=given or None, headers=sent, content=content)
         except httpx2.ConnectError as error:
+            if _is_about_tls(error):
+                raise ApiUnreachable(
+                    f"{self.url} answers, but not with a TLS connection that can be used: {error}",
+                    "an API without a proxy before it speaks http: write http://host:port",
+                ) from error
             raise ApiUnreachable(
                 f"no tidegate API answers at {self.url}",
                 "start one (tidegate dev, or tidegate api), or give its address (--api URL, TIDEGATE_API_URL)",
@@ -95,6 +101,15 @@ class Transport:
         if response.is_success:
             return _json(response)
         raise error_of(response)
+
+
+def _is_about_tls(error: BaseException | None) -> bool:
+    """Whether the handshake failed: the server speaks http, or its certificate is not trusted."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _json_of(body: Any) -> bytes:

@@ -116,7 +116,9 @@ class JobView(View):
 
     Attributes:
         id: Also the id of the run that comes of it.
-        state: `pending_trigger`, `pending_constraint` or `pending_launch`.
+        state: `pending_trigger`, `pending_constraint`, `pending_launch` (admitted, and its run has not passed the start
+            gate), or `launched` until that run has ended.
+        run_state: Of its run, once it was admitted.
         missing: What its trigger still waits for, in words.
         unmet: The constraint that it waits for.
         deadline: When it expires, or its trigger times out.
@@ -127,6 +129,7 @@ class JobView(View):
     schedule: str
     version: int
     state: str
+    run_state: str | None = None
     trigger: str
     nominal: Moment | None = None
     satisfied_at: Moment | None = None
@@ -143,6 +146,8 @@ class RunView(View):
     Attributes:
         state: Of the run; the outcome from the moment at which its end was recorded.
         lateness_ms: From nominal to the passage of the start gate.
+        exit_code: 128 + n when signal n ended the program; None where nobody saw its end.
+        signal: Name of that signal, such as `SIGKILL`, of a program that could not report its end itself.
         outputs: What the program reported.
         program: Type, file, args, conf and properties with all templates resolved; None when only the ledger is left.
         disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
@@ -164,6 +169,7 @@ class RunView(View):
     ended_at: Moment | None = None
     lateness_ms: int | None = None
     exit_code: int | None = None
+    signal: str | None = None
     reason: str | None = None
     error_class: str | None = None
     outputs: dict[str, Any] = Field(default_factory=dict)

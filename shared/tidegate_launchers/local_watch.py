@@ -21,6 +21,9 @@ _CLASS_OF_EXIT: dict[int, ErrorClass | None] = {0: None, 78: "config", 79: "dupl
 """Meaning before the gate, by the wrapper's codes; any other end before it may be an accident of this host and is tried
 again. After it only the wrapper's report counts: a user's program may exit with 79 as well."""
 
+SIGNAL_BASE = 128
+"""What shells add to the number of the signal that ended a program."""
+
 
 class Watch:
     """Looks at one attempt's processes. All methods block for milliseconds.
@@ -95,7 +98,9 @@ class Watch:
 
 def _meaning(ended: Exit, last_words: str) -> Ended:
     if ended.signal is not None:
-        return Ended(None, ended.signal, "transient", last_words or f"ended by signal {ended.signal}")
+        # The code that a shell would give: a run's record has room for a code only, and "no code" says nothing.
+        code = SIGNAL_BASE + ended.signal
+        return Ended(code, ended.signal, "transient", last_words or f"ended by signal {ended.signal}")
     code = ended.code or 0
     error_class = _CLASS_OF_EXIT.get(code, "transient")
     return Ended(code, None, error_class, last_words or (f"exit code {code}" if code else ""))

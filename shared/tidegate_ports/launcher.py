@@ -100,7 +100,7 @@ class Ended:
     """The attempt's whole process group on this host is gone; nothing of it will ever run again here.
 
     Attributes:
-        exit_code: Exit code of the program, or None when a signal ended it or nobody saw its end.
+        exit_code: Exit code of the program, 128 + n when signal n ended it, or None when nobody saw its end.
         signal: Number of the signal that ended it, if one did.
         error_class: What the end means for an attempt that had NOT passed the start gate; None for exit code 0.
             After the gate only the wrapper's report counts, because a user's program may use any exit code.

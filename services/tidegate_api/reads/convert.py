@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from signal import Signals
 from typing import Any
 
 from tidegate_client.views import EvidenceView, JobView, OccurrenceView, RunView, ScheduleView, Unmet
 from tidegate_core.decisions.run_plane.control import next_instants
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.model.instants import as_datetime
+from tidegate_core.model.states import Disposition, RunState
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
 from tidegate_core.triggers.base import EventTrigger
+
+SEEN_BY_LAUNCHER = frozenset({"no_report", "cancelled"})
+"""Reasons of ends whose exit code is no number that the program chose and reported."""
+SIGNAL_BASE = 128
 
 
 def moment(instant: int | None) -> datetime | None:
@@ -33,20 +39,23 @@ def schedule_view(state: ScheduleState, definition: Definition | None) -> Schedu
     )
 
 
-def job_view(job: Job, evidence: Evidence | None = None) -> JobView:
+def job_view(job: Job, run: Run | None = None) -> JobView:
+    """The job, and once it was admitted its run: past the start gate nothing is pending any more."""
+    run_state = None if run is None else _run_state(run)
+    launched = run is not None and not RunState(run.state).is_before_gate
     return JobView(
         id=job.id,
         namespace=job.namespace,
         schedule=job.name,
         version=job.version,
-        state=job.state,
+        state=Disposition.LAUNCHED if launched else job.state,
+        run_state=run_state,
         trigger=job.trigger,
         nominal=moment(job.nominal),
         satisfied_at=moment(job.satisfied_at),
         deadline=moment(job.deadline),
         correlation=job.correlation or None,
         unmet=None if job.unmet is None else _unmet(job.unmet),
-        evidence=None if evidence is None else _evidence_view(evidence),
     )
 
 
@@ -76,10 +85,11 @@ def run_view(run: Run) -> RunView:
     return RunView(
         **_shared(run),
         id=run.id,
-        state=run.outcome if run.ended_at is not None and run.outcome else run.state,
+        state=_run_state(run),
         attempt=run.attempt,
         lateness_ms=None if started is None else started - run.nominal,
         exit_code=run.exit_code,
+        signal=_signal(run),
         reason=run.reason,
         error_class=run.error_class,
         outputs=_object(run.outputs),
@@ -89,6 +99,11 @@ def run_view(run: Run) -> RunView:
         disposition=run.disposition,
         program=run.order_document,
     )
+
+
+def _run_state(run: Run) -> str:
+    """Of an end that was recorded and that the owner has not seen yet, the outcome."""
+    return run.outcome if run.ended_at is not None and run.outcome else run.state
 
 
 def run_of_ledger(row: LedgerRow) -> RunView:
@@ -130,6 +145,16 @@ def _shared(record: Run | LedgerRow) -> dict[str, Any]:
         "ended_at": moment(record.ended_at),
         "node": record.node,
     }
+
+
+def _signal(run: Run) -> str | None:
+    """The signal behind an exit code of 128 + n, where the launcher saw the end and not the program's wrapper."""
+    if run.reason not in SEEN_BY_LAUNCHER or run.exit_code is None:
+        return None
+    try:
+        return Signals(run.exit_code - SIGNAL_BASE).name
+    except ValueError:
+        return None
 
 
 def _unmet(text: str) -> Unmet:

@@ -1,8 +1,11 @@
-"""Open jobs: evidence that gathers (`pending_trigger`), then jobs that wait or launch, with what each waits for."""
+"""Open jobs: evidence that gathers (`pending_trigger`), then jobs that wait or launch, with what each waits for.
+
+A job's row stays as `pending_launch` until its run has ended; how far the launch is, its run says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.page_tokens import Place
@@ -14,8 +17,9 @@ from tidegate_api.reads.schedules import ScheduleReads, prefix_of
 from tidegate_api.routing import run_shard
 from tidegate_client.views import JobView, Page
 from tidegate_core.model.shards import schedule_shard
+from tidegate_core.model.states import JobState
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, Job
+from tidegate_core.records.run_plane import Evidence, Job, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_ports.store import Store
@@ -56,29 +60,46 @@ class JobReads:
         shard = run_shard(job_id, (await self._cluster.current()).shards, "job_id")
         key = keys.job(shard, job_id)
         item = (await self._pools.read(lambda: self._store.get([key]))).get(key)
-        if item is not None:
-            return job_view(from_item(Job, item))
-        found = await self._ranges.all_of(
-            [shard], Span.of_prefix("E#"), 1, lambda row: row.get("id") == job_id and not row.get("job", False)
-        )
+        found: Sequence[tuple[int, Item]] = [(shard, item)] if item is not None else []
         if not found:
+            found = await self._ranges.all_of(
+                [shard], Span.of_prefix("E#"), 1, lambda row: row.get("id") == job_id and not row.get("job", False)
+            )
+        views = await self._views(found)
+        if not views:
             raise not_found(f"job {job_id}: it is not open; it may have become the run of the same id")
-        return (await self._views(found))[0]
+        return views[0]
 
     async def _views(self, found: Sequence[tuple[int, Item]]) -> list[JobView]:
         gathering = [(shard, from_item(Evidence, item)) for shard, item in found if _is_evidence(item)]
         definitions = await self._schedules.definitions(
             {(shard, each.namespace, each.name, each.version) for shard, each in gathering}
         )
+        runs = await self._runs((shard, str(item["id"])) for shard, item in found if _is_admitted(item))
         views = []
         for shard, item in found:
             if _is_evidence(item):
                 each = from_item(Evidence, item)
                 definition = definitions.get(keys.definition(shard, each.namespace, each.name, each.version))
                 views.append(gathering_view(each, definition))
-            else:
+            elif not _is_admitted(item):
                 views.append(job_view(from_item(Job, item)))
+            elif (run := runs.get(str(item["id"]))) is not None:
+                views.append(job_view(from_item(Job, item), run))
+            # Else its run has ended since the job was read: both leave in one write.
         return views
+
+    async def _runs(self, wanted: Iterable[tuple[int, str]]) -> dict[str, Run]:
+        """Returns the open runs of admitted jobs, by id."""
+        keys_wanted = [keys.run(shard, job_id) for shard, job_id in wanted]
+        if not keys_wanted:
+            return {}
+        found = await self._pools.read(lambda: self._store.get(keys_wanted))
+        return {run.id: run for run in (from_item(Run, item) for item in found.values())}
+
+
+def _is_admitted(item: Item) -> bool:
+    return not _is_evidence(item) and item["state"] == JobState.PENDING_LAUNCH
 
 
 def _is_evidence(item: Item) -> bool:

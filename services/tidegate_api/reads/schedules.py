@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.page_tokens import Place
 from tidegate_api.pools import Pools
-from tidegate_api.problems import not_found
+from tidegate_api.problems import ApiProblem, not_found
 from tidegate_api.reads.convert import moment, schedule_view
 from tidegate_api.reads.ranges import RangeReader, Span
 from tidegate_client.views import DryRun, Page, ScheduleView
-from tidegate_core.decisions.run_plane.control import applied_spec
+from tidegate_core.decisions.run_plane.control import applied_spec, version_conflict
 from tidegate_core.model.position import FIRST_POSITION
-from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.receipts import ReceiptStatus
+from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Definition, ScheduleState
@@ -60,10 +61,19 @@ class ScheduleReads:
         found = await self.definitions([(shard, namespace, name, state.version)])
         return schedule_view(state, found.get(key))
 
-    async def try_apply(self, spec: ScheduleSpec, now: int) -> DryRun:
-        """Returns what applying the spec would do now, by the very function that decides it."""
+    async def try_apply(self, request: ScheduleApply, now: int) -> DryRun:
+        """Returns what the request would do now, by the very functions that decide it.
+
+        Raises:
+            ApiProblem: 409, another version is expected.
+        """
+        spec = request.spec
         shard = await self.shard_of(spec.namespace, spec.name)
         before = await self._state(shard, spec.namespace, spec.name)
+        conflict = version_conflict(request, before)
+        if conflict is not None:
+            detail = f"{spec.namespace}/{spec.name}: {conflict}"
+            raise ApiProblem(409, detail, errors=[conflict], reason=ReceiptStatus.CONFLICT.value)
         applied = applied_spec(before, spec, FIRST_POSITION, None, None, now)
         exists = before is not None and before.status != "deleted"
         changed: list[str] = []

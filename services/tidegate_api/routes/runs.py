@@ -63,6 +63,9 @@ async def get_logs(
     piece = await services.pools.read(lambda: services.logs.read(run_id, number, stream, offset, ended=ended))
     if piece is None and run.started_at is None and not ended:
         piece = Piece(0, 0, 0, "")  # Nothing has been written yet: whoever follows waits for the start.
+    if piece is None and run.started_at is None:
+        why = f" ({run.reason})" if run.reason else ""
+        raise not_found(f"run {run_id} attempt {number}: its program was never started{why}, so there is no log")
     if piece is None:
         where = f"; its logs are on host {run.host}" if run.host else ""
         raise not_found(f"run {run_id} attempt {number}: this API process sees no {stream}{where}")

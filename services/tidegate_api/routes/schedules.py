@@ -29,15 +29,17 @@ from tidegate_api.routes.common import (
     write,
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView
-from tidegate_core.model.problems import InvalidInput
+from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule_checks import check_schedule
+from tidegate_ports.program_files import problem_with
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
 ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set; 0: must not exist")]
 IfMatch = Annotated[str | None, Header(description="ETag of the version that is to be replaced; 412 if it is another")]
 CONTROL_FIELDS = fields("reason", "actor", "id")
+CONTROL_FIELDS["properties"]["expected_version"] = {"type": "integer", "minimum": 0}
 
 
 @router.get("/schedules", response_model=Page[ScheduleView], summary="List schedules")
@@ -78,7 +80,10 @@ async def apply_schedule(
     if_match: IfMatch = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Any:
-    """The body is the definition. `dry_run` checks it and says what would happen, without a request."""
+    """The body is the definition. `dry_run` checks it and says what would happen, without a request.
+
+    A dry run looks for the program's file where this API process runs; at the apply a node looks for it on its own host.
+    """
     version = version_of_etag(if_match) if expected_version is None else expected_version
     document = {
         "type": "schedule.apply",
@@ -156,10 +161,15 @@ async def trigger_schedule(namespace: NamespacePath, name: NamePath, request: Ra
 
 async def _dry_run(services: Services, wanted: ScheduleApply) -> DryRun:
     now = services.clock.now_ms()
-    answer = await services.schedules.try_apply(wanted.spec, now)
+    answer = await services.schedules.try_apply(wanted, now)
     # Like the owner: an unchanged definition may have run its course.
     if answer.would != "unchanged":
         problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
+        file = wanted.spec.target.program.file
+        unusable = await services.pools.read(lambda: problem_with(file, "the API's host"))
+        if unusable is not None:
+            hint = "give the path of a file that nodes and API can read"
+            problems += (Problem("target.program.file", unusable, hint),)
         if problems:
             raise InvalidInput(problems)
     return answer

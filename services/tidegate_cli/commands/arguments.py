@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,8 @@ ReasonOption = Annotated[str | None, typer.Option(help="Why, for the record.")]
 ActorOption = Annotated[str | None, typer.Option(envvar="USER", help="Who wants it, for the record.")]
 IdOption = Annotated[str | None, typer.Option("--id", help="Request id: a repeat under it does not act twice.")]
 VersionOption = Annotated[int | None, typer.Option(min=0, help="Only if the schedule is at this version (0: absent).")]
+
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 
 
 def split_schedule(text: str) -> tuple[str, str]:
@@ -52,3 +55,15 @@ def json_of(option: str, text: str | None) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise CommandFailed(f"{option}: is not JSON: {error}", Exit.USAGE) from error
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Returns the seconds of a duration such as `90s` or `5m`, or of a bare number of them. Raises CommandFailed (usage)."""
+    from tidegate_core.model.durations import parse_duration
+
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    try:
+        return parse_duration(text) / 1000
+    except ValueError as error:
+        raise CommandFailed(f"{option}: {text} {error}, nor a number of seconds", Exit.USAGE) from error

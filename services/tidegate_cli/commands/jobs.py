@@ -63,5 +63,11 @@ def cancel(
         show(api.cancel_job(job, reason=reason, actor=actor, request_id=request_id), output)
 
 
+LAUNCHING = {"submitting": "the launcher", "submitted": "the start gate"}
+"""What a job that was admitted still waits for, by the state of its run."""
+
+
 def _waits_for(view: JobView) -> str | None:
+    if view.run_state is not None:
+        return LAUNCHING.get(view.run_state, f"nothing, its run is {view.run_state}")
     return view.missing or (None if view.unmet is None else view.unmet.reason)

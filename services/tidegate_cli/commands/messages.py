@@ -35,6 +35,8 @@ def send(
     """Send a message; the receipt's id is what the delivered record carries as `tidegate-id`."""
     if (payload is None) == (text is None):
         raise CommandFailed("give either --payload (JSON) or --text", Exit.USAGE)
+    if at is not None and after is not None:
+        raise CommandFailed("give either --at or --after", Exit.USAGE)
     fields: dict[str, object] = {
         "namespace": namespace,
         "topic": topic,

@@ -15,6 +15,7 @@ from tidegate_cli.commands.arguments import (
     RunOrScheduleArgument,
     ScheduleOption,
     chosen,
+    seconds_of,
 )
 from tidegate_cli.context import api_client
 from tidegate_cli.output import Format, OutputOption, show, show_list
@@ -43,7 +44,7 @@ def list_runs(
         ("late", lambda view: None if view.lateness_ms is None else f"{view.lateness_ms / 1000:.1f}s"),
         ("took", _took),
         ("node", lambda view: view.node),
-        ("reason", lambda view: view.reason),
+        ("reason", _reason),
     ]
     with api_client() as api:
         show_list(api.runs(**chosen(namespace, schedule), state=state, limit=limit), columns, output)
@@ -91,7 +92,9 @@ def cancel(
 @app.command()
 def wait(
     run: RunArgument,
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds; then the exit code is 5.")] = 600,
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="Such as 90s or 5m, or seconds; then the exit code is 5.")
+    ] = "10m",
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Wait until a run has ended; also takes the id of a job that has not been launched yet.
@@ -100,10 +103,15 @@ def wait(
     """
     from tidegate_cli.watching import await_end, require_success
 
+    patience_s = seconds_of("--timeout", timeout)
     with api_client() as api:
-        ended = await_end(api, run, timeout)
+        ended = await_end(api, run, patience_s)
     show(ended, output)
     require_success(ended)
+
+
+def _reason(view: RunView) -> str | None:
+    return f"{view.reason} ({view.signal})" if view.signal is not None else view.reason
 
 
 def _took(view: RunView) -> str | None:

@@ -17,7 +17,8 @@ from tidegate_cli.commands.arguments import (
     split_schedule,
 )
 from tidegate_cli.context import api_client
-from tidegate_cli.output import Format, OutputOption, show, show_list
+from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.output import Format, OutputOption, dump, show, show_list
 
 if TYPE_CHECKING:
     from tidegate_client.views import ScheduleView
@@ -33,13 +34,15 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and say what would happen.")] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
+    expected_version: VersionOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Create schedules, or replace their definitions. A relative `file` counts from the YAML's folder."""
-    from tidegate_cli.applying import apply_all
+    from tidegate_cli.applying import Wish, apply_all
 
+    wish = Wish(dry_run=dry_run, reason=reason, actor=actor, expected_version=expected_version)
     with api_client() as api:
-        apply_all(api, file, dry_run=dry_run, reason=reason, actor=actor, output=output)
+        apply_all(api, file, wish, output)
 
 
 @app.command("list")
@@ -59,10 +62,22 @@ def list_schedules(namespace: NamespaceOption = None, output: OutputOption = For
 
 
 @app.command()
-def get(schedule: ScheduleArgument, output: OutputOption = Format.YAML) -> None:
+def get(
+    schedule: ScheduleArgument,
+    spec: Annotated[
+        bool, typer.Option("--spec", help="Only the definition, as `schedule apply -f` takes it; YAML or JSON.")
+    ] = False,
+    output: OutputOption = Format.YAML,
+) -> None:
     """Show a schedule with its definition and its next instants."""
+    if spec and output not in (Format.YAML, Format.JSON):
+        raise CommandFailed("--spec prints YAML or JSON", Exit.USAGE)
     with api_client() as api:
-        show(api.schedule(*split_schedule(schedule)), output)
+        view = api.schedule(*split_schedule(schedule))
+    if spec:
+        dump(view.spec, output)
+    else:
+        show(view, output)
 
 
 @app.command()
@@ -123,12 +138,20 @@ def trigger(
     schedule: ScheduleArgument,
     reason: ReasonOption = None,
     actor: ActorOption = None,
+    expected_version: VersionOption = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Run a schedule now. Constraints and limits hold; the receipt's id names the job and its run."""
     with api_client() as api:
-        show(api.trigger_schedule(*split_schedule(schedule), reason=reason, actor=actor, request_id=request_id), output)
+        receipt = api.trigger_schedule(
+            *split_schedule(schedule),
+            reason=reason,
+            actor=actor,
+            expected_version=expected_version,
+            request_id=request_id,
+        )
+    show(receipt, output)
 
 
 def _trigger(view: ScheduleView) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,10 +38,16 @@ class ChildPlan:
 
 
 class Child:
-    """One child process; after its end it can be started again."""
+    """One child process; after its end it can be started again.
 
-    def __init__(self, plan: ChildPlan) -> None:
+    Args:
+        plan: How to start it.
+        renewed: Asked before each start: what was free for the last one may be somebody else's by now. Raises StackFailed.
+    """
+
+    def __init__(self, plan: ChildPlan, renewed: Callable[[], ChildPlan] | None = None) -> None:
         self.plan = plan
+        self._renewed = renewed
         self._process: LoggedProcess | None = None
 
     @property
@@ -75,6 +81,8 @@ class Child:
             StackFailed: The process could not be started.
         """
         self.close()
+        if self._renewed is not None:
+            self.plan = self._renewed()
         forget = [part for name in NOT_FOR_CHILDREN for part in ("-u", name)]
         settings = [f"{name}={value}" for name, value in self.plan.environment.items()]
         try:

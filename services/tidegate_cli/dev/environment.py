@@ -6,7 +6,7 @@ The user's own settings pass through; what stands here wins, because it is what 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -80,6 +80,10 @@ class Wiring:
     @property
     def api_url(self) -> str:
         return f"http://{LOOPBACK}:{self.api_port}"
+
+    def with_node_port(self, number: int, port: int) -> Wiring:
+        ports = (*self.node_ports[: number - 1], port, *self.node_ports[number:])
+        return replace(self, node_ports=ports)
 
     def node_url(self, number: int) -> str:
         """Returns the base URL of the health pages of node `number`, counted from 1."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tidegate_bricks import stop_together
@@ -16,6 +17,7 @@ from tidegate_cli.dev.data_folder import StackFolder
 from tidegate_cli.dev.environment import Wiring, choose_port, given_endpoints
 from tidegate_cli.dev.events import ComponentReady, Notice, Ready, Stopped, Stopping
 from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.node_plans import NodePlans
 from tidegate_cli.dev.options import API_PORT, NODE_PORT, StackOptions
 from tidegate_cli.dev.pointer import remove_pointer, write_pointer
 from tidegate_cli.dev.programs import OpenProgram, end_programs, open_programs
@@ -86,7 +88,7 @@ class Stack:
             local_dynamodb=bricks.dynamodb is not None,
         )
         self._initialise(wiring)
-        self._start_children(wiring)
+        wiring = self._start_children(wiring)
         self.ready = self._announce(wiring, time.monotonic() - begun)
         for brick in bricks.started:
             self._supervisor.watch(SupervisedBrick(brick))
@@ -160,13 +162,11 @@ class Stack:
         where = "tables, topics and the map of shards are there"
         self._console.show(ComponentReady(component="init", seconds=took, where=where, log=str(plan.log)))
 
-    def _start_children(self, wiring: Wiring) -> None:
+    def _start_children(self, wiring: Wiring) -> Wiring:
+        """Returns the wiring with the ports that the nodes have got."""
+        plans = NodePlans(wiring, self._console)
         for number in range(1, self._options.nodes + 1):
-            name = f"node-{number}"
-            url = f"{wiring.node_url(number)}/readyz"
-            environment = wiring.node_environment(number)
-            plan = ChildPlan(name, (*TIDEGATE, "node"), environment, self._folder.log(name), url)
-            self._nodes[name] = Child(plan)
+            self._nodes[f"node-{number}"] = Child(plans.plan(number), partial(plans.plan, number))
         url = f"{wiring.api_url}/readyz"
         plan = ChildPlan("api", (*TIDEGATE, "api"), wiring.api_environment(), self._folder.log("api"), url)
         self._api = Child(plan)
@@ -174,6 +174,7 @@ class Stack:
         for child in children:
             child.start()
         self._await_ready(children)
+        return plans.wiring
 
     def _await_ready(self, children: list[Child]) -> None:
         begun = time.monotonic()

@@ -167,7 +167,9 @@ def _finding(details: ErrorDetails, place: _Place) -> _Finding | None:
         case "model_type" | "model_attributes_type" | "dict_type":
             return _Finding(Problem(place.path, "is not a mapping of fields"))
         case _:
-            return _Finding(Problem(place.path, _plain(details["msg"])))
+            # A fault of a mapping's key is told at the mapping: the key itself may be empty.
+            subject = "has a name that " if details["loc"][-1:] == ("[key]",) else ""
+            return _Finding(Problem(place.path, subject + plain_words(details["type"], details["msg"], context)))
 
 
 def _wrong_length(place: _Place, context: Mapping[str, Any], given: Any) -> _Finding | None:
@@ -177,7 +179,8 @@ def _wrong_length(place: _Place, context: Mapping[str, Any], given: Any) -> _Fin
         # Long enough as it was given: faulty items were taken out, and they have been told.
         return None
     bound = f"at least {least} are needed" if least is not None else f"at most {most} are allowed"
-    return _Finding(Problem(place.path, f"has {length} entries, {bound}"))
+    things = "characters" if isinstance(given, str) else "entries"
+    return _Finding(Problem(place.path, f"has {length} {things}, {bound}"))
 
 
 def _unknown_field(place: _Place) -> _Finding:
@@ -231,7 +234,45 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
 
-def _plain(message: str) -> str:
+_WORDS = {
+    "int_type": "is not a whole number",
+    "int_parsing": "is not a whole number",
+    "int_parsing_size": "is not a whole number of a usable size",
+    "int_from_float": "is not a whole number",
+    "float_type": "is not a number",
+    "float_parsing": "is not a number",
+    "bool_type": "is neither true nor false",
+    "bool_parsing": "is neither true nor false",
+    "list_type": "is not a list",
+    "tuple_type": "is not a list",
+    "string_type": "is not a text",
+    "missing": "is missing",
+    "greater_than_equal": "has to be at least {ge}",
+    "greater_than": "has to be above {gt}",
+    "less_than_equal": "has to be at most {le}",
+    "less_than": "has to be below {lt}",
+    "string_too_short": "has fewer than {min_length} characters",
+    "string_too_long": "has more than {max_length} characters",
+    "enum": "is not one of: {expected}",
+    "literal_error": "is not one of: {expected}",
+}
+"""What pydantic's kinds of errors are called here; each follows the name of a field."""
+
+
+def plain_words(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    """Returns one of pydantic's errors as a clause about the field.
+
+    Args:
+        kind: Its type, such as `int_parsing`.
+        message: Its own text, for kinds that have no words here.
+        context: Its `ctx`, the bounds for example.
+    """
+    if kind == "string_pattern_mismatch":
+        return WORDING.get(context["pattern"], f"does not match {context['pattern']}")
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "is empty"
+    if kind in _WORDS:
+        return _WORDS[kind].format_map(context)
     for prefix, instead in (("Input should be", "has to be"), ("Value error, ", ""), ("Input", "the value")):
         if message.startswith(prefix):
             return instead + message.removeprefix(prefix)

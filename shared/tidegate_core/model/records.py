@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -10,7 +11,7 @@ from pydantic_core import from_json
 
 from tidegate_core.model.names import FREE_TEXT_PATTERN
 from tidegate_core.model.planned import PLATFORM
-from tidegate_core.model.problems import TOO_LARGE, Problem, RefusedRecord
+from tidegate_core.model.problems import TOO_LARGE, Problem, RefusedRecord, shortened
 from tidegate_core.model.requests import MAX_RECORD_BYTES
 
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None
@@ -35,7 +36,7 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
     """Returns a record's document with its CloudEvents envelope taken in.
 
     Raises:
-        RefusedRecord: Too large, not JSON, not an object, or an envelope that contradicts the data.
+        RefusedRecord: Too large, not JSON, not an object, a field twice, or an envelope that contradicts the data.
     """
     envelope = _envelope(headers) if headers else {}
     if value is not None and len(value) > MAX_RECORD_BYTES:
@@ -47,7 +48,51 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
         raise RefusedRecord([problem], "unparsable", request_id=_own_id(envelope), type=_own_type(envelope)) from error
     if not isinstance(document, dict):
         raise RefusedRecord([Problem("", "is JSON, but not an object")], "unparsable", request_id=_own_id(envelope))
+    if repeated := repeated_names(value or b""):
+        raise _ambiguous(document, repeated, envelope)
     return ReadRecord(_with_envelope(document, envelope) if envelope else document, envelope)
+
+
+def repeated_names(value: bytes) -> tuple[str, ...]:
+    """Returns the names that stand twice in one object of a JSON text that `from_json` could read.
+
+    Parsers take the last one and forget the others, so that what was asked for is anybody's guess.
+    """
+    found: dict[str, None] = {}
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        if len(pairs) > 1 and len({name for name, _ in pairs}) < len(pairs):
+            seen: set[str] = set()
+            for name, _ in pairs:
+                if name in seen:
+                    found[name] = None
+                seen.add(name)
+
+    # Texts of numbers are left as they are: `from_json` has judged them.
+    json.loads(value, object_pairs_hook=look, parse_int=_unread, parse_float=_unread)
+    return tuple(found)
+
+
+def _unread(_: str) -> None:
+    return None
+
+
+def repetition(names: Sequence[str]) -> list[Problem]:
+    """Returns the problems that repeated names are."""
+    return [Problem("", f'has the field "{shortened(name)}" twice in one object', "keep one") for name in names]
+
+
+def _ambiguous(document: Mapping[str, Any], names: Sequence[str], envelope: Mapping[str, str]) -> RefusedRecord:
+    """The sender is told under the id, the namespace and the name that the record says once."""
+    said = {field: value for field, value in document.items() if field not in names}
+    return RefusedRecord(
+        repetition(names),
+        request_id=_own_id(envelope) or read_id(said, "id"),
+        type=_own_type(envelope) or read_text(said, "type"),
+        namespace=read_id(said, "namespace"),
+        name=read_id(said, "name"),
+        key=read_id(said, "key"),
+    )
 
 
 def _too_large(value: bytes, envelope: Mapping[str, str]) -> RefusedRecord:

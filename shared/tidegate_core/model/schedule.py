@@ -135,7 +135,11 @@ class ScheduleSpec(Document):
         ),
         "priority": planned(LANGUAGE, "highest", "high", "low", "lowest"),
     }
-    FIELD_HINTS: ClassVar = {"triggers": "the field is called trigger", "constraint": "the field is called constraints"}
+    FIELD_HINTS: ClassVar = {
+        "triggers": "the field is called trigger",
+        "constraint": "the field is called constraints",
+        "spec": "its fields belong here; tidegate schedule get --spec prints them so",
+    }
 
     kind: Literal["schedule"] = "schedule"
     namespace: Namespace

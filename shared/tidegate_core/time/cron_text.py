@@ -34,6 +34,8 @@ _HASHED_ITEM = re.compile(r"H(?:\(\d+-\d+\))?(?:/\d+)?", re.ASCII | re.IGNORECAS
 _RANDOM_ITEM = re.compile(r"R(?:\(\d+-\d+\))?(?:/\d+)?", re.ASCII | re.IGNORECASE)
 _MONTHS = {name: n for n, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), start=1)}
 _WEEKDAYS = {name: n for n, name in enumerate("SUN MON TUE WED THU FRI SAT".split())}
+EVERY_UNITS: Mapping[str, str] = {"second": "s", "minute": "m", "hour": "h"}
+"""Fields whose step people take for a period."""
 
 
 class FieldKind(NamedTuple):
@@ -186,7 +188,7 @@ def _expanded(kind: FieldKind, item: str, start: int) -> range:
     if match["low"] == "*":
         low, high = kind.low, min(kind.high, 6) if kind is DAY_OF_WEEK else kind.high
     else:
-        low = _value(kind, match["low"], place, start)
+        low = _value(kind, match["low"], place, start, begins_range=match["high"] is not None)
         high = low if match["high"] is None else _value(kind, match["high"], place, start + match.start("high"))
     if high < low:
         raise _backwards(kind, match, place, start, end)
@@ -207,14 +209,16 @@ def _refuse_other_dialects(item: str, place: str, start: int, end: int) -> None:
         raise _ItemFault(f'{place}: "{item}" {QUARTZ.problem}', start=start, end=end, instead=instead, hint=QUARTZ.hint)
 
 
-def _value(kind: FieldKind, word: str, place: str, start: int) -> int:
+def _value(kind: FieldKind, word: str, place: str, start: int, *, begins_range: bool = False) -> int:
     end = start + len(word)
     bounds = f"{kind.low}-{kind.high}"
     if word.isdigit():
         number = int(word)
         if kind.low <= number <= kind.high:
             return number
-        closest = str(kind.low if number < kind.low else kind.high)
+        closest: str | None = str(kind.low if number < kind.low else kind.high)
+        if begins_range and number > kind.high:
+            closest = None  # 59-10 is no nearer to what 70-10 was meant to be than anything else.
         raise _ItemFault(f"{place}: {word} is not in {bounds}", start=start, end=end, instead=closest)
     known = kind.names.get(word.upper())
     if known is not None:
@@ -230,10 +234,18 @@ def _value(kind: FieldKind, word: str, place: str, start: int) -> int:
 
 def _backwards(kind: FieldKind, match: re.Match[str], place: str, start: int, end: int) -> _ItemFault:
     first, last = match["low"], match["high"]
-    top = kind.high if kind is not DAY_OF_WEEK else 6
+    top, bottom = str(kind.high if kind is not DAY_OF_WEEK else 6), str(kind.low)
+    if first.isalpha() or last.isalpha():
+        # In the words that it was written in.
+        by_number = {str(number): name.lower() for name, number in kind.names.items()}
+        top, bottom = by_number[top], by_number[bottom]
     # Over midnight or over the new year: what was meant is clear, but cron has never read it so.
-    instead = None if match["step"] else f"{first}-{top},{kind.low}-{last}"
+    instead = None if match["step"] else f"{_span(first, top)},{_span(bottom, last)}"
     return _ItemFault(f'{place}: the range "{match[0]}" runs backwards', start=start, end=end, instead=instead)
+
+
+def _span(first: str, last: str) -> str:
+    return first if first.lower() == last.lower() else f"{first}-{last}"
 
 
 def _check_step(kind: FieldKind, match: re.Match[str], place: str, start: int) -> None:
@@ -248,6 +260,11 @@ def _check_step(kind: FieldKind, match: re.Match[str], place: str, start: int) -
             instead=f"{match['low']}-{kind.high if kind is not DAY_OF_WEEK else 6}/{step}",
         )
     widest = kind.high - kind.low
+    if step > widest and kind.name in EVERY_UNITS:
+        # Each field begins anew: a step beyond it would fire once per hour (or minute, or day), not every 90 minutes.
+        period = f"{step}{EVERY_UNITS[kind.name]}"
+        hint = f"for an elapsed time use a trigger of type every with period {period}"
+        raise _ItemFault(f"{place}: a step of {step} is not in 1-{widest}", start=step_start, end=step_end, hint=hint)
     if not 1 <= step <= widest:
         raise _ItemFault(
             f"{place}: a step of {step} is not in 1-{widest}",

@@ -136,6 +136,33 @@ def test_given_gathering_evidence_then_it_is_a_job_that_says_what_is_missing(pro
     assert process.http.get(f"/api/v1/jobs/{a_run(nominal=NOW + 1).id}").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("run", "state", "run_state"),
+    [
+        ({"state": "submitting"}, "pending_launch", "submitting"),
+        ({"state": "submitted"}, "pending_launch", "submitted"),
+        ({"state": "running", "started_at": NOW}, "launched", "running"),
+        ({"state": "lost", "started_at": NOW}, "launched", "lost"),
+        ({"state": "running", "started_at": NOW, "ended_at": NOW, "outcome": "failed"}, "launched", "failed"),
+    ],
+)
+def test_given_an_admitted_job_then_its_run_says_how_far_the_launch_is(
+    process: Process, run: dict[str, Any], state: str, run_state: str
+) -> None:
+    job = put_job(process, state="pending_launch", unmet=None)
+    row = a_run(**run)
+    process.put(row, row.key(shard_of(row)))
+    (listed,) = all_pages(process, "/jobs")
+    for view in (listed, process.http.get(f"/api/v1/jobs/{job.id}").json()):
+        assert (view["id"], view["state"], view["run_state"]) == (job.id, state, run_state)
+
+
+def test_given_an_admitted_job_whose_run_ended_since_it_was_read_then_it_is_not_open(process: Process) -> None:
+    job = put_job(process, state="pending_launch", unmet=None)
+    assert all_pages(process, "/jobs") == []
+    assert process.http.get(f"/api/v1/jobs/{job.id}").status_code == 404
+
+
 def test_given_open_and_ended_runs_then_the_newest_come_first(process: Process) -> None:
     put_schedule(process, EVENT_SPEC)
     put_schedule(process, {**SPEC, "name": "land-day"})
@@ -186,6 +213,34 @@ def test_given_recorded_end_that_the_owner_has_not_seen_then_the_outcome_is_show
     assert process.http.get(f"/api/v1/runs/{run.id}").json()["state"] == "failed"
 
 
+@pytest.mark.parametrize(
+    ("reason", "exit_code", "signal"),
+    [
+        ("no_report", 137, "SIGKILL"),
+        ("cancelled", 143, "SIGTERM"),
+        ("no_report", 3, None),
+        ("no_report", 255, None),
+        ("no_report", None, None),
+        ("exit code 137", 137, None),
+    ],
+)
+def test_given_an_end_that_the_program_did_not_report_then_the_signal_behind_its_exit_code_is_named(
+    process: Process, reason: str, exit_code: int | None, signal: str | None
+) -> None:
+    run = a_run(state="failed", ended_at=NOW, outcome="failed", reason=reason, exit_code=exit_code)
+    process.put(run, keys.ended_run(shard_of(run), run.id))
+    shown = process.http.get(f"/api/v1/runs/{run.id}").json()
+    assert (shown["reason"], shown["exit_code"], shown["signal"]) == (reason, exit_code, signal)
+
+
+def test_given_a_run_whose_program_was_never_started_then_its_logs_say_so(process: Process) -> None:
+    run = a_run(state="failed", ended_at=NOW, outcome="failed", reason="start_timeout")
+    process.put(run, keys.ended_run(shard_of(run), run.id))
+    answer = process.http.get(f"/api/v1/runs/{run.id}/logs")
+    assert answer.status_code == 404
+    assert "its program was never started (start_timeout), so there is no log" in answer.json()["detail"]
+
+
 def ledger(process: Process, schedule: str, count: int) -> None:
     shard = schedule_shard("flights", schedule, SHARDS)
     for number in range(count):
@@ -215,6 +270,16 @@ def test_given_ledger_then_pages_show_every_row_in_order_and_between_instants(pr
     between = all_pages(process, "/occurrences", **query, since="2025-11-20T22:00:10Z", until="2025-11-20T22:00:12Z")
     assert [row["nominal"] for row in between] == ["2025-11-20T22:00:10Z", "2025-11-20T22:00:11Z"]
     assert len(all_pages(process, "/occurrences", namespace="flights", page_size=7)) == 133
+
+
+def test_given_query_that_cannot_be_read_then_it_is_said_in_plain_words(process: Process) -> None:
+    query = {"limit": "many", "namespace": "A/b", "state": "dead"}
+    told = {
+        error["field"]: error["problem"] for error in process.http.get("/api/v1/runs", params=query).json()["errors"]
+    }
+    assert told["limit"] == "is not a whole number"
+    assert told["namespace"] == "is not a name: 1 to 128 of a-z 0-9 - _ . that begin with a letter or digit"
+    assert told["state"].startswith("is not one of: 'submitting', ")
 
 
 @pytest.mark.parametrize("token", ["x", "bm90IGpzb24", "WzAsMCwiWiNvdGhlciJd", "WzksMCxudWxsXQ"])

@@ -288,22 +288,86 @@ def test_given_events_then_they_have_ids_and_lie_on_their_topic(process: Process
     assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (400, "[1].namespace")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "content", "name"),
+    [
+        ("PUT", PUT_SCHEDULE, json.dumps(SPEC)[:-1] + ', "trigger": {}}', "trigger"),
+        ("POST", "/api/v1/requests", '{"type": "run.cancel", "run_id": "a", "run_id": "b"}', "run_id"),
+        ("POST", f"{PUT_SCHEDULE}/suspend", '{"reason": "a", "reason": "b"}', "reason"),
+        ("POST", "/api/v1/messages", '[{"headers": {"k": "1", "k": "2"}}]', "k"),
+        ("POST", "/api/v1/events", '{"data": {"x": 1, "x": 1}}', "x"),
+        ("POST", "/api/v1/messages", '{"payload": "' + "y" * 100_000 + '", "payload": 1}', "payload"),
+    ],
+)
+def test_given_a_field_twice_then_400_names_it_and_nothing_is_sent(
+    process: Process, method: str, path: str, content: str, name: str
+) -> None:
+    answer = process.http.request(method, path, content=content)
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["problem"]) == (400, f'has the field "{name}" twice in one object')
+    assert process.bus.produced == []
+
+
+def test_given_a_shown_schedule_then_applying_its_spec_changes_nothing(process: Process) -> None:
+    spec = runnable(process)
+    put_schedule(process, {**spec, "constraints": [{"type": "concurrency", "max": 2}], "suspended": True})
+    shown = process.http.get(PUT_SCHEDULE).json()["spec"]
+    assert process.http.put(PUT_SCHEDULE, json=shown, params={"dry_run": "true"}).json()["would"] == "unchanged"
+
+
+def test_given_a_trigger_that_expects_a_version_then_the_owner_is_told(process: Process) -> None:
+    answer = process.http.post(f"{PUT_SCHEDULE}/trigger", json={"expected_version": 3})
+    assert answer.status_code == 200
+    assert process.bus.on(TOPICS.requests)[0]["expected_version"] == 3
+
+
+def runnable(process: Process) -> dict[str, Any]:
+    """Returns the spec with a file that is there."""
+    file = process.data / "land.py"
+    file.write_text("")
+    return {**SPEC, "target": {"type": "program", "program": {"type": "python", "file": str(file)}}}
+
+
 def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process: Process) -> None:
+    spec = runnable(process)
     query = {"dry_run": "true"}
-    assert process.http.put(PUT_SCHEDULE, json=SPEC, params=query).json()["would"] == "create"
-    put_schedule(process)
-    assert process.http.put(PUT_SCHEDULE, json=SPEC, params=query).json()["would"] == "unchanged"
-    changed = {**SPEC, "overlap": "allow"}
+    assert process.http.put(PUT_SCHEDULE, json=spec, params=query).json()["would"] == "create"
+    put_schedule(process, spec)
+    assert process.http.put(PUT_SCHEDULE, json=spec, params=query).json()["would"] == "unchanged"
+    changed = {**spec, "overlap": "allow"}
     answer = process.http.put(PUT_SCHEDULE, json=changed, params=query).json()
     assert (answer["would"], answer["changed"], answer["version"]) == ("replace", ["overlap"], 1)
-    too_often = {**SPEC, "trigger": {"type": "every", "period": "2s"}}
+    too_often = {**spec, "trigger": {"type": "every", "period": "2s"}}
     assert process.http.put(PUT_SCHEDULE, json=too_often, params=query).status_code == 400
     assert process.bus.produced == []
 
 
+@pytest.mark.parametrize("file", ["none.py", ""])
+def test_given_dry_run_of_a_program_file_that_is_not_there_or_a_folder_then_it_is_refused_as_the_apply_would_be(
+    process: Process, file: str
+) -> None:
+    path = str(process.data / file)
+    spec = {**SPEC, "target": {"type": "program", "program": {"type": "python", "file": path}}}
+    answer = process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"})
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (400, "target.program.file")
+    assert error["problem"] == f"{path} does not exist on the API's host, or is no file"
+    put_schedule(process, spec)  # Its owner does not look again at what changes nothing.
+    assert process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"}).json()["would"] == "unchanged"
+
+
+def test_given_dry_run_that_expects_another_version_then_409_as_the_apply(process: Process) -> None:
+    spec = runnable(process)
+    put_schedule(process, spec, version=2)
+    for expected, status in ((2, 200), (1, 409), (0, 409)):
+        query = {"dry_run": "true", "expected_version": str(expected)}
+        assert process.http.put(PUT_SCHEDULE, json=spec, params=query).status_code == status
+
+
 def test_given_dry_run_of_an_unchanged_schedule_that_has_run_its_course_then_it_is_unchanged(process: Process) -> None:
     """As its owner answers: only what changes something is judged by the present."""
-    ended = {**SPEC, "trigger": {**SPEC["trigger"], "start": "2020-01-01T00:00:00Z", "end": "2021-01-01T00:00:00Z"}}
+    spec = runnable(process)
+    ended = {**spec, "trigger": {**SPEC["trigger"], "start": "2020-01-01T00:00:00Z", "end": "2021-01-01T00:00:00Z"}}
     put_schedule(process, ended, next_nominal=None)
     query = {"dry_run": "true"}
     assert process.http.put(PUT_SCHEDULE, json=ended, params=query).json()["would"] == "unchanged"

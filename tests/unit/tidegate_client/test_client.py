@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +27,7 @@ from tidegate_client.views import FieldProblem
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
 RECEIPT = {"request_id": "r-1", "status": "accepted", "at": "2026-11-20T22:00:00Z", "a_later_field": 1}
+RUN = "0001-mfrggzdfmztwq2lkn5wg63tqoe"
 PENDING = {**RECEIPT, "status": "pending"}
 
 
@@ -90,7 +93,7 @@ def test_given_refusal_then_its_class_states_the_next_step(status: int, kind: ty
         answering(status, problem, **{"Retry-After": "2"}) as client,
         pytest.raises(kind, match="what happened") as found,
     ):
-        client.run("0001-x")
+        client.run(RUN)
     if isinstance(found.value, InvalidRequest):
         assert found.value.problems == (FieldProblem(field="f", problem="is wrong"),)
     if isinstance(found.value, ApiUnavailable):
@@ -99,9 +102,9 @@ def test_given_refusal_then_its_class_states_the_next_step(status: int, kind: ty
 
 def test_given_proxys_page_instead_of_a_problem_then_the_status_decides() -> None:
     with client_of(lambda _: httpx2.Response(502, text="<html>")) as client, pytest.raises(ApiUnavailable, match="502"):
-        client.run("0001-x")
+        client.run(RUN)
     with client_of(lambda _: httpx2.Response(200, text="<html>")) as client, pytest.raises(ApiFailed, match="not JSON"):
-        client.run("0001-x")
+        client.run(RUN)
 
 
 def test_given_pending_then_it_is_told_with_where_to_ask() -> None:
@@ -124,12 +127,58 @@ def test_given_nobody_answers_then_the_remedy_is_named() -> None:
         raise httpx2.ReadTimeout("late")
 
     with client_of(refuse) as client, pytest.raises(ApiUnreachable, match="tidegate dev"):
-        client.run("0001-x")
+        client.run(RUN)
     with client_of(wait) as client, pytest.raises(ApiUnavailable):
-        client.run("0001-x")
+        client.run(RUN)
+
+
+def test_given_https_to_a_server_that_speaks_http_then_the_scheme_is_named() -> None:
+    """A real handshake: what the HTTP library wraps it in is its own affair."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1_024)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"https://127.0.0.1:{server.getsockname()[1]}"
+        with Client(url) as client, pytest.raises(ApiUnreachable, match="write http://host:port"):
+            client.run(RUN)
+        thread.join()
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://x", "http://"])
 def test_given_address_that_is_none_then_it_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequest, match="address"):
         Client(url)
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda client: client.apply_schedule({"namespace": "bad", "name": "a/b"}), "name"),
+        (lambda client: client.try_schedule({"namespace": "bad", "name": "../hello/count"}), "name"),
+        (lambda client: client.delete_schedule("a/b", "c"), "namespace"),
+        (lambda client: client.suspend_schedule("", "c"), "namespace"),
+        (lambda client: client.schedule("a", "b\n"), "name"),
+        (lambda client: client.run("../schedules/a/b"), "run_id"),
+        (lambda client: client.run_logs(f"{RUN}/x"), "run_id"),
+        (lambda client: client.cancel_run("%2e%2e"), "run_id"),
+        (lambda client: client.job("a/b"), "job_id"),
+        (lambda client: client.cancel_job("a/b"), "job_id"),
+    ],
+)
+def test_given_name_that_would_make_another_path_then_the_rule_is_told_and_nothing_is_sent(
+    call: Callable[[Client], object], field: str
+) -> None:
+    def never(_: httpx2.Request) -> httpx2.Response:
+        raise AssertionError("sent")
+
+    with client_of(never) as client, pytest.raises(InvalidRequest) as found:
+        call(client)
+    (problem,) = found.value.problems
+    assert problem.field == field
+    assert "is not a name: 1 to 128 of" in problem.problem or "is not a run id such as" in problem.problem

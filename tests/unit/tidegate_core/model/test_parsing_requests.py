@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import RefusedRecord
+from tidegate_core.model.records import repeated_names
 from tidegate_core.model.requests import (
     MAX_PAYLOAD_BYTES,
     MAX_RECORD_BYTES,
@@ -89,6 +90,48 @@ def test_given_unparsable_value_with_an_envelope_then_its_sender_can_be_answered
     refused = refusal(b"{", CE)
 
     assert (refused.request_id, refused.type) == ("id-1", "message.send")
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ('"topic": "b", ', "topic"),
+        ('"headers": {"k": "1", "k": "2"}, ', "k"),
+        ('"payload": [{"a": {"x": 1, "\\u0078": 1}}], ', "x"),
+    ],
+)
+def test_given_a_field_twice_then_the_request_is_refused_by_its_name_and_answerable(change: str, name: str) -> None:
+    """Parsers keep the last one, so that nobody could say which one was meant."""
+    text = record(without=("headers", "payload")).decode()
+    refused = refusal(("{" + change + text[1:]).encode())
+
+    (problem,) = refused.problems
+    assert problem.problem == f'has the field "{name}" twice in one object'
+    assert (refused.error_class, refused.request_id) == ("invalid", MessageSend.EXAMPLE["id"])
+    assert (refused.type, refused.namespace) == ("message.send", MessageSend.EXAMPLE["namespace"])
+
+
+def test_given_an_id_or_a_namespace_twice_then_nobody_is_answered_under_one_of_them() -> None:
+    text = record().decode()[1:]
+    assert refusal(('{"id": "other", ' + text).encode()).request_id is None
+    assert refusal(('{"namespace": "other", ' + text).encode()).namespace is None
+    enveloped = refusal(('{"id": "other", ' + text).encode(), [("ce_id", b"id-1")])
+    assert enveloped.request_id == "id-1"
+
+
+def test_given_an_event_with_a_field_twice_then_it_is_refused() -> None:
+    event = b'{"type": "custom.a", "namespace": "n", "data": {"x": 1, "x": 2}}'
+    with pytest.raises(RefusedRecord, match='has the field "x" twice'):
+        parse_events(event)
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_given_json_without_repetitions_then_none_is_found(value: Any) -> None:
+    assert repeated_names(json.dumps(value).encode()) == ()
 
 
 def test_given_record_above_a_mebibyte_then_it_is_too_large_and_answerable() -> None:

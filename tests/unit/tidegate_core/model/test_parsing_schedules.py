@@ -315,3 +315,22 @@ def test_given_parsed_document_then_it_is_left_as_it_was() -> None:
     parse_schedule(given, namespace="flights")
 
     assert given == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"suspended": "yes"}, "suspended: is neither true nor false"),
+        ({"constraints": {"type": "concurrency"}}, "constraints: is not a list"),
+        ({"constraints": [{"type": "concurrency", "max": "2"}]}, "constraints[0].max: is not a whole number"),
+        ({"constraints": [{"type": "concurrency", "max": 0}]}, "constraints[0].max: has to be at least 1"),
+        ({"labels": {"": "x"}}, "labels: has a name that is empty"),
+        ({"labels": {"a": "x" * 300}}, "labels.a: has 300 characters, at most 256 are allowed"),
+        (
+            {"spec": {}},
+            "spec: is not a field here; its fields belong here; tidegate schedule get --spec prints them so",
+        ),
+    ],
+)
+def test_given_a_value_of_another_kind_then_it_is_said_in_plain_words(fields: dict[str, Any], told: str) -> None:
+    assert [str(problem) for problem in problems(document(**fields))] == [told]

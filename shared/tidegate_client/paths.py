@@ -1,0 +1,38 @@
+"""Paths of the API's resources. Each name is checked before it becomes part of one: with a slash in it, it would be another."""
+
+from __future__ import annotations
+
+import re
+
+from tidegate_client.errors import InvalidRequest
+from tidegate_client.views import FieldProblem
+from tidegate_core.model.names import NAME_PATTERN, RUN_ID_PATTERN, WORDING
+from tidegate_core.model.problems import shortened
+
+
+def schedule_path(namespace: str, name: str) -> str:
+    """Raises InvalidRequest, with both names' problems."""
+    _check(NAME_PATTERN, namespace=namespace, name=name)
+    return f"/schedules/{namespace}/{name}"
+
+
+def run_path(run_id: str) -> str:
+    """Raises InvalidRequest."""
+    _check(RUN_ID_PATTERN, run_id=run_id)
+    return f"/runs/{run_id}"
+
+
+def job_path(job_id: str) -> str:
+    """Raises InvalidRequest."""
+    _check(RUN_ID_PATTERN, job_id=job_id)
+    return f"/jobs/{job_id}"
+
+
+def _check(pattern: str, **names: str) -> None:
+    problems = [
+        FieldProblem(field=field, problem=f'"{shortened(text)}" {WORDING[pattern]}')
+        for field, text in names.items()
+        if not re.fullmatch(pattern.removesuffix("$"), text, re.ASCII)
+    ]
+    if problems:
+        raise InvalidRequest("; ".join(map(str, problems)), problems)

@@ -1,0 +1,175 @@
+"""Jobs and runs as a person follows them: lists, logs, waits and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx2
+import pytest
+from tests.unit.tidegate_cli.conftest import RUN, Answer, FakeApi, a_run
+
+from tidegate_cli import main, watching
+from tidegate_cli.exits import CommandFailed
+from tidegate_client import Client
+
+
+def a_piece(text: str, offset: int, size: int, *, ended: bool) -> Answer:
+    piece = {
+        "run_id": RUN,
+        "attempt": 1,
+        "stream": "stdout",
+        "offset": offset,
+        "next_offset": offset + len(text),
+        "size": size,
+        "text": text,
+        "ended": ended,
+    }
+    return 200, piece
+
+
+def test_given_a_failed_run_that_wrote_only_errors_then_a_note_says_where_they_are(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answers[f"GET /runs/{RUN}/logs"] = [a_piece("", 0, 0, ended=True), a_piece("", 0, 120, ended=True)]
+    assert main.run(["run", "logs", RUN]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "nothing on stdout; --stderr has 120 bytes\n"
+    assert [request.url.params["stream"] for request in api.asked] == ["stdout", "stderr"]
+
+
+def test_given_nothing_in_either_log_then_nothing_is_said(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = a_piece("", 0, 0, ended=True)
+    api.answers[f"GET /runs/{RUN}/logs"] = [nothing, nothing, nothing, (404, {"title": "Not Found", "status": 404})]
+    for _ in range(2):
+        assert main.run(["run", "logs", RUN]) == 0
+        assert capsys.readouterr() == ("", "")
+    api.answers[f"GET /runs/{RUN}/logs"] = [nothing]
+    assert main.run(["run", "logs", RUN, "--stderr"]) == 0
+
+
+def test_given_jobs_then_what_each_waits_for_is_told_up_to_the_end_of_its_run(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = {"namespace": "flights", "schedule": "land", "version": 1, "trigger": "time", "id": RUN}
+    items = [
+        {**job, "state": "pending_trigger", "missing": "1 of 3 data partitions of a"},
+        {**job, "state": "pending_constraint", "unmet": {"code": "time_window", "reason": "the window opens at 22:00"}},
+        {**job, "state": "pending_launch", "run_state": "submitting"},
+        {**job, "state": "pending_launch", "run_state": "submitted"},
+        {**job, "state": "launched", "run_state": "running"},
+    ]
+    api.answers["GET /jobs"] = (200, {"items": items})
+    assert main.run(["job", "list"]) == 0
+    rows = [line.split("  -  ", 2) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[-1].strip(" -") for row in rows] == [
+        "1 of 3 data partitions of a",
+        "the window opens at 22:00",
+        "the launcher",
+        "the start gate",
+        "nothing, its run is running",
+    ]
+
+
+def test_given_a_program_that_a_signal_ended_then_the_signal_is_named(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed = a_run(state="failed", reason="no_report", exit_code=137, signal="SIGKILL", ended_at="2026-11-20T22:01:00Z")
+    api.answers["GET /runs"] = (200, {"items": [killed]})
+    api.answers[f"GET /runs/{RUN}"] = (200, killed)
+    assert main.run(["run", "list"]) == 0
+    assert "no_report (SIGKILL)" in capsys.readouterr().out
+    assert main.run(["run", "get", RUN]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert (lines["exit_code"], lines["signal"]) == ("137", "SIGKILL")
+    assert main.run(["run", "wait", RUN]) == 1
+    assert "failed: no_report (SIGKILL)" in capsys.readouterr().err
+
+
+def test_given_follow_then_the_log_is_printed_until_the_run_has_ended(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watching.print_log, "__kwdefaults__", {"pause": lambda _: None})
+    api.answers[f"GET /runs/{RUN}/logs"] = [
+        a_piece("one\n", 0, 8, ended=False),
+        a_piece("two\n", 4, 8, ended=False),
+        a_piece("", 8, 8, ended=False),
+        a_piece("end\n", 8, 12, ended=True),
+    ]
+    assert main.run(["run", "logs", "-f", RUN]) == 0
+    assert capsys.readouterr().out == "one\ntwo\nend\n"
+    assert [request.url.params["offset"] for request in api.asked] == ["0", "4", "8", "8"]
+
+
+def test_given_schedule_instead_of_a_run_then_its_newest_run_is_meant(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answers["GET /runs"] = (200, {"items": [a_run()]})
+    api.answers[f"GET /runs/{RUN}/logs"] = a_piece("one\n", 0, 4, ended=True)
+    api.answers[f"GET /runs/{RUN}"] = (200, a_run())
+    assert main.run(["run", "logs", "flights/land"]) == 0
+    assert capsys.readouterr().out == "one\n"
+    asked = api.asked[0].url.params
+    assert (asked["namespace"], asked["schedule"], asked["limit"]) == ("flights", "land", "1")
+    assert main.run(["run", "get", "flights/land", "-o", "name"]) == 0
+    assert capsys.readouterr().out == f"{RUN}\n"
+
+
+def test_given_schedule_without_a_run_then_exit_3_or_follow_waits_for_the_first(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule = {"namespace": "flights", "name": "land", "status": "active", "version": 1, "spec": {}}
+    api.answers["GET /schedules/flights/land"] = (200, schedule)
+    none: Answer = (200, {"items": []})
+    api.answers["GET /runs"] = none
+    assert main.run(["run", "logs", "flights/land"]) == 3
+    assert "flights/land has no run yet" in capsys.readouterr().err
+    monkeypatch.setitem(watching.run_meant.__kwdefaults__ or {}, "pause", lambda _: None)
+    api.answers["GET /runs"] = [none, none, (200, {"items": [a_run()]})]
+    api.answers[f"GET /runs/{RUN}/logs"] = a_piece("one\n", 0, 4, ended=True)
+    assert main.run(["run", "logs", "-f", "flights/land"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "one\n"
+    assert captured.err.count("waiting for the first") == 1
+
+
+def test_given_schedule_that_is_not_there_then_follow_does_not_wait_for_its_runs(api: FakeApi) -> None:
+    api.answers["GET /runs"] = (200, {"items": []})
+    assert main.run(["run", "logs", "-f", "flights/none"]) == 3
+    assert main.run(["run", "logs", "flights/"]) == 2
+
+
+@contextmanager
+def waiting(api: FakeApi) -> Iterator[Client]:
+    with Client("http://api:1", transport=httpx2.MockTransport(api.handle)) as client:
+        yield client
+
+
+def test_given_job_that_waits_then_wait_goes_on_until_its_run_has_ended(api: FakeApi) -> None:
+    missing = (404, {"title": "Not Found", "status": 404, "detail": "none"})
+    job = {
+        "id": RUN,
+        "namespace": "flights",
+        "schedule": "land",
+        "version": 1,
+        "state": "pending_constraint",
+        "trigger": "time",
+    }
+    ended = a_run(state="failed", ended_at="2026-11-20T22:01:00Z", reason="exit code 3")
+    api.answers[f"GET /runs/{RUN}"] = [missing, (200, a_run()), (200, ended)]
+    api.answers[f"GET /jobs/{RUN}"] = (200, job)
+    with waiting(api) as client:
+        run = watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
+    with pytest.raises(CommandFailed, match="exit code 3") as found:
+        watching.require_success(run)
+    assert found.value.code == 1
+
+
+def test_given_run_takes_too_long_then_exit_5(api: FakeApi) -> None:
+    api.answers[f"GET /runs/{RUN}"] = (200, a_run())
+    for timeout in ("0", "0s", "0.0"):
+        assert main.run(["run", "wait", RUN, "--timeout", timeout]) == 5
+    for timeout in ("5 apples", "-1", "nan"):
+        assert main.run(["run", "wait", RUN, "--timeout", timeout]) == 2
+    assert main.run(["run", "wait", RUN.replace("0001", "0002"), "--timeout", "0"]) == 3
