@@ -84,6 +84,10 @@ test-quick: setup ## Unit and chart tests that need neither Java nor a broker
 simulate: setup ## Random histories of a simulated cluster, judged, on all cores (SEEDS=500 FROM=1000)
 	@$(BIN)/python -m tidegate_testkit.simulation --seeds $(SEEDS) --from $(FROM) $(ARGS)
 
+.PHONY: mutants
+mutants: setup ## Hunt every planted bug, on all cores: what found it, and what it breaks (ARGS="NAME ...")
+	@$(BIN)/python -m tidegate_testkit.simulation.mutants $(ARGS)
+
 .PHONY: dev
 dev: setup require-java ## Kafka, DynamoDB Local, a node and the API on this machine; Ctrl-C stops (ARGS: --ephemeral, --nodes 2)
 	@$(BIN)/tidegate dev $(ARGS)

@@ -89,7 +89,22 @@ class Bench(Programs, Outcomes):
         ahead_of_broker: Milliseconds that the actor's clock is ahead of the broker's, which dates the records.
     """
 
-    def __init__(self, *, behaviour: Behaviour | None = None, **holding: Any) -> None:
+    def __init__(
+        self,
+        *,
+        behaviour: Behaviour | None = None,
+        beside: Bench | None = None,
+        owner: str | None = None,
+        **holding: Any,
+    ) -> None:
+        """Makes an actor that has not begun.
+
+        Args:
+            behaviour: Of all programs.
+            beside: Another bench, whose store, logs and programs this one shares: two holders that both think that they hold.
+            owner: Of the first actor; two benches on one store need two.
+            holding: Of all its actors.
+        """
         Programs.__init__(self, behaviour)
         Outcomes.__init__(self)
         self.store = MemoryStore()
@@ -103,13 +118,20 @@ class Bench(Programs, Outcomes):
         self.is_member: bool | None = True
         self._holding = holding
         self._logs: dict[tuple[str, int], list[LogRecord]] = {}
+        if beside is not None:
+            self._share(beside)
         self._reading: set[tuple[str, int]] = set()
         self._soon: deque[Ask | Input] = deque()
         self._timeline: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._rules: list[_Rule] = []
         self._held: list[Callable[[], None]] = []
-        self.new_actor()
+        self.new_actor(owner)
+
+    def _share(self, other: Bench) -> None:
+        """What is outside of an actor is the same for both."""
+        self.store, self.now, self.started = other.store, other.now, other.started
+        self._logs, self._processes = other._logs, other._processes
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -256,6 +278,27 @@ class Bench(Programs, Outcomes):
                 self._held.append(lambda: self._answer(ask, self._result(ask)))
 
         self._rules.append(_Rule(match, times, act))
+
+    def delay(self, match: Match, times: int = 1) -> None:
+        """Says that nobody knows, and carries it out at `release`: whoever asked has asked again meanwhile."""
+
+        def act(ask: Ask) -> None:
+            self._held.append(lambda: self._carry_out_unheard(ask))
+            self._answer(ask, Unavailable("scripted"))
+
+        self._rules.append(_Rule(match, times, act))
+
+    def crash_at(self, match: Match) -> None:
+        """Carries it out, and kills the actor, which never hears of it."""
+
+        def act(ask: Ask) -> None:
+            self._result(ask)
+            self.crash()
+
+        self._rules.append(_Rule(match, 1, act))
+
+    def _carry_out_unheard(self, ask: Ask) -> None:
+        self._result(ask)
 
     def release(self) -> None:
         held, self._held = self._held, []

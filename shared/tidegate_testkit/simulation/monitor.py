@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tidegate_core.store.values import Action, Check, Delete, Key, Put, Transaction
-from tidegate_testkit.memory_store import BeforeImages
+from tidegate_testkit.memory_store import BeforeImages, MemoryStore
 from tidegate_testkit.simulation.record import Record
-from tidegate_testkit.simulation.store import SimStore
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
 
@@ -35,10 +34,20 @@ def _is_handed_over(action: Action) -> bool:
     return isinstance(action, Check) or (isinstance(action, Put) and action.key.sk.startswith("I#"))
 
 
+class Watched(Protocol):
+    """A store that can be watched, and its clock."""
+
+    @property
+    def memory(self) -> MemoryStore: ...
+
+    @property
+    def now(self) -> int: ...
+
+
 class StoreMonitor:
     """Knows from the accepted raises and acquires whose write may still be accepted; it trusts no condition."""
 
-    def __init__(self, store: SimStore, record: Record) -> None:
+    def __init__(self, store: Watched, record: Record) -> None:
         self._store = store
         self._record = record
         self._holders: dict[str, _Author] = {}

@@ -1,15 +1,35 @@
 """Planted bugs that the simulation must find: what a check cannot find, it does not prove.
 
-A new one is an entry in one of the lists, with what it must break. `--mutant NAME` plants one in a run from the command line.
+A new one is an entry in one of the lists, with what it must break. `--mutant NAME` plants one in a run from the command line;
+`make mutants` hunts them all. A builder of conditions needs one for each of its clauses (`clauses.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate_testkit.simulation.mutants.clauses_of_ownership import CLAUSES_OF_OWNERSHIP
+from tidegate_testkit.simulation.mutants.clauses_of_positions import CLAUSES_OF_POSITIONS
+from tidegate_testkit.simulation.mutants.clauses_of_runs import CLAUSES_OF_RUNS
+from tidegate_testkit.simulation.mutants.clauses_of_the_gate import CLAUSES_OF_THE_GATE
 from tidegate_testkit.simulation.mutants.conditions import CONDITIONS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
+from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
+from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.runs import RUNS
+from tidegate_testkit.simulation.mutants.sketch import SKETCH
 
-MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*CONDITIONS, *RUNS, *MESSAGES)}
+LISTS = (
+    CLAUSES_OF_OWNERSHIP,
+    CLAUSES_OF_POSITIONS,
+    CLAUSES_OF_RUNS,
+    CLAUSES_OF_THE_GATE,
+    SKETCH,
+    RULES_OF_RUNS,
+    RULES_OF_MESSAGES,
+    CONDITIONS,
+    RUNS,
+    MESSAGES,
+)
+MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutants in LISTS for mutant in mutants}

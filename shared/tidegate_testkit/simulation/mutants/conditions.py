@@ -1,4 +1,7 @@
-"""Bugs in the conditions of the store's writes: a builder demands less than it has to."""
+"""Bugs in the conditions of the store's writes, looked for in random worlds: a builder demands hardly anything.
+
+What becomes of each clause by itself is in `clauses_of_*.py`.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,8 @@ CONDITIONS = (
         "a paused owner's fire is accepted after another one has acquired the shard",
         breaks="I5",
         patches=(without("holds_lease"),),
-        within=15,
+        within=30,
+        directed=(10,),
     ),
     Mutant(
         "cursor",
@@ -66,6 +70,7 @@ CONDITIONS = (
         breaks="I5",
         patches=(without("cursor_at", clauses="#epoch = :epoch AND #map = :map", values=(":epoch", ":map")),),
         within=15,
+        directed=(6,),
     ),
     Mutant(
         "dedupe",
@@ -98,6 +103,7 @@ CONDITIONS = (
         breaks="I5",
         patches=(without("holds_progress"),),
         within=30,
+        directed=(4,),
     ),
     Mutant(
         "gate",
@@ -105,6 +111,7 @@ CONDITIONS = (
         breaks="I2",
         patches=(without("may_start", clauses="attribute_exists(#state)", values=(":driver",)),),
         within=6,
+        directed=(2,),
     ),
     Mutant(
         "permit",
@@ -112,6 +119,7 @@ CONDITIONS = (
         breaks="I4",
         patches=(without("permit_free"),),
         within=12,
+        directed=(3,),
         trap="contention",
     ),
 )

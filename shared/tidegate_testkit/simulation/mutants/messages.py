@@ -68,6 +68,7 @@ MESSAGES = (
         breaks="I7",
         patches=(Patch(plane, "read_guards", reading_no_guards),),
         within=30,
+        directed=(10,),
         trap="echoes",
     ),
     Mutant(
@@ -129,5 +130,6 @@ MESSAGES = (
         breaks="I8",
         patches=(Patch(cancelling, "take_back", denying),),
         within=10,
+        directed=(1,),
     ),
 )

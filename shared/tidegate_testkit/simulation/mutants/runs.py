@@ -115,6 +115,7 @@ RUNS = (
         breaks="I4",
         patches=(Patch(admit, "limits_of", allowing_one_more),),
         within=6,
+        directed=(1,),
     ),
     Mutant(
         "before the gate",
@@ -129,5 +130,6 @@ RUNS = (
         breaks="I5",
         patches=(Patch(Guard, "remaining_ms", lambda _: lambda guard, now: HALF_SESSION_MS),),
         within=20,
+        directed=(4,),
     ),
 )

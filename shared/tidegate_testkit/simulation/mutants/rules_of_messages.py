@@ -1,0 +1,210 @@
+"""Rules of a message's life (docs/protocol.md), each switched off in the interleaving that it is against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+
+from tidegate_core.decisions.delivery_plane import plane, sending
+from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
+from tidegate_core.decisions.delivery_plane.guarding import Guards
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.delivery_plane.waiting import Waiting
+from tidegate_core.effects import Effect, NotProduced, Produce, Read, Write
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import RECEIPTS, SECOND, a_cancel, a_send
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
+
+CLOCKS_APART_MS = 500
+LONG_AGO_MS = 10**12
+
+
+def nothing_to_do(_: Any) -> Any:
+    def done(*_: Any) -> Generator[Any, Any, tuple[()]]:
+        yield from ()
+        return ()
+
+    return done
+
+
+def without_siblings(take_loaded: Callable[..., None]) -> Any:
+    def alone(plane: Any, timer: Any, **named: bool) -> None:
+        plane.slots.of = lambda message_id: []
+        try:
+            take_loaded(plane, timer, **named)
+        finally:
+            del plane.slots.of
+
+    return alone
+
+
+def a_delivery(effect: Effect, payload: bytes = b"") -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out" and payload in effect.value
+
+
+def a_read_of_guards(effect: Effect) -> bool:
+    return isinstance(effect, Read) and all(key.sk.startswith("G#") for key in effect.keys)
+
+
+def a_batch(name: str) -> Any:
+    return lambda effect: isinstance(effect, Write) and effect.batch.name == name
+
+
+def lost(bench: Bench, wanted: int = 1) -> Iterable[str]:
+    if len(bench.on("out")) < wanted:
+        yield f"I8: {len(bench.on('out'))} of {wanted} messages were delivered"
+
+
+# -- stories ----------------------------------------------------------------------------------------------------------------
+
+
+def a_cancel_comes_while_a_page_is_loaded() -> Iterable[str]:
+    """The page's guards were read before it."""
+    bench = Stage().first
+    bench.request(a_send("m-1", after="80s"))
+    bench.hold_back(a_read_of_guards, answer_only=True)
+    bench.run(35 * SECOND)
+    assert bench.holds_something
+    bench.request(a_cancel(message_id="m-1"))
+    bench.release()
+    bench.run(60 * SECOND)
+    if bench.status_of("c-1") == "cancelled" and bench.on("out"):
+        yield "I7: a message was delivered after its cancel was acknowledged"
+
+
+def a_cancel_comes_to_a_successor() -> Iterable[str]:
+    """The message is on its topic, nothing in the store says so, and by the successor's clock its time is still to come."""
+    bench = Stage().first
+    bench.request(a_send("m-1", after="1s"))
+    bench.hold_back(a_delivery, answer_only=True)
+    bench.run(SECOND)
+    bench.crash()
+    bench.now -= CLOCKS_APART_MS
+    bench.run(10)
+    bench.request(a_cancel(message_id="m-1"))
+    if bench.status_of("c-1") == "cancelled" and bench.on("out"):
+        yield "I7: a message that was delivered was acknowledged as cancelled"
+
+
+def an_owner_falls_while_the_position_stands_still() -> Iterable[str]:
+    """The create is written, and its position is not: it comes again."""
+    bench = Stage().first
+    bench.hold_back(a_commit("cursor"), times=9)
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(20 * SECOND)
+    bench.crash()
+    bench.as_usual()
+    bench.run(20 * SECOND)
+    if len(bench.on("out")) > 1:
+        yield "I8: a message was delivered again that a checkpoint had passed"
+
+
+def an_owner_falls_with_a_message_of_the_past() -> Iterable[str]:
+    """Its time lies behind what the checkpoint has passed."""
+    bench = Stage(shards=1).first
+    bench.request(a_send("m-1", after="5s"))
+    bench.run(15 * SECOND)
+    bench.hold_back(a_delivery)
+    bench.request(a_send("m-2", deliver_at="2025-11-13T02:13:22Z"))
+    bench.run(SECOND)
+    bench.crash()
+    bench.run(20 * SECOND)
+    return lost(bench, 2)
+
+
+def two_owners_write_one_message_at_two_slots() -> Iterable[str]:
+    """The first one's batch arrives when the second one, which wrote it behind what it had sent, has fallen too."""
+    bench = Stage(shards=1).first
+    bench.request(a_send("m-0", after="20s"))
+    bench.lose(a_batch("messages"), times=99)
+    bench.request(a_send("m-1", after="10s"))
+    late = bench.all_asked(Write)[-1].batch.actions
+    bench.as_usual()
+    bench.hold_back(lambda effect: a_delivery(effect, b"m-1"))
+    bench.away(30 * SECOND)
+    bench.run(SECOND)
+    assert bench.holds_something
+    bench.store.write(late)
+    bench.crash()
+    bench.as_usual()
+    bench.run(20 * SECOND)
+    delivered = [each for each in bench.on("out") if b"m-1" in each.value]
+    if len(delivered) > 1:
+        yield "I8: one owner delivered a message twice"
+
+
+def a_replacement_comes_while_the_older_version_is_on_the_wire() -> Iterable[str]:
+    bench = Stage().first
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.hold_back(a_delivery)
+    bench.run(2 * SECOND)
+    bench.request(a_send("m-2", key="k", after="30s"))
+    bench.run(SECOND)
+    bench.release()
+    bench.run(SECOND)
+    order = [each.topic for each in bench.sent if each.topic in {RECEIPTS, "out"}]
+    if order[:2] == [RECEIPTS, "out"]:
+        yield "I7: a message arrived after its replacement was acknowledged"
+
+
+def an_owner_falls_while_it_moves_a_refused_message() -> Iterable[str]:
+    bench = Stage().first
+    bench.request(a_send("m-1", after="1s"))
+    bench.answer_with(a_delivery, NotProduced("refused", "no such topic"))
+    bench.crash_at(a_batch("moved"))
+    bench.run(60 * SECOND)
+    return lost(bench)
+
+
+RULES_OF_MESSAGES = (
+    Mutant(
+        "guards in memory",
+        "a cancel that comes while a page is loaded is not known to whoever takes the page in",
+        breaks="I7",
+        patches=(Patch(Guards, "cover", lambda _: lambda guards, message_id, version: False),),
+        scenario=a_cancel_comes_while_a_page_is_loaded,
+    ),
+    Mutant(
+        "maybe sent",
+        "an owner takes for unsent what its predecessor may have sent",
+        breaks="I7",
+        patches=(Patch(plane, "CLOCKS_APART_MS", lambda _: -LONG_AGO_MS),),
+        scenario=a_cancel_comes_to_a_successor,
+    ),
+    Mutant(
+        "position not durable",
+        "a message is sent, and passed, while its create may come again",
+        breaks="I8",
+        patches=(Patch(Waiting, "_reason", lambda _: lambda waiting, origin: None),),
+        scenario=an_owner_falls_while_the_position_stands_still,
+    ),
+    Mutant(
+        "slot in the past",
+        "a late create gets a slot that a checkpoint has passed, and no successor finds it",
+        breaks="I8",
+        patches=(Patch(Checkpoints, "slot_for", lambda _: lambda checkpoints, nominal: nominal),),
+        scenario=an_owner_falls_with_a_message_of_the_past,
+    ),
+    Mutant(
+        "two slots",
+        "rows of one message at two slots are both sent",
+        breaks="I8",
+        patches=(Patch(DeliveryPlane, "take_loaded", without_siblings),),
+        scenario=two_owners_write_one_message_at_two_slots,
+    ),
+    Mutant(
+        "on the wire",
+        "a replacement is acknowledged while the older version is on its way",
+        breaks="I7",
+        patches=(Patch(sending, "_wait_for_the_wire", nothing_to_do),),
+        scenario=a_replacement_comes_while_the_older_version_is_on_the_wire,
+    ),
+    Mutant(
+        "half a move",
+        "a successor does not follow a refused message to where its predecessor meant to move it",
+        breaks="I8",
+        patches=(Patch(plane, "follow", nothing_to_do),),
+        scenario=an_owner_falls_while_it_moves_a_refused_message,
+    ),
+)

@@ -1,0 +1,261 @@
+"""Rules of a schedule's and a run's life (docs/protocol.md), each switched off in the interleaving that it is against."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import replace
+from typing import Any
+
+from tidegate_core.decisions import shard_actor
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.run_plane import count, listening, runs
+from tidegate_core.decisions.run_plane.ending import EndPending
+from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup
+from tidegate_core.records.run_plane import Run
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import (
+    MINUTE,
+    SECOND,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    at_most,
+    every,
+    on_data,
+    on_run_of,
+)
+from tidegate_testkit.simulation.mutants.bugs import torn
+from tidegate_testkit.simulation.mutants.clauses_of_runs import run_by_hand, two_under_one_limit
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.rules_of_messages import nothing_to_do
+from tidegate_testkit.simulation.mutants.sketch import ran
+from tidegate_testkit.simulation.mutants.stage import (
+    FOR_EVER,
+    NEVER_STARTS,
+    Stage,
+    a_commit,
+    limit_of,
+    starts,
+    writing,
+)
+
+PAIR = all_of(on_data("a"), on_data("b"), timeout="30s")
+CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
+
+# -- bugs -----------------------------------------------------------------------------------------------------------------
+
+
+def ending_what_cannot_be_asked(_: Any) -> Any:
+    def ended(unit: UnitOfWork, run: Run) -> None:
+        at = run.started_at or run.admitted_at
+        runs.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
+
+    return ended
+
+
+def trusting_a_refusal(_: Any) -> Any:
+    def not_applied(*_: Any) -> Generator[Any, Any, bool]:
+        yield from ()
+        return False
+
+    return not_applied
+
+
+# -- events ---------------------------------------------------------------------------------------------------------------
+
+
+def a_schedule_listens_to_what_others_hear_already() -> Iterable[str]:
+    """So the node knows the index of that dataset, as it was."""
+    bench = Stage().first
+    bench.request(an_apply(a_spec("first", on_data())))
+    bench.run(3 * SECOND)
+    bench.event(an_event("d1"))
+    bench.run(3 * SECOND)
+    bench.request(an_apply(a_spec("second", on_data())))
+    bench.event(an_event("d2"))
+    bench.run(10 * SECOND)
+    return ran(bench, 3, "I3")
+
+
+def half_of_a_pair_is_read_late() -> Iterable[str]:
+    """It was announced in time."""
+    bench = Stage().first
+    bench.request(an_apply(a_spec(trigger=PAIR)))
+    bench.run(3 * SECOND)
+    bench.event(an_event("d1", "a"))
+    bench.run(5 * SECOND)
+    bench.hold_back(a_commit("cursor"))
+    bench.event(an_event("d1", "b"))
+    bench.run(40 * SECOND)
+    bench.release()
+    bench.run(10 * SECOND)
+    return ran(bench, 1, "I3")
+
+
+def half_of_a_pair_is_read_when_the_next_one_has_begun() -> Iterable[str]:
+    """It came in another topic partition, and its own other half never came."""
+    bench = Stage(event_topic_partitions=2).first
+    bench.request(an_apply(a_spec(trigger=PAIR)))
+    bench.run(3 * SECOND)
+    bench.hold_back(a_commit("cursor"))
+    bench.event(an_event("d1", "b"), topic_partition=1)
+    bench.run(60 * SECOND)
+    bench.event(an_event("d2", "a"), topic_partition=0)
+    bench.run(2 * SECOND)
+    bench.release()
+    bench.run(10 * SECOND)
+    if bench.started:
+        yield "I3: two events were paired that are further apart than the time-out"
+
+
+def an_owner_falls_while_it_tells_of_an_end() -> Iterable[str]:
+    bench = Stage().first
+    bench.request(an_apply(a_spec("down", on_run_of("up"))))
+    bench.run(2 * SECOND)
+    bench.request(an_apply(a_spec("up", every("1h"))))
+    bench.crash_at(a_commit("distribute"))
+    bench.request(a_request("trigger", "up"))
+    bench.run(30 * SECOND)
+    return ran(bench, 2, "I3")
+
+
+# -- runs -----------------------------------------------------------------------------------------------------------------
+
+
+def a_second_artefact_ends_at_the_gate() -> Iterable[str]:
+    """The launcher sees it go; the driver that won is on another host."""
+    bench = Stage(behaviour=NEVER_STARTS).first
+    run = run_by_hand(bench)
+    bench.transact(starts(run, bench.now))
+    bench.vanish(run, gone=Gone(0, DUPLICATE))
+    bench.run(SECOND)
+    return is_open(bench, run)
+
+
+def a_program_runs_where_nobody_can_ask() -> Iterable[str]:
+    bench = Stage(behaviour=FOR_EVER).first
+    run = run_by_hand(bench)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=10**6)
+    bench.run(30 * MINUTE)
+    return is_open(bench, run)
+
+
+def a_lookup(effect: Effect) -> bool:
+    return isinstance(effect, Lookup)
+
+
+def is_open(bench: Bench, run: str) -> Iterable[str]:
+    if not [row for row in bench.rows("R#") if row["id"] == run and "ended_at" not in row]:
+        yield f"I4: the permit of run {run} is free, and its program runs"
+
+
+def an_admission_arrives_when_the_limit_is_free_again() -> Iterable[str]:
+    """Its first send got no answer, the second one was refused: another run had taken the only permit in between."""
+    bench = Stage(behaviour=Behaviour(runs_for=10 * SECOND)).first
+    for name in ("zero", "one", "two"):
+        shared = [at_most(1, "program")]
+        bench.request(an_apply(a_spec(name, every("1h"), file="/jobs/same.py", constraints=shared)))
+    bench.request(a_request("trigger", "zero"))
+    bench.request(a_request("trigger", "one"))
+    bench.run(SECOND)
+    bench.delay(a_commit("admit"))
+    while not bench.holds_something:
+        bench.run(5)
+    bench.request(a_request("trigger", "two"))
+    bench.run(SECOND)
+    while limit_of(bench.store)["in_use"]:
+        bench.run(5)
+    bench.release()
+    bench.run(60 * SECOND)
+    return ran(bench, 3, "I1")
+
+
+def many_jobs_wait_when_a_suspend_comes() -> Iterable[str]:
+    bench = Stage().first
+    bench.request(an_apply(a_spec(trigger=every("10s"), constraints=[CLOSED])))
+    bench.run(95 * SECOND)
+    bench.request(a_request("suspend"))
+    bench.run(SECOND)
+    if bench.status_of("suspend-nightly") is not None and bench.rows("J#"):
+        yield f"I7: {len(bench.rows('J#'))} jobs wait after suspend was acknowledged"
+
+
+def an_owner_falls_in_the_middle_of_an_ending() -> Iterable[str]:
+    bench = Stage().first
+    two_under_one_limit(bench)
+    bench.crash_at(writing("Z#"))
+    bench.run(60 * SECOND)
+    if limit_of(bench.store)["in_use"]:
+        yield "I4: a permit is held by a run that has ended"
+    yield from ran(bench, 2, "I1")
+
+
+RULES_OF_RUNS = (
+    Mutant(
+        "index version",
+        "rows of the index are there and nobody reads them, because its version says that nothing has changed",
+        breaks="I3",
+        patches=(Patch(listening, "_raise_versions", nothing_to_do),),
+        scenario=a_schedule_listens_to_what_others_hear_already,
+    ),
+    Mutant(
+        "watermark",
+        "a time-out does not wait for what was announced in time and is not read",
+        breaks="I3",
+        patches=(Patch(shard_actor, "wait_for_watermark", nothing_to_do),),
+        scenario=half_of_a_pair_is_read_late,
+    ),
+    Mutant(
+        "order of reading",
+        "whether two events are a pair depends on when they are read",
+        breaks="I3",
+        patches=(Patch(count._Count, "_without_older", lambda _: lambda counting, stored, entries: entries),),
+        scenario=half_of_a_pair_is_read_when_the_next_one_has_begun,
+    ),
+    Mutant(
+        "told before it is written",
+        "an end is marked as told before its listeners have it",
+        breaks="I3",
+        patches=(torn("distribute", lambda action: not action.key.sk.startswith("I#")),),
+        scenario=an_owner_falls_while_it_tells_of_an_end,
+    ),
+    Mutant(
+        "loser's exit",
+        "the exit of an artefact that lost at the gate is taken for the run's end",
+        breaks="I4",
+        patches=(Patch(runs, "DUPLICATE", lambda _: "nothing is called so"),),
+        scenario=a_second_artefact_ends_at_the_gate,
+    ),
+    Mutant(
+        "permit by time",
+        "a run that cannot be asked for counts as ended after a while",
+        breaks="I4",
+        patches=(Patch(runs, "mark_lost", ending_what_cannot_be_asked),),
+        scenario=a_program_runs_where_nobody_can_ask,
+    ),
+    Mutant(
+        "no void",
+        "a transaction whose first send is on its way counts as refused, and takes effect when nobody expects it",
+        breaks="I1",
+        patches=(Patch(Lane, "_void", trusting_a_refusal),),
+        scenario=an_admission_arrives_when_the_limit_is_free_again,
+    ),
+    Mutant(
+        "pending jobs",
+        "suspend is acknowledged while jobs wait",
+        breaks="I7",
+        patches=(Patch(EndPending, "_jobs", lambda _: lambda decision, unit, state: []),),
+        scenario=many_jobs_wait_when_a_suspend_comes,
+    ),
+    Mutant(
+        "permit last",
+        "a run ends before its permits are back",
+        breaks="I4",
+        patches=tuple(torn(name, lambda action: action.key.sk != "LIMIT") for name in ("look", "gone", "mixed")),
+        scenario=an_owner_falls_in_the_middle_of_an_ending,
+    ),
+)
