@@ -81,7 +81,7 @@ test-quick: setup ## Unit and chart tests that need neither Java nor a broker
 	$(PYTEST) -n $(WORKERS) --dist loadgroup -m 'not slow' $(QUICK) $(ARGS)
 
 .PHONY: simulate
-simulate: setup ## Random histories of a simulated cluster, judged, on all cores (SEEDS=500 FROM=1000)
+simulate: setup ## Random histories of a simulated cluster, judged, on all cores (SEEDS=500 FROM=1000 ARGS="--figures FILE")
 	@$(BIN)/python -m tidegate_testkit.simulation --seeds $(SEEDS) --from $(FROM) $(ARGS)
 
 .PHONY: mutants

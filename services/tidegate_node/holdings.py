@@ -85,7 +85,11 @@ class Holdings:
     def assigned(self, topic_partitions: Sequence[int]) -> None:
         assert self._make_driver is not None
         self._notices("assigned", topic_partitions=list(topic_partitions))
-        for number in topic_partitions:
+        if beyond := [number for number in topic_partitions if number >= self._facts.cluster.topic_partitions]:
+            # The requests topic has grown and the map has not: no shard follows from these. A driver for one would take
+            # shards whose holders are others, by its own count, and fight with them for ever.
+            self._notices("beyond_the_map", topic_partitions=beyond)
+        for number in (each for each in topic_partitions if each not in beyond):
             if (former := self._drivers.pop(number, None)) is not None:
                 former.drop()
             self._drivers[number] = self._make_driver(number)

@@ -165,7 +165,9 @@ class Node:
         return Standing(
             poll_silence_ms={name: now - client.polled_at_ms for name, client in clients.items()},
             joined=parts.membership.joined,
-            held=parts.holdings.held | parts.membership.owned(),
+            # What is newer than the map is owned, and nobody's to serve.
+            held=parts.holdings.held
+            | frozenset(each for each in parts.membership.owned() if each < parts.facts.cluster.topic_partitions),
             serving=parts.holdings.serving,
             store_silence_ms=self._heartbeats.store_silence_ms,
             standing_still=frozenset(parts.holdings.standing_still.positions),

@@ -81,6 +81,7 @@ class Member:
 
     def turn(self) -> None:
         """Orders, probe, one batch. Takes `poll_wait_ms` when nothing happens."""
+        self._guard.awake(self._clock.monotonic_ms())
         orders = self._orders.collect()
         for where, order in orders.items():
             if order.hint is not None and where[1] in self.owned:

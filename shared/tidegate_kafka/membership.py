@@ -72,7 +72,7 @@ class KafkaMembership:
         self._loop = loop
         self._make = make
         self._orders = Orders()
-        self._guard = Guard(settings.half_session_ms)
+        self._guard = Guard(settings.half_session_ms, settings.settle_ms)
         self._teller = _LoopTeller(listener, self._orders, topic.name, post_to(loop))
         self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
         self._thread = ClientThread("tidegate-membership", self._serve, notices, settings.restart_wait_ms)

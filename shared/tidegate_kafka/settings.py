@@ -187,6 +187,14 @@ class KafkaSettings(BaseModel):
         return self.session_ms // 2
 
     @property
+    def settle_ms(self) -> int:
+        """How long the guard waits after a freeze of the process: with KIP-848 a commit does not keep a member.
+
+        Three heartbeats at the brokers' default interval of 5 s; with half a session more it stays far below their 45 s.
+        """
+        return 15_000 if self.group_protocol == "consumer" else 0
+
+    @property
     def probe_every_ms(self) -> int:
         """Three probes fit into a guard: two may get lost."""
         return self.session_ms // 6

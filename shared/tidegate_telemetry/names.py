@@ -160,6 +160,9 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "waiting_for": LogEvent("A brick does not answer yet; the node asks again.", "warning"),
     "topic_differs": LogEvent("A topic is not as planned; nothing unsafe, but look whether it is meant so.", "warning"),
     "assigned": LogEvent("Kafka gave topic partitions to this node; their shards are taken over.", "info"),
+    "beyond_the_map": LogEvent(
+        "Kafka gave topic partitions that are newer than the cluster's map; what lies in them is not read.", "warning"
+    ),
     "revoked": LogEvent("Topic partitions go to another node; they are drained."),
     "drained": LogEvent("Nothing of a topic partition is in flight any more."),
     "lost": LogEvent("Topic partitions may have another owner already; everything of them is dropped.", "warning"),

@@ -384,7 +384,9 @@ class Bench(Programs, Outcomes):
 
     def _end_offsets(self, topic: str) -> EndOffsets:
         facts = self.holding.requests if topic == REQUESTS else self.holding.events
-        each = range(facts.topic_partitions)
+        # The brokers know of topic partitions that came after the holder had asked for their number.
+        known = [number for name, number in self._logs if name == topic]
+        each = range(max([facts.topic_partitions, *(number + 1 for number in known)]))
         return EndOffsets({f"{facts.id}/{number}": len(self.log(topic, number)) for number in each})
 
     def _produced(self, produce: Produce) -> Produced:

@@ -35,7 +35,7 @@ from tidegate_core.store.values import (
     Transaction,
 )
 from tidegate_ports.store import StoreRequestInvalid
-from tidegate_testkit.expressions.values import copied
+from tidegate_testkit.expressions.values import MUTABLE_TYPES, copied
 from tidegate_testkit.memory_actions import Outcome, check_key, outcome_of
 from tidegate_testkit.memory_table import MemoryTable, Stored
 
@@ -283,4 +283,5 @@ def _read_units(size: int) -> int:
 
 
 def _copy(item: Item) -> Item:
-    return {name: copied(value) for name, value in item.items()}
+    # Most values are scalars: this is the busiest line of the simulation.
+    return {name: copied(value) if type(value) in MUTABLE_TYPES else value for name, value in item.items()}

@@ -2,7 +2,10 @@
 
 It holds while the group coordinator has confirmed this process's membership to a probe that was *sent* less than half a
 session ago: the coordinator keeps a member for a whole session after it heard from it, so nobody else can have been given
-its topic partitions yet. Store writes prove nothing about membership and do not count. The node's Kafka thread feeds it,
+its topic partitions yet. That rests on a commit keeping a member, which the classic protocol's does and KIP-848's does not
+(`OffsetMetadataManager.commitOffset`, Kafka 4.1): there only heartbeats do, and those are the client's own. A process that was
+frozen for nearly a session could have a commit accepted and its next heartbeat refused. So with that protocol a probe counts
+only when the process has not been frozen for `settle_ms` before it, in which time its client has sent heartbeats. Store writes prove nothing about membership and do not count. The node's Kafka thread feeds it,
 the simulator too. It is a courtesy to the world outside; what is stored is protected by the store's own conditions.
 """
 
@@ -31,13 +34,27 @@ class Guard:
     One thread may feed it while others ask `holds`: what they read is one attribute.
     """
 
-    def __init__(self, half_session_ms: int) -> None:
+    def __init__(self, half_session_ms: int, settle_ms: int = 0) -> None:
+        """Args:
+        half_session_ms: Half of the coordinator's session, or less.
+        settle_ms: For so long after a freeze a probe proves nothing; 0 where a commit keeps the member. It exceeds the
+            client's heartbeat interval, and with half a session more it stays below the coordinator's session.
+        """
         if half_session_ms <= 0:
             raise ValueError(f"half a session is {half_session_ms} ms; it must be positive")
         self._half_session_ms = half_session_ms
+        self._settle_ms = settle_ms
+        self._awake_at: int | None = None
+        self._settled_at: int | None = None
         self._open: dict[int, int] = {}
         self._last = 0
         self._until: int | None = None
+
+    def awake(self, now: int) -> None:
+        """The process runs; to be called more often than each half session, by the thread that has the client."""
+        if self._awake_at is not None and now - self._awake_at > self._half_session_ms:
+            self._settled_at = now + self._settle_ms
+        self._awake_at = now
 
     def probe_sent(self, at: int) -> int:
         """Registers a probe that leaves now and returns its number; to be called before it is handed to the client."""
@@ -58,7 +75,7 @@ class Guard:
             return False
         if verdict is ProbeVerdict.EXPELLED:
             self.expelled()
-        elif verdict is ProbeVerdict.MEMBER:
+        elif verdict is ProbeVerdict.MEMBER and (self._settled_at is None or sent_at >= self._settled_at):
             # Answers may overtake each other: an older probe's must not shorten what a younger one proved.
             self._until = max(self._until or 0, sent_at + self._half_session_ms)
         return True

@@ -111,12 +111,15 @@ class Guard:
     Attributes:
         expires_at: Later than that of all that it covers.
         request_id: Of the send that raised it as a replacement; None for a cancel.
+        before: `live_from` as it was before: what lies in between is what this guard was raised for. Whoever does it again
+            after a crash would else take older versions, delivered long ago, for its own.
     """
 
     id: str
     live_from: str
     expires_at: int | None = None
     request_id: str | None = None
+    before: str = ""
 
     def key(self, shard: int) -> Key:
         return keys.message_guard(shard, self.id)

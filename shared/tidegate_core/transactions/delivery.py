@@ -105,9 +105,15 @@ def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction
     """
     update = Update(
         guard.key(shard),
-        "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #w = :w",
-        {"#id": "id", "#expires": "expires_at", "#request": "request_id", "#w": "w"},
-        {":id": guard.id, ":expires": guard.expires_at, ":request": guard.request_id, ":w": token},
+        "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #before = :before, #w = :w",
+        {"#id": "id", "#expires": "expires_at", "#request": "request_id", "#before": "before", "#w": "w"},
+        {
+            ":id": guard.id,
+            ":expires": guard.expires_at,
+            ":request": guard.request_id,
+            ":before": guard.before,
+            ":w": token,
+        },
         conditions.guard_older(guard.live_from),
     )
     actions = (update, Check(keys.progress(shard), conditions.holds_progress(epoch)))

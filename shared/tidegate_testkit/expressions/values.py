@@ -24,6 +24,7 @@ SIGNIFICANT_DIGITS_MAX: Final = 38
 DIGITS_MAX: Final = 126
 """DynamoDB's magnitude ends below 10^126."""
 NESTING_LEVELS_MAX: Final = 32
+MUTABLE_TYPES: Final = frozenset({list, dict})
 _SHARED_TYPES: Final = frozenset({str, bytes, bool, NoneType})
 
 
@@ -150,4 +151,9 @@ def bytes_of(value: Value) -> int:
 
 def bytes_of_item(item: Item) -> int:
     """DynamoDB's size of an item: its names and its values."""
-    return sum(bytes_of(name) + bytes_of(value) for name, value in item.items())
+    size = 0
+    for name, value in item.items():
+        size += len(name) if name.isascii() else len(name.encode())
+        # Short cut for what most values are.
+        size += len(value) if type(value) is str and value.isascii() else bytes_of(value)
+    return size

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
 
+from tidegate_testkit.simulation.drawing import swarm_of
+from tidegate_testkit.simulation.figures import Figures
+from tidegate_testkit.simulation.minimising import NothingToMinimise, as_code, minimise
 from tidegate_testkit.simulation.mutants import MUTANTS
 from tidegate_testkit.simulation.outcome import Outcome, judged, simulate
 from tidegate_testkit.simulation.running import run
@@ -25,13 +28,23 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns 0 when no seed found a violation, else 1."""
     options = _parser().parse_args(arguments)
     if options.seed is not None:
+        if options.minimise:
+            return _minimise(options.seed, options.mutant)
         return _replay(options.seed, options.mutant, trace=options.trace)
     begun = time.monotonic()
     seeds = range(options.first, options.first + options.seeds)
+    figures = Figures(options.first)
     with ProcessPoolExecutor(options.workers) as pool:
-        outcomes = list(pool.map(partial(_simulate, options.mutant), seeds, chunksize=SEEDS_PER_TASK))
-    _report(outcomes, time.monotonic() - begun)
-    return 1 if any(outcome.violations for outcome in outcomes) else 0
+        for outcome in pool.map(partial(_simulate, options.mutant), seeds, chunksize=SEEDS_PER_TASK):
+            figures.add(outcome)
+            if outcome.violations and len(figures.failed) <= STORIES_MAX:
+                _say([outcome.story(), ""])
+    seconds = time.monotonic() - begun
+    _say(figures.lines())
+    if options.figures is not None:
+        figures.write(options.figures)
+    _say([f"{figures.line()} ({seconds:.0f} s, {figures.seeds / seconds * 60:.0f} seeds/min)"])
+    return 1 if figures.violations else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -41,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=None, help="processes (default: one per core)")
     parser.add_argument("--seed", type=int, default=None, help="replay this one seed")
     parser.add_argument("--trace", action="store_true", help="print all that happened in it")
+    parser.add_argument("--minimise", action="store_true", help="make its world as small as it can be and still fail")
+    parser.add_argument("--figures", type=Path, default=None, metavar="FILE", help="write the figures there, as JSON")
     parser.add_argument("--mutant", choices=MUTANTS, default=None, help="plant this bug")
     return parser
 
@@ -69,31 +84,23 @@ def _replay(seed: int, mutant: str | None, *, trace: bool) -> int:
                 _say(world.trace.tail())
         outcome = judged(world)
     _say([str(world.cluster.swarm), *outcome.violations])
-    _say([_line([outcome])])
+    figures = Figures(seed)
+    figures.add(outcome)
+    _say([figures.line()])
     return 1 if outcome.violations else 0
 
 
-def _report(outcomes: list[Outcome], seconds: float) -> None:
-    for outcome in [each for each in outcomes if each.violations][:STORIES_MAX]:
-        _say([outcome.story(), ""])
-    failed = [outcome.seed for outcome in outcomes if outcome.violations]
-    faults: Counter[str] = Counter()
-    worlds: Counter[str] = Counter()
-    for outcome in outcomes:
-        worlds.update(outcome.kinds)
-        for (kind, _), number in outcome.faults.items():
-            faults[kind] += number
-    _say(f"  {kind:<24} bit {faults[kind]:>8} times in {worlds[kind]:>6} seeds" for kind in sorted(faults))
-    if failed:
-        _say([f"seeds with violations: {' '.join(map(str, failed))}"])
-    _say([f"{_line(outcomes)} ({seconds:.0f} s, {len(outcomes) / seconds * 60:.0f} seeds/min)"])
-
-
-def _line(outcomes: list[Outcome]) -> str:
-    fires = sum(outcome.fires for outcome in outcomes)
-    events = sum(outcome.events for outcome in outcomes)
-    wrong = sum(len(outcome.violations) for outcome in outcomes)
-    return f"{len(outcomes)} seeds, {fires} fires, {events} events, {wrong} violations"
+def _minimise(seed: int, mutant: str | None) -> int:
+    with _planted(mutant):
+        try:
+            least = minimise(seed, _swarm(mutant, seed) or swarm_of(seed))
+        except NothingToMinimise as nothing:
+            _say([str(nothing)])
+            return 0
+    _say(least.outcome.tail)
+    _say([*least.outcome.violations, f"seed {least.seed} in the least world that breaks {least.invariant}:"])
+    _say([as_code(least.swarm), f"({least.worlds} worlds were run)"])
+    return 1
 
 
 def _say(lines: Iterable[str]) -> None:

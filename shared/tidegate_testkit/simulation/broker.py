@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.decisions.inputs import LogRecord, TopicFacts
 from tidegate_core.effects import EndOffsets, NotProduced, Produced, Unavailable
 from tidegate_core.model.shards import shard_of
 from tidegate_testkit.simulation.faults.broker import BrokerFaults
@@ -25,8 +25,9 @@ OnAppend: TypeAlias = Callable[[int, LogRecord], None]
 @dataclass(slots=True)
 class Topic:
     """Attributes:
-    id: Hex, 32 digits.
+    id: Hex, 32 digits; another one once it was made anew.
     logs: Per topic partition.
+    known: How many topic partitions a broker tells while the news of the last growth spreads, and until when.
     """
 
     name: str
@@ -34,18 +35,24 @@ class Topic:
     logs: list[list[LogRecord]]
     readers: list[Reader] = field(default_factory=list)
     on_append: OnAppend | None = None
+    known: tuple[int, int] = (0, 0)
 
 
 @dataclass(eq=False)
 class Reader:
-    """One reading of a topic partition, from `StartReading` to `StopReading`; what comes after its end is dropped."""
+    """One reading of a topic partition, from `StartReading` to `StopReading`; what comes after its end is dropped.
+
+    `gone` is called when the log does not reach as far as the reader has come.
+    """
 
     process: Process
     topic: str
     topic_partition: int
     offset: int
     deliver: Callable[[Sequence[LogRecord]], None]
+    gone: Callable[[int], None]
     open: bool = True
+    listens: bool = True
     fetching: bool = False
 
 
@@ -65,11 +72,12 @@ class Outgoing:
 class Broker:
     """All topics. One clock: append times never go back."""
 
-    def __init__(self, timeline: Timeline, trace: Trace, faults: BrokerFaults) -> None:
+    def __init__(self, timeline: Timeline, trace: Trace, faults: BrokerFaults, metadata_lag_ms: int) -> None:
         self.topics: dict[str, Topic] = {}
         self._timeline = timeline
         self._trace = trace
         self._faults = faults
+        self._metadata_lag_ms = metadata_lag_ms
         self._healed = False
 
     def create(self, name: str, topic_partitions: int, on_append: OnAppend | None = None) -> Topic:
@@ -77,11 +85,49 @@ class Broker:
         self.topics[name] = Topic(name, topic_id, [[] for _ in range(topic_partitions)], on_append=on_append)
         return self.topics[name]
 
+    # -- topics -------------------------------------------------------------------------------------------------------
+
+    def described(self, names: Sequence[str]) -> dict[str, TopicFacts]:
+        """Returns what a broker tells about topics."""
+        return {name: TopicFacts(name, self.topics[name].id, self._told(self.topics[name])) for name in names}
+
+    def grow(self, name: str, more: int) -> None:
+        """Somebody adds topic partitions; the news takes its time."""
+        topic = self.topics[name]
+        topic.known = (len(topic.logs), self._timeline.now + self._metadata_lag_ms)
+        topic.logs += [[] for _ in range(more)]
+        self._trace.bit("grown", name)
+
+    def recreate(self, name: str) -> None:
+        """Somebody deletes a topic and makes it again: the same name, another id, and nothing in it.
+
+        Its readers are told that their position is gone; a client that missed the moment, and stands within the new log,
+        would read on in it under the old id (docs/testing.md).
+        """
+        topic = self.topics[name]
+        topic.id = topic.id[::-1]
+        topic.logs = [[] for _ in topic.logs]
+        self._trace.bit("recreated", name)
+        for reader in topic.readers:
+            self._say_gone(reader)
+
+    def _told(self, topic: Topic) -> int:
+        number, until = topic.known
+        return number if self._timeline.now < until and not self._healed else len(topic.logs)
+
     def heal(self) -> None:
         self._healed = True
 
     def is_down(self) -> bool:
         return not self._healed and lies_in(self._faults.downs, self._timeline.now - START)
+
+    def _is_away(self, topic: str) -> bool:
+        """Whether nobody leads the topic, or all brokers are away."""
+        if self.is_down() or self._healed:
+            return not self._healed
+        elapsed = self._timeline.now - START
+        numbers = {number for number, when in self._faults.leaderless if when[0] <= elapsed < when[1]}
+        return bool(numbers) and list(self.topics).index(topic) in numbers
 
     def _refuses(self, topic: str) -> bool:
         hit = topic == "sink-b" and not self._healed
@@ -92,7 +138,7 @@ class Broker:
     def produce(self, record: Outgoing, done: Callable[[Produced | NotProduced], None]) -> None:
         """Sends a record; the answer comes once, after the record's patience at the latest."""
         after, faults, happens = self._timeline.after, self._faults, self._timeline.happens
-        if self.is_down():
+        if self._is_away(record.topic):
             self._trace.bit("broker_down", record.topic)
             if record.patience_ms <= RETRY_MS:
                 after(record.patience_ms, lambda: done(NotProduced("unavailable", "the broker did not answer")))
@@ -140,21 +186,26 @@ class Broker:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def read(self, reader: Reader) -> None:
+    def read(self, reader: Reader, topic_id: str) -> None:
+        """Begins a reading of the topic that the reader knows by this id; another one's is not there any more."""
         self.topics[reader.topic].readers.append(reader)
-        self._fetch_soon(reader)
+        if topic_id == self.topics[reader.topic].id:
+            self._fetch_soon(reader)
+        else:
+            self._say_gone(reader)
 
     def stop(self, reader: Reader) -> None:
-        reader.open = False
+        reader.open = reader.listens = False
         self.topics[reader.topic].readers.remove(reader)
 
     def end_offsets(self, topic: str, done: Callable[[EndOffsets | Unavailable], None]) -> None:
         def look() -> None:
-            if self.is_down():
+            if self._is_away(topic):
                 self._timeline.after(500, lambda: done(Unavailable(f"broker, end offsets of {topic}")))
                 return
             found = self.topics[topic]
-            ends = EndOffsets({f"{found.id}/{number}": len(log) for number, log in enumerate(found.logs)})
+            told = enumerate(found.logs[: self._told(found)])
+            ends = EndOffsets({f"{found.id}/{number}": len(log) for number, log in told})
             self._timeline.after(self._hop(), lambda: done(ends))
 
         self._timeline.after(self._hop(), look)
@@ -164,11 +215,21 @@ class Broker:
             reader.fetching = True
             self._timeline.after(self._timeline.around(self._faults.fetch_ms), lambda: self._fetch(reader))
 
+    def _say_gone(self, reader: Reader) -> None:
+        """The log that it reads is not there any more: it is told so, and reads no further."""
+
+        def arrive() -> None:
+            if reader.listens:
+                reader.gone(reader.offset)
+
+        reader.open = False
+        reader.process.post(arrive)
+
     def _fetch(self, reader: Reader) -> None:
         reader.fetching = False
         if not reader.open or not reader.process.alive:
             return
-        if self.is_down():
+        if self._is_away(reader.topic):
             reader.fetching = True
             self._timeline.after(500, lambda: self._fetch(reader))
             return

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.guard import ProbeVerdict
-from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
+from tidegate_core.decisions.inputs import LogRecord, PositionGone, RecordsArrived
 from tidegate_core.effects import (
     Ask,
     Cancel,
@@ -134,9 +134,12 @@ class Carrier:
         def deliver(records: Sequence[LogRecord]) -> None:
             self._tenure.take(RecordsArrived(topic, topic_partition, tuple(records)))
 
-        reader = Reader(self._node.process, topic, topic_partition, offset, deliver)
+        def gone(position: int) -> None:
+            self._tenure.take(PositionGone(topic, topic_partition, position))
+
+        reader = Reader(self._node.process, topic, topic_partition, offset, deliver, gone)
         self._readers[(topic, topic_partition)] = reader
-        self._cluster.broker.read(reader)
+        self._cluster.broker.read(reader, self._node.topics[topic].id)
 
     def _stop_reading(self, topic: str, topic_partition: int) -> None:
         reader = self._readers.pop((topic, topic_partition), None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tidegate_core.decisions.inputs import Poked
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.group import Coordinator
+from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
@@ -38,7 +39,7 @@ class Cluster:
     swarm: Swarm
     store: SimStore
     broker: Broker
-    coordinator: Coordinator
+    coordinator: Coordinator | ConsumerCoordinator
     record: Record
     nodes: dict[str, Node] = field(default_factory=dict)
     healed: bool = False

@@ -10,9 +10,12 @@ from dataclasses import replace
 from random import Random
 
 from tidegate_testkit.simulation.faults.broker import calm_broker, draw_broker
+from tidegate_testkit.simulation.faults.group import calm_group, draw_group
+from tidegate_testkit.simulation.faults.knobs import draw_knobs
 from tidegate_testkit.simulation.faults.launcher import calm_launcher, draw_launcher
 from tidegate_testkit.simulation.faults.node import calm_nodes, draw_nodes
 from tidegate_testkit.simulation.faults.store import calm_store, draw_store
+from tidegate_testkit.simulation.faults.topics import calm_topics, draw_topics
 from tidegate_testkit.simulation.faults.traps import TRAPS
 from tidegate_testkit.simulation.swarm import Swarm
 
@@ -26,7 +29,7 @@ def swarm_of(seed: int, *, faults: bool = True) -> Swarm:
     """Draws a world; without faults it is one in which everything works."""
     size = source(seed, "size")
     topic_partitions = size.randint(3, 8)
-    busy_ms = size.randint(60, 90) * 1_000
+    busy_ms = size.randint(52, 80) * 1_000
     swarm = Swarm(
         nodes=size.randint(3, 4),
         topic_partitions=topic_partitions,
@@ -36,7 +39,10 @@ def swarm_of(seed: int, *, faults: bool = True) -> Swarm:
         store=draw_store(source(seed, "store"), busy_ms) if faults else calm_store(),
         broker=draw_broker(source(seed, "broker"), busy_ms) if faults else calm_broker(),
         node=draw_nodes(source(seed, "node"), busy_ms) if faults else calm_nodes(),
-        launcher=draw_launcher(source(seed, "launcher")) if faults else calm_launcher(),
+        launcher=draw_launcher(source(seed, "launcher"), busy_ms) if faults else calm_launcher(),
+        group=draw_group(source(seed, "group")) if faults else calm_group(),
+        topics=draw_topics(source(seed, "topics"), busy_ms) if faults else calm_topics(),
+        knobs=draw_knobs(source(seed, "knobs")) if faults else (),
     )
     for name, trap in TRAPS.items():
         if faults and source(seed, f"share of {name}").random() < trap.share:

@@ -15,6 +15,9 @@ from tidegate_testkit.simulation.definitions import NAMESPACE
 PATIENCE_MS = 1_500
 TWICE = 0.15
 TWICE_WITHIN_MS = 8_000
+BROKEN_MAX = 6
+ALONE = 0.25
+"""Share of the partitions that come to `b` and never to `c`: whatever waits for both of them waits in vain."""
 
 
 @dataclass(slots=True, eq=False)
@@ -23,12 +26,14 @@ class Announced:
 
     Attributes:
         appended: Append times of its records; the first record is the one that counts.
+        lost: The topic was made anew after all of them: whoever had not read them by then never will.
     """
 
     id: str
     dataset: str
     partition: str
     appended: list[int] = field(default_factory=list)
+    lost: bool = False
 
 
 class Producers:
@@ -36,22 +41,31 @@ class Producers:
 
     Attributes:
         announced: By event id; those of programs as well.
+        broken: Records sent that are no events.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.announced: dict[str, Announced] = {}
+        self.broken = 0
         self._cluster = cluster
 
     def plan(self, busy_ms: int) -> None:
         """Plans single partitions of `a`, and partitions that come to both `b` and `c`."""
         timeline = self._cluster.timeline
-        for number in range(timeline.chance.randint(14, 30)):
+        for number in range(timeline.chance.randint(24, 40)):
             self._at(timeline.between(200, busy_ms), "a", f"a{number}")
-        for number in range(timeline.chance.randint(6, 12)):
+        for number in range(timeline.chance.randint(8, 13)):
             first = timeline.between(200, busy_ms)
             self._at(first, "b", f"day{number}")
-            if not timeline.happens(0.1):
+            if not timeline.happens(ALONE):
                 self._at(max(200, first + timeline.between(-6_000, 14_000)), "c", f"day{number}")
+
+        for _ in range(timeline.chance.randint(0, BROKEN_MAX)):
+            timeline.after(timeline.between(500, busy_ms), self._send_broken)
+
+    def _send_broken(self) -> None:
+        self.broken += 1
+        self._send(json.dumps({"type": "data.partition", "wrong": self.broken}).encode())
 
     def _at(self, instant: float, dataset: str, partition: str) -> None:
         self._cluster.timeline.after(instant, lambda: self.announce(dataset, partition))
@@ -80,5 +94,13 @@ class Producers:
 
     def event_appended(self, topic_partition: int, record: LogRecord) -> None:
         event = json.loads(record.value or b"{}")
+        if "dataset" not in event:
+            return
         known = self.announced.setdefault(event["id"], Announced(event["id"], event["dataset"], event["partition"]))
         known.appended.append(record.append_time)
+        known.lost = False
+
+    def events_are_gone(self) -> None:
+        """The events topic is made anew."""
+        for announced in self.announced.values():
+            announced.lost = True

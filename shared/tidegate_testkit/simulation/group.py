@@ -91,6 +91,11 @@ class Coordinator:
         for member in self._members.values():
             member.heard_at = self.timeline.now
 
+    def grow(self, topic_partitions: int) -> None:
+        """The topic has more topic partitions: the members are asked to join again."""
+        self.topic_partitions = topic_partitions
+        self._begin_round()
+
     # -- rounds -------------------------------------------------------------------------------------------------------
 
     def _begin_round(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate_core.effects import Gone, LaunchOrder, LookedUp, NotSubmitted, Submitted
+from tidegate_core.store import keys
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.program import Program
 
@@ -18,6 +19,10 @@ TIMEOUT_MS = 1_500
 NOTICE_MS = 150
 """Mean time after which the platform notices that a program is gone."""
 KILL_MS = 800
+RESTARTED_MS = (100, 8_000)
+"""Until the platform has started an artefact again that died."""
+SAID_BEFORE = 0.3
+"""Share of the restarts before which it has told that the artefact is gone."""
 QUICK_START_MS = 200
 SLOW = 0.5
 """Share of the starts that may take as long as the swarm says: quick ones overtake them."""
@@ -30,6 +35,7 @@ class _Name:
     programs: list[Program] = field(default_factory=list)
     watchers: list[Callable[[Gone], None]] = field(default_factory=list)
     starting: int = 0
+    gone_at: int | None = None
 
     def is_over(self) -> bool:
         return not self.starting and all(not program.process.alive for program in self.programs)
@@ -62,7 +68,9 @@ class Launcher:
 
     def _accept(self, order: LaunchOrder) -> None:
         name = self._names.setdefault((order.run_id, order.attempt), _Name())
-        if self._faults.unique_names and (name.programs or name.starting):
+        if self._is_forgotten(name):
+            self._cluster.trace.bit("name_expired", "submit")
+        elif self._faults.unique_names and (name.programs or name.starting):
             return
         if name.programs or name.starting:
             self._cluster.trace.counted("second_artefact", order.run_id)
@@ -72,24 +80,58 @@ class Launcher:
 
     def _start(self, name: _Name, order: LaunchOrder) -> None:
         name.starting -= 1
-        program = Program(self._cluster, order, len(name.programs), lambda: self._ended(name))
+        name.gone_at = None
+        program = Program(self._cluster, order, len(name.programs), lambda: self._has_ended(name, order))
         name.programs.append(program)
         program.begin()
+
+    def _has_ended(self, name: _Name, order: LaunchOrder) -> None:
+        """An artefact is gone: the platform may start it again, whatever it was told, and may have said before that it is gone."""
+        if name.programs[-1].exit_code and self._meets(self._faults.restarts):
+            self._cluster.trace.bit("platform_restart", "program")
+            if self._cluster.timeline.happens(SAID_BEFORE):
+                self._cluster.timeline.after(self._cluster.timeline.around(NOTICE_MS), lambda: self._say_gone(name))
+            name.starting += 1
+            wait = self._cluster.timeline.between(*RESTARTED_MS)
+            self._cluster.timeline.after(wait, lambda: self._start(name, order))
+            return
+        if name.is_over():
+            name.gone_at = self._cluster.timeline.now
+        self._ended(name)
+
+    def _is_forgotten(self, name: _Name) -> bool:
+        """A name lasts for a while after the last of what had it; for ever where nobody wrote down who has the run.
+
+        Of such a run nobody could say any more what it came to: it is `lost` by design until somebody releases it, and a
+        world with one never comes to rest.
+        """
+        kept = self._faults.names_kept_ms
+        if kept is None or name.gone_at is None or self._cluster.timeline.now - name.gone_at <= kept:
+            return False
+        run_id = name.programs[-1].order.run_id
+        run = self._cluster.store.memory.peek(keys.run(keys.shard_of_run(run_id), run_id))
+        return run is None or run.get("started_at") is None or run.get("external_id") is not None
 
     def _ended(self, name: _Name) -> None:
         self._cluster.timeline.after(self._cluster.timeline.around(NOTICE_MS), lambda: self._tell(name))
 
     def _tell(self, name: _Name) -> None:
         if name.is_over():
-            watchers, name.watchers = name.watchers, []
-            exit_code = name.programs[-1].exit_code if name.programs else None
-            for watcher in watchers:
-                watcher(Gone(exit_code))
+            self._say_gone(name)
+
+    def _say_gone(self, name: _Name) -> None:
+        watchers, name.watchers = name.watchers, []
+        exit_code = name.programs[-1].exit_code if name.programs else None
+        for watcher in watchers:
+            watcher(Gone(exit_code))
 
     def look_up(self, node: Node, run_id: str, attempt: int, done: Callable[[LookedUp], None]) -> None:
         unknown = self._meets(self._faults.unknown)
         name = self._names.get((run_id, attempt))
-        where = "unknown" if unknown else "absent" if name is None else "found"
+        known = name is not None and (name.programs or name.starting) and not self._is_forgotten(name)
+        if name is not None and self._is_forgotten(name) and not unknown:
+            self._cluster.trace.bit("name_expired", "lookup")
+        where = "unknown" if unknown else "found" if known else "absent"
         if unknown:
             self._cluster.trace.bit("lookup_unknown", "lookup")
         answer = LookedUp(where, f"pid-{run_id}-{attempt}" if where == "found" else None)

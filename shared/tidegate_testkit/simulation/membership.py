@@ -1,4 +1,4 @@
-"""The client's side of the group: joins, heartbeats, drains what it must give up, and learns late that it was put out."""
+"""The client's side of the classic protocol: joins, heartbeats, drains what it must give up, and learns late that it was put out."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.guard import ProbeVerdict
-from tidegate_testkit.simulation.swarm import DRAIN_MS_MAX, HEARTBEAT_MS
+from tidegate_testkit.simulation.group import Coordinator
+from tidegate_testkit.simulation.handing_over import drain
+from tidegate_testkit.simulation.swarm import HEARTBEAT_MS
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
 
 HOP_MS = 3
-CHECK_MS = 50
 
 
 class MemberClient:
@@ -23,9 +24,9 @@ class MemberClient:
         owned: Topic partitions that this client believes to hold.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, coordinator: Coordinator) -> None:
         self._node = node
-        self._coordinator = node.cluster.coordinator
+        self._coordinator = coordinator
         self._process = node.process
         self._memberships = 0
         self.id = ""
@@ -70,7 +71,10 @@ class MemberClient:
             self._node.lose_all()
             done()
 
-        self._drain(self.owned, left)
+        drain(self._node, self.owned, left)
+
+    def went_on(self) -> None:
+        """The process was frozen. With this protocol a commit keeps a member as well as a heartbeat does."""
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
@@ -108,30 +112,13 @@ class MemberClient:
             # The probe comes first, so that the guard lasts through the drain (DESIGN 3).
             self._node.prove(lambda verdict: None)
             self._draining = True
-            self._drain(revoked, lambda: self._give_up(member_id, revoked))
+            drain(self._node, revoked, lambda: self._give_up(member_id, revoked))
 
     def _give_up(self, member_id: str, revoked: frozenset[int]) -> None:
         self._draining = False
         if member_id == self.id:
             self.owned -= revoked
             self._join_again()
-
-    def _drain(self, topic_partitions: frozenset[int], done: Callable[[], None]) -> None:
-        tenures = [self._node.tenures[number] for number in sorted(topic_partitions) if number in self._node.tenures]
-        for tenure in tenures:
-            tenure.drain()
-        deadline = self._process.timeline.now + DRAIN_MS_MAX
-
-        def look() -> None:
-            if all(tenure.drained for tenure in tenures) or self._process.timeline.now >= deadline:
-                for tenure in tenures:
-                    tenure.drop("revoked")
-                    self._node.tenures.pop(tenure.topic_partition, None)
-                done()
-            else:
-                self._process.after(CHECK_MS, look)
-
-        look()
 
     # -- staying ------------------------------------------------------------------------------------------------------
 

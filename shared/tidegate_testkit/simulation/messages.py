@@ -44,7 +44,7 @@ class Senders:
 
     def plan(self, swarm: Swarm) -> None:
         timeline, busy_ms = self._cluster.timeline, swarm.busy_ms
-        plans = ((self._send_bare, 14), (self._send_with_id, 12), (self._send_keyed, 8), (self._send_broken, 2))
+        plans = ((self._send_bare, 14), (self._send_with_id, 12), (self._send_keyed, 8), (self._send_broken, 6))
         for plan, most in plans:
             for _ in range(timeline.chance.randint(most // 2, most)):
                 timeline.after(timeline.between(500, busy_ms), plan)

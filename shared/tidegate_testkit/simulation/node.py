@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.guard import Guard, ProbeVerdict
-from tidegate_core.decisions.inputs import Poked
-from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_core.decisions.inputs import Poked, TopicFacts
+from tidegate_testkit.simulation.cluster import EVENTS, REQUESTS, Cluster
+from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.membership import MemberClient
+from tidegate_testkit.simulation.membership_consumer import ConsumerMember
 from tidegate_testkit.simulation.store_client import StoreClient
-from tidegate_testkit.simulation.swarm import HALF_SESSION_MS
+from tidegate_testkit.simulation.swarm import HALF_SESSION_MS, SETTLE_MS
 from tidegate_testkit.simulation.tenure import Tenure
 from tidegate_testkit.simulation.timeline import Process
 
 ProbeDone: TypeAlias = Callable[[ProbeVerdict], None]
 PROBE_MS = 1_000
+READ_TOPICS = (REQUESTS, EVENTS)
 
 
 class Node:
@@ -25,6 +28,7 @@ class Node:
     Attributes:
         owner: UUID of this life.
         offset_ms: How far its clock is off.
+        topics: The topics that it reads, as the brokers described them when it started; that does not change while it runs.
         tenures: Actors by ownership topic partition.
     """
 
@@ -36,9 +40,15 @@ class Node:
         self.process = Process(cluster.timeline, name)
         self.store = StoreClient(self.process, cluster.store)
         self.index = EventIndex()
-        self.guard = Guard(HALF_SESSION_MS)
         self.tenures: dict[int, Tenure] = {}
-        self.member = MemberClient(self)
+        coordinator = cluster.coordinator
+        if isinstance(coordinator, ConsumerCoordinator):
+            self.guard = Guard(HALF_SESSION_MS, SETTLE_MS)
+            self.member: MemberClient | ConsumerMember = ConsumerMember(self, coordinator)
+        else:
+            self.guard = Guard(HALF_SESSION_MS)
+            self.member = MemberClient(self, coordinator)
+        self.topics: Mapping[str, TopicFacts] = cluster.broker.described(READ_TOPICS)
         self._latest = 0
         self._tenures_begun = 0
 
@@ -64,6 +74,16 @@ class Node:
             tenure.drop("crashed")
         self.tenures.clear()
 
+    def go_on(self) -> None:
+        """After a freeze: all that came meanwhile happens now."""
+        self.cluster.trace.note(self.name, "goes on")
+        self.member.went_on()
+        self.process.go_on()
+
+    def is_outdated(self) -> bool:
+        """Whether topics have changed since it started: it has to be started again to see that."""
+        return self.topics != self.cluster.broker.described(READ_TOPICS)
+
     def drain_and_leave(self) -> None:
         """SIGTERM: hands everything over, leaves the group, ends."""
         self.cluster.trace.bit("drain", "node")
@@ -76,6 +96,10 @@ class Node:
     # -- what it holds ------------------------------------------------------------------------------------------------
 
     def begin(self, topic_partition: int) -> None:
+        if topic_partition >= self.cluster.swarm.topic_partitions:
+            # Newer than the map: no shard follows from it, and what comes there waits until the map has grown.
+            self.cluster.trace.counted("beyond_the_map", self.name)
+            return
         self._tenures_begun += 1
         self.tenures[topic_partition] = Tenure(self, topic_partition, self._tenures_begun)
         self.tenures[topic_partition].begin()
@@ -96,6 +120,7 @@ class Node:
     # -- membership probes --------------------------------------------------------------------------------------------
 
     def _probe(self) -> None:
+        self.guard.awake(self.cluster.timeline.now)
         self.prove(lambda verdict: None)
         self.process.after(PROBE_MS, self._probe)
 

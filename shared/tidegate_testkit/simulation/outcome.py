@@ -26,6 +26,7 @@ class Outcome:
         bodies: Programs that ran.
         take_overs: Nodes that the group lost (crash, drain, a pause beyond the session) and from which another one took over.
         faults: `(kind, where)` to how often it bit.
+        calls: How often each transaction, and each other kind of call, reached the store.
         violations: In words; empty when all is well.
         tail: The trace's last lines, when something is wrong.
     """
@@ -38,6 +39,7 @@ class Outcome:
     messages: int = 0
     take_overs: int = 0
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
 
@@ -82,6 +84,7 @@ def judged(world: World) -> Outcome:
         messages=len(world.cluster.record.deliveries),
         take_overs=len(world.cluster.losses),
         faults=world.trace.faults,
+        calls=Counter({name: usage.calls for name, usage in world.cluster.store.memory.usage.items()}),
         violations=found,
         tail=_tail(world) if found else [],
     )

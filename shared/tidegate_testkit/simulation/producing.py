@@ -53,7 +53,11 @@ def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Produced | NotPro
         headers = (*headers, (SENT_HEADER, json.dumps(sent).encode()))
 
     def fits() -> bool:
-        return tenure.alive and not node.process.paused and (not wanted.guarded or node.guard_holds())
+        # The client's queue is the process's: it outlives the topic partition, and ends with the guard.
+        leaves = node.process.alive and not node.process.paused and (not wanted.guarded or node.guard_holds())
+        if leaves and not tenure.alive:
+            cluster.trace.counted("queue_outlived", wanted.topic)
+        return leaves
 
     cluster.broker.produce(
         Outgoing(wanted.topic, wanted.key, wanted.value, headers, wanted.topic_partition, patience, fits), done

@@ -11,14 +11,13 @@ from tidegate_core.transactions.gate import finish_run, start_run, was_finished_
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.broker import Outgoing
 from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_testkit.simulation.faults.draws import lies_in
 from tidegate_testkit.simulation.record import Body
 from tidegate_testkit.simulation.store_client import StoreClient, Verdict
-from tidegate_testkit.simulation.timeline import Process
+from tidegate_testkit.simulation.timeline import START, Process
 
 API_MS = 8
 API_TIMEOUT_MS = 1_500
-GATE_WAIT_MS = 120_000
-"""After which a wrapper gives up; shorter than production's 10 min because worlds are short."""
 BODY_MS = 700
 EXIT_UNGATED = 75
 
@@ -41,7 +40,7 @@ class Program:
         self._ended = ended
         self._calls = 0
         self._body: Body | None = None
-        self._deadline = cluster.timeline.now + GATE_WAIT_MS
+        self._deadline = cluster.timeline.now + cluster.swarm.launcher.gate_wait_ms
 
     def begin(self) -> None:
         self.cluster.trace.note(self.process.name, "began")
@@ -78,7 +77,7 @@ class Program:
             self._exit(EXIT_UNGATED)
             return
         start = start_run(order.run_id, order.attempt, self.driver, now, self._token())
-        self._call(lambda answer: self._api.commit(start, answer), self._knocked, self._knock)
+        self._call("gate", lambda answer: self._api.commit(start, answer), self._knocked, self._knock)
 
     def _knocked(self, verdict: Verdict) -> None:
         if isinstance(verdict, Committed):
@@ -138,7 +137,7 @@ class Program:
         finish = finish_run(
             order.run_id, order.attempt, self.driver, outcome, 0, None, None, outputs, now, self._token()
         )
-        self._call(lambda answer: self._api.commit(finish, answer), self._reported, self._report)
+        self._call("report", lambda answer: self._api.commit(finish, answer), self._reported, self._report)
 
     def _reported(self, verdict: Verdict) -> None:
         assert self._body is not None
@@ -158,16 +157,21 @@ class Program:
 
     def _call(
         self,
+        what: str,
         call: Callable[[Callable[[Verdict], None]], None],
         answered: Callable[[Verdict], None],
         again: Callable[[], None],
     ) -> None:
         """A request to any API process, which may be lost on either way; the wrapper then asks again."""
-        timeline = self.cluster.timeline
-        lost = self._meets(self.cluster.swarm.launcher.lost_calls)
+        timeline, faults = self.cluster.timeline, self.cluster.swarm.launcher
+        if not self.cluster.healed and lies_in(faults.gate_downs, timeline.now - START):
+            self.cluster.trace.bit("gate_unreachable", what)
+            self.process.after(timeline.between(API_TIMEOUT_MS / 2, 2 * API_TIMEOUT_MS), again)
+            return
+        lost = self._meets(faults.lost_calls)
         arrives = not lost or timeline.happens(0.5)
         if lost:
-            self.cluster.trace.bit("api_call_lost", "gate or report")
+            self.cluster.trace.bit("api_call_lost", what)
             self.process.after(API_TIMEOUT_MS, again)
 
         def answer(verdict: Verdict) -> None:

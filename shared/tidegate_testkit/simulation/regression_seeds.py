@@ -1,8 +1,31 @@
-"""Seeds that once found something, each with what it found. They stay, although a later world draws another scenario from
-the same number: what they guard as scenarios is in the directed tests of the parts that were mended.
+"""Seeds and worlds that once found something, each with what it found.
+
+Seeds stay, although a later world draws another scenario from the same number: what they guard as scenarios is in the directed
+tests of the parts that were mended. Worlds are what `--minimise` left of a seed: they do not change with what is drawn.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tidegate_testkit.simulation.faults.broker import calm_broker
+from tidegate_testkit.simulation.faults.group import calm_group
+from tidegate_testkit.simulation.faults.launcher import calm_launcher
+from tidegate_testkit.simulation.faults.node import Trouble, calm_nodes
+from tidegate_testkit.simulation.faults.store import calm_store
+from tidegate_testkit.simulation.faults.topics import calm_topics
+from tidegate_testkit.simulation.swarm import Burst, Swarm
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWorld:
+    """A minimised world, and the seed with which it failed."""
+
+    seed: int
+    swarm: Swarm
+
 
 REGRESSION_SEEDS: dict[int, str] = {
     3: "an `at` schedule fired again after an update; a message came back to life after its replacement",
@@ -27,4 +50,27 @@ REGRESSION_SEEDS: dict[int, str] = {
     116: "a look-up of a key's versions saw one page of them: a late repeat replaced younger messages",
     205: "the sender of a replacement was told `superseded` by an earlier repeat of the same request",
     304: "a message that became ready during a drain kept the last checkpoint from passing what was sent",
+    5507: "a cancel by key, done again after a crash, was too late because of a version that was delivered long ago",
+    5555: "the same, with KIP-848 and an events topic that is made anew",
 }
+
+REGRESSION_WORLDS: Final[Mapping[str, KeptWorld]] = {
+    "a commit right after a freeze was taken for proof of membership, which with KIP-848 it does not keep": KeptWorld(
+        1,
+        Swarm(
+            nodes=3,
+            topic_partitions=8,
+            event_topic_partitions=4,
+            shards=9,
+            busy_ms=80_000,
+            store=calm_store(),
+            broker=calm_broker(),
+            node=replace(calm_nodes(), trouble=(Trouble(68_000, "pause", 11_477),)),
+            launcher=calm_launcher(),
+            group=replace(calm_group(), protocol="consumer", late_heartbeat_ms=4_000),
+            topics=calm_topics(),
+            bursts=(Burst(224, (1_000, 8_000), (12_000, 80_000)),),
+        ),
+    ),
+}
+"""By what each of them found."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -30,7 +31,12 @@ from tidegate_testkit.simulation.trace import Trace
 LATE_MS = (1_000, 40_000)
 DUPLICATE_MS = (50, 60_000)
 BLACK_OUT_LATE_MS = (500, 15_000)
-BLACK_OUT_LATE = 0.1
+TORN = 0.5
+"""Share of the queries with several items that are read in two pieces, in worlds with scattered reads."""
+AIMED = 0.6
+"""Share of the transactions at which a world aims that meet a fault, each of these kinds as often as the others."""
+AIMED_KINDS = ("lost_request", "throttled", "clash", "late", "lost_answer", "duplicate")
+BLACK_OUT_LATE = 0.25
 """Share of the calls of a brown-out that take effect after it."""
 
 
@@ -49,6 +55,7 @@ class SimStore:
         self._trace = trace
         self._faults = faults
         self._busy: dict[Key, int] = {}
+        self._changed: Counter[str] = Counter()
         self._stalls = Stalls(timeline, trace, faults)
         self._healed = False
         self.late_until = timeline.now
@@ -67,27 +74,32 @@ class SimStore:
     def transact(self, transaction: Transaction, answer: Callable[[RawOutcome], None]) -> None:
         faults, after = self._faults, self._timeline.after
         name = transaction.name
-        if self._is_down():
+        aimed = self._aimed_at(name)
+        if self._is_down() or self._is_out(name):
             self._trace.bit("brown_out", name)
             if self._timeline.happens(BLACK_OUT_LATE):
                 self._later(BLACK_OUT_LATE_MS, lambda: self._apply_late(transaction, "brown_out_late"))
             after(faults.timeout_ms, lambda: answer(Lost()))
         elif self._stalls.hit_transaction(name):
             after(faults.timeout_ms, lambda: answer(Lost()))
-        elif self._meets(faults.lost_request):
+        elif aimed == "lost_request" or self._meets(faults.lost_request):
             self._trace.bit("lost_request", name)
             after(faults.timeout_ms, lambda: answer(Lost()))
-        elif self._meets(faults.throttled):
+        elif aimed == "throttled" or self._meets(faults.throttled):
             self._trace.bit("throttled", name)
             after(self._latency(), lambda: answer(Throttled()))
-        elif self._meets(faults.late):
+        elif aimed == "clash" or self._meets(faults.clash):
+            self._trace.bit("conflict", name)
+            clashing = RefusalCode("TransactionConflict"), *(RefusalCode("None") for _ in transaction.actions[1:])
+            after(self._latency(), lambda: answer(Cancelled(tuple(clashing))))
+        elif aimed == "late" or self._meets(faults.late):
             self._later(LATE_MS, lambda: self._apply_late(transaction, "late"))
             after(faults.timeout_ms, lambda: answer(Lost()))
-        elif self._meets(faults.lost_answer):
+        elif aimed == "lost_answer" or self._meets(faults.lost_answer):
             after(self._latency(), lambda: self._apply_late(transaction, "lost_answer"))
             after(faults.timeout_ms, lambda: answer(Lost()))
         else:
-            if self._meets(faults.duplicate):
+            if aimed == "duplicate" or self._meets(faults.duplicate):
                 self._later(DUPLICATE_MS, lambda: self._apply_late(transaction, "duplicate"))
             after(self._latency(), lambda: self._arrive(transaction, answer))
 
@@ -110,6 +122,8 @@ class SimStore:
             for action in transaction.actions:
                 self._busy[action.key] = until
         outcome = self.memory.transact(transaction)
+        if self._faults.scattered_ms:
+            self._changed.update(action.key.pk for action in transaction.actions)
         if self.on_taken_effect is not None and isinstance(outcome, Applied):
             self.on_taken_effect(transaction)
         where = transaction.actions[-1].key
@@ -128,16 +142,19 @@ class SimStore:
         if self._stalls.hit_batch(actions):
             after(faults.timeout_ms, lambda: answer(None))
             return
+        if self._meets(faults.lost_request):
+            self._trace.bit("lost_request", "batch")
+            after(faults.timeout_ms, lambda: answer(None))
+            return
         taken: list[Put | Delete] = []
         left: list[Put | Delete] = []
         for action in actions:
             (left if self._meets(faults.unprocessed) else taken).append(action)
         if left:
             self._trace.bit("unprocessed", "batch")
-        lost = self._meets(faults.lost_answer)
         # Acknowledged once all of it is there, not before.
         placed = max((self._place(action) for action in taken), default=0.0)
-        if lost or self._meets(faults.lost_request):
+        if self._meets(faults.lost_answer):
             self._trace.bit("lost_answer_applied", "batch")
             after(faults.timeout_ms, lambda: answer(None))
         else:
@@ -157,6 +174,7 @@ class SimStore:
 
     def _put(self, action: Put | Delete) -> None:
         self.memory.write((action,))
+        self._changed[action.key.pk] += 1
         self._trace.note("store", type(action).__name__.lower(), action.key.pk, action.key.sk)
 
     # -- reads --------------------------------------------------------------------------------------------------------
@@ -173,11 +191,14 @@ class SimStore:
         def read_first() -> None:
             found.update(self.memory.get(first))
             if later:
-                self._timeline.after(self._timeline.between(0, self._scatter_longest()), read_later)
+                before = self._changes_of(first)
+                self._timeline.after(self._timeline.between(0, self._scatter_longest()), lambda: read_later(before))
             else:
                 self._timeline.after(self._latency(), lambda: answer(found))
 
-        def read_later() -> None:
+        def read_later(before: int) -> None:
+            if self._changes_of(first) != before:
+                self._trace.bit("torn", "get")
             found.update(self.memory.get(later))
             self._timeline.after(self._latency(), lambda: answer(found))
 
@@ -198,9 +219,26 @@ class SimStore:
 
         def read() -> None:
             result = self.memory.query(page)
-            self._timeline.after(back, lambda: answer(result))
+            if len(result.items) > 1 and self._scatter_longest() and self._timeline.happens(TORN):
+                before = self._changed[page.pk]
+                wait = self._timeline.between(0, self._scatter_longest())
+                self._timeline.after(wait, lambda: read_rest(result, before))
+            else:
+                self._timeline.after(back, lambda: answer(result))
+
+        def read_rest(first: Page, before: int) -> None:
+            """A query is read item by item: what follows its first half may be younger, also of one and the same transaction."""
+            if self._changed[page.pk] != before:
+                self._trace.bit("torn", "query")
+            half = first.items[: len(first.items) // 2]
+            rest = self.memory.query(replace(page, after=str(half[-1]["sk"]), limit=page.limit - len(half)))
+            self._timeline.after(back, lambda: answer(Page((*half, *rest.items), rest.next_after)))
 
         self._timeline.after(self._latency(), read)
+
+    def _changes_of(self, keys: Sequence[Key]) -> int:
+        """Grows whenever something beside one of them is written."""
+        return sum(self._changed[pk] for pk in {key.pk for key in keys})
 
     # -- chance -------------------------------------------------------------------------------------------------------
 
@@ -220,6 +258,17 @@ class SimStore:
 
     def _is_down(self) -> bool:
         return not self._healed and lies_in(self._faults.brown_outs, self._timeline.now - START)
+
+    def _aimed_at(self, name: str) -> str | None:
+        """Returns the fault that such a transaction meets, if the world aims at it and hits."""
+        hits = name in self._faults.aimed and self._meets(AIMED)
+        return self._timeline.chance.choice(AIMED_KINDS) if hits else None
+
+    def _is_out(self, name: str) -> bool:
+        """Whether such a transaction gets no answer, whatever becomes of all other calls."""
+        faults, elapsed = self._faults, self._timeline.now - START
+        outs = (*faults.write_outs, *faults.aimed_outs) if name in faults.aimed else faults.write_outs
+        return not self._healed and lies_in(outs, elapsed)
 
     def _meets(self, rate: float) -> bool:
         return not self._healed and self._timeline.happens(rate)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate_testkit.simulation.faults.broker import BrokerFaults
+from tidegate_testkit.simulation.faults.group import GroupFaults
+from tidegate_testkit.simulation.faults.knobs import Knob
 from tidegate_testkit.simulation.faults.launcher import LauncherFaults
 from tidegate_testkit.simulation.faults.node import NodeFaults
 from tidegate_testkit.simulation.faults.store import StoreFaults
+from tidegate_testkit.simulation.faults.topics import TopicFaults
 
 SESSION_MS = 6_000
 HALF_SESSION_MS = SESSION_MS // 2
+CONSUMER_SESSION_MS = 12_000
+"""The broker's, with KIP-848: longer than what the nodes' setting says, as by default (45 s and 6 s)."""
+SETTLE_MS = 6_000
+"""With KIP-848: after a freeze a probe counts only when it was sent so long after it."""
 HEARTBEAT_MS = 1_000
 DRAIN_MS_MAX = 2_500
 
@@ -39,6 +46,7 @@ class Swarm:
     Attributes:
         busy_ms: How long users, producers and faults are at work; then all faults end, and the world comes to rest.
         traps: Names of the traps that are in it (`faults/traps.py`).
+        knobs: Limits of production that are small in it (`faults/knobs.py`).
     """
 
     nodes: int
@@ -50,5 +58,8 @@ class Swarm:
     broker: BrokerFaults
     node: NodeFaults
     launcher: LauncherFaults
+    group: GroupFaults
+    topics: TopicFaults
+    knobs: tuple[Knob, ...] = ()
     bursts: tuple[Burst, ...] = ()
     traps: tuple[str, ...] = ()

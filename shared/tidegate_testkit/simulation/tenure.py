@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, Tick, TopicFacts
+from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, Tick
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.effects import Answer, Result
 from tidegate_testkit.simulation import cluster as world
@@ -49,7 +49,9 @@ class Tenure:
 
     def drain(self) -> None:
         since = self.stint.serving
-        self._drain_repeats_nothing = since is not None and self.node.cluster.timeline.now - since > REPLAY_MS
+        settled = since is not None and self.node.cluster.timeline.now - since > REPLAY_MS
+        # Without the guard what is due can not be sent, and no checkpoint passes it, nor what was sent behind it.
+        self._drain_repeats_nothing = settled and self.node.guard_holds()
         self.take(Drain())
 
     def drop(self, why: str) -> None:
@@ -126,11 +128,6 @@ class Tenure:
 
 def _holding(node: Node, topic_partition: int, number: int) -> Holding:
     cluster = node.cluster
-    topics = cluster.broker.topics
-
-    def facts(name: str) -> TopicFacts:
-        return TopicFacts(name, topics[name].id, len(topics[name].logs))
-
     return Holding(
         owner=node.owner,
         node=node.name,
@@ -139,8 +136,8 @@ def _holding(node: Node, topic_partition: int, number: int) -> Holding:
         map_version=MAP_VERSION,
         shards=cluster.swarm.shards,
         cluster_id=world.CLUSTER_ID,
-        requests=facts(world.REQUESTS),
-        events=facts(world.EVENTS),
+        requests=node.topics[world.REQUESTS],
+        events=node.topics[world.EVENTS],
         receipts_topic=world.RECEIPTS,
         runs_topic=world.RUNS,
         requests_dlq_topic=world.REQUESTS_DLQ,

@@ -6,18 +6,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store.values import Transaction
+from tidegate_testkit.simulation.cluster import EVENTS
+from tidegate_testkit.simulation.coverage import moment_of
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.node import Node
-from tidegate_testkit.simulation.swarm import SESSION_MS
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
 
 HEAL_AFTER_MS: Final = 2_000
+RENEWALS_MS: Final = 8_000
+RENEWED_AFTER_MS: Final = 4_000
 STEPS: Final = 6
 """Steps of clocks in a world in which they do."""
-CANCELS_MAX: Final = 3
-"""Programs that somebody ends while they run."""
+CANCELS_MAX: Final = 6
+"""Programs that somebody ends while they run, and as many jobs while they wait."""
 
 
 class Troubles:
@@ -36,10 +39,12 @@ class Troubles:
             after(self._timeline.between(0, 800), partial(self._start, f"node{number}"))
         for trouble in swarm.node.trouble:
             after(trouble.at, partial(self._come, trouble))
+        self._plan_topics()
         for _down_from, down_to in swarm.broker.downs:
             after(down_to + 1, self._cluster.coordinator.forgive)
         for _ in range(self._timeline.chance.randint(0, CANCELS_MAX)):
             after(self._timeline.between(3_000, swarm.busy_ms), self._cancel_a_run)
+            after(self._timeline.between(3_000, swarm.busy_ms), self._cancel_a_job)
         for _ in range(STEPS if swarm.node.steps else 0):
             after(self._timeline.between(3_000, swarm.busy_ms), self._step_a_clock)
         after(swarm.busy_ms + HEAL_AFTER_MS, self._heal)
@@ -75,9 +80,9 @@ class Troubles:
         for trouble in [each for each in self._awaited if each.once_applied == transaction.name]:
             owner = transaction.token.split("/", 1)[0]
             for node in self._cluster.nodes.values():
-                if node.owner == owner and node.process.alive:
+                if node.owner == owner and node.process.alive and not node.process.paused:
                     self._awaited.remove(trouble)
-                    self._befall(trouble, node, f"on {transaction.name}")
+                    self._befall(trouble, node, moment_of(transaction.name))
                     return
 
     def _befall(self, trouble: Trouble, node: Node, where: str) -> None:
@@ -90,15 +95,14 @@ class Troubles:
                 node.drain_and_leave()
                 after(4_000 + length, lambda: self._start(node.name))
             case "pause":
-                self._cluster.trace.bit("pause", "beyond session" if length > SESSION_MS else "within session")
+                self._cluster.trace.bit("pause", where)
                 self._cluster.record.pauses.append((node.name, self._timeline.now, self._timeline.now + length))
                 node.process.pause()
                 after(length, lambda: self._go_on(node))
 
     def _go_on(self, node: Node) -> None:
         if node.process.paused:
-            self._cluster.trace.note(node.name, "goes on")
-            node.process.go_on()
+            node.go_on()
 
     def _step_a_clock(self) -> None:
         drift = self._cluster.swarm.node.drift_ms
@@ -106,6 +110,30 @@ class Troubles:
         if nodes and not self._cluster.healed:
             self._cluster.trace.bit("clock_step", "node")
             self._timeline.chance.choice(nodes).offset_ms = self._timeline.chance.randint(-drift, drift)
+
+    # -- what befalls the topics --------------------------------------------------------------------------------------
+
+    def _plan_topics(self) -> None:
+        topics, after = self._cluster.swarm.topics, self._timeline.after
+        if topics.grown is not None:
+            at, more = topics.grown
+            after(at, partial(self._cluster.broker.grow, EVENTS, more))
+        if topics.recreated is not None:
+            after(topics.recreated, self._recreate_events)
+        if topics.requests_grown is not None:
+            at, more = topics.requests_grown
+            after(at, partial(self._cluster.coordinator.grow, self._cluster.swarm.topic_partitions + more))
+
+    def _recreate_events(self) -> None:
+        self._cluster.broker.recreate(EVENTS)
+        self._world.producers.events_are_gone()
+
+    def _renew(self, name: str) -> None:
+        """Starts a node again that has not seen how the topics have changed, as whoever changes them has to."""
+        node = self._cluster.nodes[name]
+        if node.process.alive and node.is_outdated():
+            node.drain_and_leave()
+            self._timeline.after(RENEWED_AFTER_MS, lambda: self._start(name))
 
     # -- others -------------------------------------------------------------------------------------------------------
 
@@ -115,6 +143,14 @@ class Troubles:
         if running:
             run_id = self._timeline.chance.choice(running)
             self._world.requests.ask({"type": "run.cancel", "run_id": run_id}, lambda asked: None)
+
+    def _cancel_a_job(self) -> None:
+        """Somebody takes a job back that waits."""
+        items = self._cluster.store.memory.items()
+        waiting = sorted(str(item["id"]) for item in items if str(item["sk"]).startswith("J#"))
+        if waiting:
+            job_id = self._timeline.chance.choice(waiting)
+            self._world.requests.ask({"type": "job.cancel", "job_id": job_id}, lambda asked: None)
 
     def _heal(self) -> None:
         cluster = self._cluster
@@ -127,5 +163,6 @@ class Troubles:
         for node in list(cluster.nodes.values()):
             self._go_on(node)
             self._start(node.name)
+            self._timeline.after(self._timeline.between(1_000, RENEWALS_MS), partial(self._renew, node.name))
         for user in self._world.users:
             user.close()

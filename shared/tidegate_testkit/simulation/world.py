@@ -12,6 +12,7 @@ from tidegate_testkit.simulation.definitions import draw
 from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
 from tidegate_testkit.simulation.group import Coordinator
+from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.launcher import Launcher
 from tidegate_testkit.simulation.messages import SINKS, Senders
 from tidegate_testkit.simulation.monitor import StoreMonitor
@@ -58,9 +59,10 @@ def build(
     drawn = swarm or swarm_of(seed, faults=faults)
     trace = Trace(timeline, whole=whole_trace, hashed=hashed)
     record = Record()
-    broker = Broker(timeline, trace, drawn.broker)
+    broker = Broker(timeline, trace, drawn.broker, drawn.topics.metadata_lag_ms)
     store = SimStore(timeline, trace, drawn.store)
-    coordinator = Coordinator(timeline, trace, drawn.topic_partitions, broker.is_down)
+    kind = ConsumerCoordinator if drawn.group.protocol == "consumer" else Coordinator
+    coordinator = kind(timeline, trace, drawn.topic_partitions, broker.is_down)
     cluster = Cluster(timeline, trace, drawn, store, broker, coordinator, record)
     cluster.launcher = Launcher(cluster)
     StoreMonitor(store, record)

@@ -232,3 +232,17 @@ async def test_given_shards_then_only_those_of_this_process_are_poked_here(world
 
     assert world.holdings.poke(Poked(5))
     assert not world.holdings.poke(Poked(6))
+
+
+async def test_given_an_assignment_beyond_the_map_then_nothing_is_driven_for_it(world: World, until: Any) -> None:
+    """The requests topic has grown, the map has not: its shards are counted by the map, and have their holders."""
+    beyond = world.facts.cluster.topic_partitions
+
+    world.group.assigned([1, beyond])
+
+    await until(lambda: world.holdings.serving == {1}, "the one within the map serves")
+    assert world.holdings.held == {1}
+    assert ("beyond_the_map", {"topic_partitions": [beyond]}) in world.around.notes.said
+    drain = world.drain()
+    world.group.revoked([beyond], drain)
+    assert drain.times_done == 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.creates import Sending
-from tidegate_core.decisions.delivery_plane.guarding import raise_to, read_guards, take_back, versions_of
+from tidegate_core.decisions.delivery_plane.guarding import raise_to, raised_over, read_guards, take_back, versions_of
 from tidegate_core.decisions.delivery_plane.outgoing import refused_letter_of
 from tidegate_core.decisions.delivery_plane.rows import write
 from tidegate_core.decisions.delivery_plane.sending import produce, publish_receipts, send_messages
@@ -118,7 +118,8 @@ def _cancel(
     # A cancel by key ends what was sent before it; an id is never used again, so its cancel holds for ever.
     live_from = origin if name.keyed else FOR_EVER
     guard = (yield from read_guards(plane, [name.id])).get(name.id)
-    before = "" if guard is None else guard.live_from
+    before = raised_over(guard, live_from)
+    again = guard is not None and guard.live_from == live_from
     # A printed id names a message of any namespace, so it is asked whose it is.
     versions = [
         message for message in (yield from versions_of(plane, name.id)) if message.namespace == request.namespace
@@ -127,16 +128,12 @@ def _cancel(
         # It was printed, so it would be there: it belongs to somebody else, or to a message under a key.
         hint = "a message under a key is cancelled by its key"
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
-    covered = [
-        message
-        for message in versions
-        if message.version < live_from and (message.version >= before or before == live_from)
-    ]
+    covered = [message for message in versions if before <= message.version < live_from]
     yield from raise_to(plane, name.id, live_from, guard, versions)
     if not covered:
         return ReceiptStatus.NOT_FOUND, ()
     # From here on without a pause: what is not on its way now will never be.
-    late = [message for message in covered if not take_back(plane, message, counted=message.version < before)]
+    late = [message for message in covered if not take_back(plane, message, counted=again)]
     timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in covered]
     yield from write(plane.host, "cancel", timers)
     return ReceiptStatus.TOO_LATE if late else ReceiptStatus.CANCELLED, ()

@@ -93,11 +93,19 @@ def raise_to(
         live_from=live_from,
         expires_at=guard_expiry(plane.host.now, before, covered),
         request_id=request_id,
+        before=raised_over(before, live_from),
     )
     epoch = plane.checkpoints.durable.epoch
     verdict = yield from plane.commit(raise_guard(plane.shard, epoch, guard, plane.host.token()))
     plane.guards.remember(guard)
     return verdict
+
+
+def raised_over(guard: Guard | None, live_from: str) -> str:
+    """Returns where the guard stood before it was raised to this, be that done already by whoever crashed then."""
+    if guard is None:
+        return ""
+    return guard.before if guard.live_from == live_from else guard.live_from
 
 
 def take_back(plane: DeliveryPlane, message: Message, *, counted: bool) -> bool:

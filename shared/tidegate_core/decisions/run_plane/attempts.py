@@ -126,11 +126,13 @@ class Attempts:
             if found.where == "absent" and run.state == "submitting":
                 yield from self._launch(run)
                 return
-            if found.where == "absent":
+            if found.where == "absent" and run.external_id is not None:
                 # Submitted or started, and nothing of it is left where the launcher can see all there is.
                 gone = Gone(None, message="nothing of it is left")
                 self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone))
                 return
+            # Or absent, and started by an artefact whose submission got no answer: nobody wrote down where it is. Its end
+            # is its report; without one it is lost, and shown as that.
             if self._host.now - since >= PROBE_GAP_MS:
                 self._lane.add(MarkLost(self._lane.shard, run.id, run.attempt))
                 since = self._host.now

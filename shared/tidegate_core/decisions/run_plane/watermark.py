@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.effects import EndOffsets, Items, Read, ReadEndOffsets, ReadRange
@@ -31,13 +30,12 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         shard: Of the schedules.
         refs: `<ns>/<name>` of the schedules whose time-outs are due.
     """
-    events = host.holding.events
-    ends = yield from host.read_for_good(ReadEndOffsets(events.name))
+    ends = yield from host.read_for_good(ReadEndOffsets(host.holding.events.name))
     assert isinstance(ends, EndOffsets)
     upstream = yield from _upstream_schedules(host, shard, refs)
     give_up = host.now + PATIENCE_MS
     while True:
-        behind = yield from _unread(host, events, ends.offsets)
+        behind = yield from _unread(host, ends.offsets)
         unread = [f"topic partitions {', '.join(map(str, behind))} of the events topic"] if behind else []
         for ref in upstream:
             unread += [f"ended runs of {ref}"] if (yield from _has_ends_to_tell(host, ref)) else []
@@ -46,18 +44,23 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         yield from host.sleep(LOOK_MS)
 
 
-def _unread(host: Host, events: TopicFacts, ends: Mapping[str, int]) -> Operation[list[int]]:
+def _unread(host: Host, ends: Mapping[str, int]) -> Operation[list[int]]:
+    """Returns the topic partitions whose position is before their end.
+
+    What there is to read is what the brokers say now: this node may have started before the topic grew, or was made anew.
+    """
+    places = {place: place.split("/") for place in sorted(ends)}
     cluster = host.holding.cluster_id
-    wanted = {each: keys.topic_position(cluster, events.id, each) for each in range(events.topic_partitions)}
+    wanted = {place: keys.topic_position(cluster, topic, int(number)) for place, (topic, number) in places.items()}
     found = yield from host.read_for_good(Read(tuple(wanted.values())))
     assert isinstance(found, Items)
     behind: list[int] = []
-    for topic_partition, key in wanted.items():
+    for place, key in wanted.items():
         position = found.found.get(key, {}).get("next", 0)
         assert isinstance(position, int)
-        if position < ends.get(f"{events.id}/{topic_partition}", 0):
-            behind.append(topic_partition)
-    return behind
+        if position < ends[place]:
+            behind.append(int(places[place][1]))
+    return sorted(behind)
 
 
 # -- runs -----------------------------------------------------------------------------------------------------------------

@@ -55,6 +55,8 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
     for number, leaf in enumerate(trigger.get("triggers", [trigger])):
         if leaf["type"] == "data_partitions":
             for announced in case.world.producers.announced.values():
+                if announced.lost:
+                    continue
                 if announced.dataset == leaf["dataset"] and last[0].surely(announced.appended[0]):
                     yield f"{number} {announced.id}"
         else:

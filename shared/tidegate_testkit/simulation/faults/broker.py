@@ -7,6 +7,9 @@ from random import Random
 
 from tidegate_testkit.simulation.faults.draws import Period, period, rate
 
+TOPICS = 8
+"""Of a world."""
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerFaults:
@@ -16,6 +19,7 @@ class BrokerFaults:
     not_appended: It is not there and its producer is told the same.
     lost_pokes: Share of pokes that reach nobody.
     downs: Periods without broker and coordinator.
+    leaderless: Periods in which one topic takes nothing and gives nothing, by its number in the order of their making.
     refusals: Periods in which the topic `sink-b` takes nothing.
     """
 
@@ -24,6 +28,7 @@ class BrokerFaults:
     not_appended: float = 0.0
     lost_pokes: float = 0.0
     downs: tuple[Period, ...] = ()
+    leaderless: tuple[tuple[int, Period], ...] = ()
     refusals: tuple[Period, ...] = ()
 
 
@@ -38,5 +43,8 @@ def draw_broker(chance: Random, busy_ms: int) -> BrokerFaults:
         not_appended=rate(chance, 0.08),
         lost_pokes=chance.choice((0.0, 0.1, 0.5, 1.0)),
         downs=tuple(period(chance, busy_ms, 500, 15_000) for _ in range(chance.choice((0, 0, 0, 1)))),
+        leaderless=tuple(
+            (chance.randrange(TOPICS), period(chance, busy_ms, 1_000, 12_000)) for _ in range(chance.choice((0, 1, 3)))
+        ),
         refusals=tuple(period(chance, busy_ms, 2_000, 20_000) for _ in range(chance.choice((0, 1)))),
     )

@@ -23,6 +23,7 @@ _STORE: Mapping[str, str] = {
     "conflict": "two transactions touch the same item within moments",
     "unprocessed": "a part of a batch is not written",
     "unreadable": "a read gets no answer",
+    "torn": "the items of one read were written to while it read them: some are older than others",
     "stalled_load": "reads of one range get no answer, or a very late one, while all else goes on",
     "stalled_batch": "batches with timer rows of messages are not written, while all else goes on",
     "stalled_checkpoint": "checkpoints get no answer, while all else goes on",
@@ -35,10 +36,12 @@ _BROKER: Mapping[str, str] = {
     "lost_poke": "a poke reaches nobody",
 }
 _NODE: Mapping[str, str] = {
-    "crash": "a node dies; `on <transaction>` at the moment at which that took effect",
-    "pause": "a node is frozen and goes on",
+    "crash": "a node dies; `on <transaction>` at the moment at which that took effect and before it knows",
+    "pause": "a node is frozen and goes on; `on <transaction>` likewise",
     "drain": "a node is told to end",
     "clock_step": "a node's clock jumps",
+    "grown": "a topic gets further topic partitions",
+    "recreated": "a topic is deleted and made again, empty and under another id",
 }
 _LAUNCHER: Mapping[str, str] = {
     "launcher_refused": "the platform cannot be reached",
@@ -47,6 +50,9 @@ _LAUNCHER: Mapping[str, str] = {
     "silent_death": "a program dies in its body without a report",
     "api_call_lost": "a program's call gets no answer",
     "lookup_unknown": "the platform cannot say whether it knows a name",
+    "gate_unreachable": "a program finds no API process",
+    "platform_restart": "the platform starts an artefact again that had died",
+    "name_expired": "the platform has forgotten the name of what has gone",
 }
 
 INJECTED: Mapping[str, str] = {**_STORE, **_BROKER, **_NODE, **_LAUNCHER}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tidegate_testkit.simulation.faults.draws import rate
+from tidegate_testkit.simulation.faults.draws import Period, period, rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,10 @@ class LauncherFaults:
     early_death, silent_death: Dies before the gate; dies in its body without a report.
     lost_calls: Share of calls to the API that time out, half of them after they took effect.
     unknown: Lookups that cannot tell.
+    gate_downs: Periods in which no API process can be reached.
+    gate_wait_ms: After which a wrapper that cannot reach the gate gives up; production's 10 min are too long for a world.
+    restarts: Share of the artefacts that died and that the platform starts again, under the same name.
+    names_kept_ms: How long a name lasts after its last artefact has gone; None = as long as the world.
     """
 
     unique_names: bool = True
@@ -28,20 +32,28 @@ class LauncherFaults:
     silent_death: float = 0.0
     lost_calls: float = 0.0
     unknown: float = 0.0
+    gate_downs: tuple[Period, ...] = ()
+    gate_wait_ms: int = 120_000
+    restarts: float = 0.0
+    names_kept_ms: int | None = None
 
 
 def calm_launcher() -> LauncherFaults:
     return LauncherFaults()
 
 
-def draw_launcher(chance: Random) -> LauncherFaults:
+def draw_launcher(chance: Random, busy_ms: int) -> LauncherFaults:
     return LauncherFaults(
         unique_names=chance.random() < 0.5,
         lost_answer=rate(chance, 0.2),
         refused=rate(chance, 0.1),
         slow_start_ms=chance.choice((100, 1_000, 8_000, 20_000)),
-        early_death=rate(chance, 0.15),
+        early_death=rate(chance, 0.25),
         silent_death=rate(chance, 0.15),
         lost_calls=rate(chance, 0.3),
         unknown=rate(chance, 0.3),
+        gate_downs=tuple(period(chance, busy_ms, 2_000, 30_000) for _ in range(chance.choice((0, 0, 1)))),
+        gate_wait_ms=chance.choice((15_000, 120_000)),
+        restarts=rate(chance, 0.8),
+        names_kept_ms=chance.choice((None, 0, 0, 3_000)),
     )

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, TypeAlias
 
+from tidegate_testkit.simulation.transaction_names import OWNERS, RARE, RAREST
+
 DRIFT_MS_MAX = 400
 """Below the 500 ms at which a node gives its topic partitions up (DESIGN 3)."""
+
+PAUSES_MS = (1_500, 5_000, 7_000, 11_500, 12_000, 18_000)
+"""Within and beyond the session of either group protocol, and close to the longer one."""
+
+MOMENTS = (*OWNERS, *RARE, *RARE, *RAREST, *RAREST)
+"""Transactions that a trouble may wait for; what is rare more often, because most of those never come."""
 
 TroubleKind: TypeAlias = Literal["crash", "pause", "drain"]
 
@@ -56,10 +64,15 @@ def draw_nodes(chance: Random, busy_ms: int) -> NodeFaults:
     for begin, end in ((5_000, busy_ms // 2 - 5_000), (busy_ms // 2 + 5_000, busy_ms)):
         kind: TroubleKind = chance.choice(("crash", "drain"))
         trouble.append(Trouble(chance.randint(begin, end), kind, chance.randint(200, 9_000)))
-    for _ in range(chance.randint(1, 4)):
+    for _ in range(chance.randint(0, 3)):
         kind = chance.choice(("crash", "crash", "pause", "pause", "drain"))
-        length = chance.choice((1_500, 5_000, 7_000, 12_000, 18_000)) if kind == "pause" else chance.randint(200, 9_000)
+        length = chance.choice(PAUSES_MS) if kind == "pause" else chance.randint(200, 9_000)
         trouble.append(Trouble(chance.randint(4_000, busy_ms), kind, length))
+    for _ in range(chance.randint(4, 7)):
+        kind = chance.choice(("crash", "pause"))
+        length = chance.choice(PAUSES_MS) if kind == "pause" else chance.randint(200, 9_000)
+        at = chance.randint(2_000, busy_ms * 2 // 3)
+        trouble.append(Trouble(at, kind, length, once_applied=chance.choice(MOMENTS)))
     return NodeFaults(
         trouble=tuple(sorted(trouble, key=lambda each: each.at)),
         drift_ms=chance.choice((0, 100, DRIFT_MS_MAX)),

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from random import Random
 
 from tidegate_testkit.simulation.faults.draws import Period, period, rate
+from tidegate_testkit.simulation.transaction_names import OWNERLESS, OWNERS, RARE, RAREST
+
+AIMING = 0.75
+"""Share of the worlds whose faults aim at some transactions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,10 @@ class StoreFaults:
         late: Arrives seconds later, when its sender has given up, may be dead, or is fenced.
         duplicate: Arrives a second time, up to a minute later.
         throttled, unprocessed, unreadable: Turned away, as a whole, a batch's items, a read.
+        clash: Share of the transactions that meet another one, whose author is not in this world.
+        aimed: Transactions that meet each of these faults far more often.
+        aimed_outs: Periods in which those get no answer, and all else does.
+        write_outs: Periods in which transactions get no answer, and reads do.
         conflicts: Two transactions that touch the same item within moments exclude each other.
         scattered_ms: A batch's items, and the items of one read, are up to this far apart.
         remembers_tokens: False is DynamoDB ten minutes later.
@@ -39,6 +47,10 @@ class StoreFaults:
     throttled: float = 0.0
     unprocessed: float = 0.0
     unreadable: float = 0.0
+    clash: float = 0.0
+    aimed: tuple[str, ...] = ()
+    aimed_outs: tuple[Period, ...] = ()
+    write_outs: tuple[Period, ...] = ()
     conflicts: bool = False
     scattered_ms: int = 0
     remembers_tokens: bool = True
@@ -56,6 +68,8 @@ def calm_store() -> StoreFaults:
 
 def draw_store(chance: Random, busy_ms: int) -> StoreFaults:
     """Draws all but the stalls: those need a load that meets them (`traps.py`)."""
+    aims = {chance.choice(OWNERS + OWNERLESS), chance.choice(RARE), *chance.sample(RAREST, 2)}
+    aimed = tuple(sorted(aims)) if chance.random() < AIMING else ()
     brown_outs = tuple(period(chance, busy_ms, 1_000, 12_000) for _ in range(chance.choice((0, 0, 1, 1, 2))))
     return StoreFaults(
         latency_ms=chance.choice((2, 4, 8, 20)),
@@ -67,6 +81,10 @@ def draw_store(chance: Random, busy_ms: int) -> StoreFaults:
         throttled=rate(chance, 0.05),
         unprocessed=rate(chance, 0.3),
         unreadable=rate(chance, 0.03),
+        clash=rate(chance, 0.02),
+        aimed=aimed,
+        aimed_outs=tuple(period(chance, busy_ms, 5_000, 20_000) for _ in range(2)) if aimed else (),
+        write_outs=tuple(period(chance, busy_ms, 1_000, 8_000) for _ in range(chance.choice((0, 0, 1, 2)))),
         conflicts=chance.random() < 0.7,
         scattered_ms=chance.choice((0, 5, 100, 1_500)),
         remembers_tokens=chance.random() < 0.5,

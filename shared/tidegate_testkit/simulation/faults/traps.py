@@ -12,7 +12,7 @@ from random import Random
 from typing import TypeAlias
 
 from tidegate_testkit.simulation.faults.node import Trouble
-from tidegate_testkit.simulation.swarm import Burst, Swarm
+from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
 
@@ -106,6 +106,21 @@ def echoes(swarm: Swarm, chance: Random) -> Swarm:
     )
 
 
+def frozen_heartbeats(swarm: Swarm, chance: Random) -> Swarm:
+    """KIP-848: nodes freeze for nearly a session and go on; their commits are there at once, their heartbeats are late.
+
+    The coordinator answers such a commit, and puts its sender out a moment later: nothing irreversible may rest on it.
+    """
+    most = CONSUMER_SESSION_MS
+    freezes = tuple(
+        Trouble(at, "pause", most - chance.randint(100, 1_100)) for at in range(12_000, swarm.busy_ms - 4_000, 14_000)
+    )
+    group = replace(swarm.group, protocol="consumer", late_heartbeat_ms=4_000)
+    due = Burst(8 * SPREAD, (1_000, 8_000), (12_000, swarm.busy_ms))
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, *freezes))
+    return replace(swarm, group=group, node=node, bursts=(*swarm.bursts, due))
+
+
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
     return replace(swarm, busy_ms=max(swarm.busy_ms, WINDOW_MS + 24_000), bursts=(*swarm.bursts, *bursts))
 
@@ -115,5 +130,6 @@ TRAPS: Mapping[str, Trap] = {
     "stalled_batches": Trap(stalled_batches, 0.08, "stalled_batch"),
     "stalled_checkpoints": Trap(stalled_checkpoints, 0.01, "stalled_checkpoint"),
     "contention": Trap(contention, 0.02),
+    "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
 }

@@ -132,4 +132,12 @@ RUNS = (
         within=20,
         directed=(4,),
     ),
+    Mutant(
+        "commit trusted",
+        "with KIP-848 a commit right after a freeze counts as proof of membership, although it keeps nobody",
+        breaks="I5",
+        patches=(Patch(Guard, "awake", lambda _: lambda guard, now: None),),
+        within=8,
+        trap="frozen_heartbeats",
+    ),
 )

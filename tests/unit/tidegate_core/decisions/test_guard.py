@@ -114,3 +114,48 @@ def test_given_any_history_then_it_holds_only_by_a_success_sent_less_than_half_a
             elif verdict is ProbeVerdict.MEMBER:
                 proofs.append(sent_at)
     assert guard.holds(now + look) == any(now + look < sent_at + length for sent_at in proofs)
+
+
+# -- a coordinator that a commit does not make keep a member (KIP-848) ------------------------------------------------------
+
+
+SETTLE_MS = 10_000
+
+
+@pytest.fixture
+def settling() -> Guard:
+    made = Guard(HALF_SESSION_MS, SETTLE_MS)
+    made.awake(0)
+    return made
+
+
+def proven(guard: Guard, at: int) -> bool:
+    guard.probe_answered(guard.probe_sent(at), ProbeVerdict.MEMBER)
+    return guard.holds(at)
+
+
+def test_given_a_process_that_never_froze_then_a_probe_counts_at_once(settling: Guard) -> None:
+    settling.awake(HALF_SESSION_MS)
+    assert proven(settling, HALF_SESSION_MS)
+
+
+def test_given_a_freeze_then_probes_count_only_once_the_clients_heartbeats_must_have_gone_out(settling: Guard) -> None:
+    frozen_until = 40_000
+    for now in range(frozen_until, frozen_until + SETTLE_MS, 1_000):
+        settling.awake(now)
+        assert not proven(settling, now)
+    settling.awake(frozen_until + SETTLE_MS)
+    assert proven(settling, frozen_until + SETTLE_MS)
+
+
+def test_given_a_probe_of_before_a_freeze_then_its_answer_counts_from_its_sending(settling: Guard) -> None:
+    probe = settling.probe_sent(1_000)
+    settling.awake(40_000)
+    assert settling.probe_answered(probe, ProbeVerdict.MEMBER)
+    assert not settling.holds(40_000)
+
+
+def test_given_a_coordinator_that_a_commit_makes_keep_a_member_then_a_freeze_changes_nothing(guard: Guard) -> None:
+    guard.awake(0)
+    guard.awake(40_000)
+    assert proven(guard, 40_000)

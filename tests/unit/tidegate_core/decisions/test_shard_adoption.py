@@ -125,3 +125,19 @@ def test_given_a_run_that_is_lost_and_reports_then_both_are_told_and_the_loss_is
     assert bench.on(RUNS)[-1].document["reason"] is None
     (row,) = bench.rows("L#")
     assert "detail" not in row
+
+
+def test_given_a_program_whose_submission_got_no_answer_and_that_nobody_finds_then_its_run_is_lost_after_the_gap() -> (
+    None
+):
+    """It passed the gate, nobody wrote down where it runs, and its name is forgotten: only its report could end it."""
+    bench = a_bench(FOR_EVER)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "submitted")
+    triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("absent"), times=1_000)
+    bench.run(PROBE_GAP_MS + MINUTE)
+    run = the_run(bench)
+    assert run is not None
+    assert (run.state, run.ended_at) == ("lost", None)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tidegate_core.effects import NotProduced, Produce
+from tidegate_core.effects import NotProduced, Produce, Write
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.requests import MessageSend
 from tidegate_core.records.codec import from_item, to_item
@@ -342,3 +342,21 @@ def test_given_a_guard_then_it_outlives_what_it_covers_and_is_not_for_ever(bench
     assert guards[0] > bench.now // 1000 + 30 * 86_400  # The requests topic's retention, and more.
     assert guards[1] > rows["m-1"]
     assert guards[2] > max(rows.values())
+
+
+def test_given_a_crash_before_the_receipt_of_a_cancel_by_key_then_an_older_delivery_does_not_make_it_too_late(
+    bench: Bench,
+) -> None:
+    """What was delivered under the key before is not what this cancel was about, also when it is done again."""
+    bench.request(a_send("m-1", after="1s", key="k"))
+    bench.run(10 * SECOND)
+    bench.request(a_send("m-2", after="5m", key="k"))
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "receipt")
+    bench.request(a_cancel(key="k"))
+    assert bench.status_of("c-1") is None
+    bench.crash()
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == "cancelled"
+    bench.run(10 * MINUTE)
+    assert len(bench.on("out")) == 1

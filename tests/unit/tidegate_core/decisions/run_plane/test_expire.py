@@ -163,3 +163,12 @@ def test_given_an_end_that_nobody_hands_on_then_the_time_out_names_it_and_does_n
     assert dispositions(bench) == ["expired/trigger_timeout"]
     (row,) = bench.rows("L#")
     assert "did not wait for ended runs of flights/up" in str(row["detail"])
+
+
+def test_given_a_topic_that_grew_since_the_node_started_then_the_time_out_waits_for_its_new_part_too(
+    bench: Bench,
+) -> None:
+    """This node reads nothing there, another one does: what lies unread there may have come in time."""
+    bench.event(an_event("d1", "b"), bench.holding.events.topic_partitions)
+    bench.run(60 * SECOND)
+    assert dispositions(bench) == []

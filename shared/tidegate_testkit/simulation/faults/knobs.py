@@ -1,0 +1,66 @@
+"""Limits of production that are made small in a world, so that what happens once in a million calls happens in each.
+
+A page of two where production has eighty makes the code behind the page's end run all the time. Only limits are turned, never
+a rule: whatever value one has, every invariant has to hold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from random import Random
+from typing import Final, TypeAlias
+from unittest import mock
+
+Knob: TypeAlias = tuple[str, int]
+"""A limit by `module:NAME`, and its value."""
+
+CORE: Final = "tidegate_core"
+TURNED: Final = 0.5
+"""Share of the worlds with turned knobs."""
+SHARE: Final = 0.3
+"""Of the knobs that are turned in such a world."""
+
+KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
+    "decisions.delivery_plane.checkpoints:CHECKPOINT_AFTER_FIRES": (1, 5),
+    "decisions.delivery_plane.firing:FIRED_TOGETHER": (1, 3),
+    "decisions.delivery_plane.firing:GROUPS_UNDER_WAY_MAX": (1, 2),
+    "decisions.delivery_plane.loading:PAYLOADS_AHEAD_ROWS_MAX": (1, 3),
+    "decisions.delivery_plane.plane:INBOXED_TOGETHER_MAX": (1, 2),
+    "decisions.event_ingest:ROWS_PER_MOVE": (2, 3, 5),
+    "decisions.event_ingest:ROW_EVENTS_MAX": (1, 2),
+    "decisions.lane:GROUP_MAX": (1, 2, 4),
+    "decisions.partition_actor:ACQUIRED_TOGETHER": (1, 3),
+    "decisions.request_ingest:INBOX_ROWS_PER_MOVE": (1, 2, 5),
+    "decisions.run_plane.count:ACTIONS_PER_DECISION": (15, 30),
+    "decisions.run_plane.ending:ENDED_PER_PAGE": (1, 2),
+    "decisions.run_plane.entries:CHUNK_BYTES_MAX": (300, 600),
+    "decisions.run_plane.fire:INSTANTS_PER_TRANSACTION": (1, 2),
+    "decisions.run_plane.outbox:LISTENERS_PER_PAGE": (1, 2),
+    "decisions.topic_cursor:BATCH_RECORDS_MAX": (1, 3),
+    "transactions.view:ITEMS_MAX": (200,),
+    "transactions.view:RANGES_MAX": (8,),
+}
+"""Each with the values that it may get."""
+
+
+def draw_knobs(chance: Random) -> tuple[Knob, ...]:
+    # All is drawn, whatever is turned: a knob more leaves the others as they were.
+    turned = chance.random() < TURNED
+    drawn = [(name, chance.choice(values), chance.random() < SHARE) for name, values in KNOBS.items()]
+    return tuple((name, value) for name, value, share in drawn if turned and share)
+
+
+@contextmanager
+def turned(knobs: tuple[Knob, ...]) -> Generator[None]:
+    """The limits have these values meanwhile, in each module of the core that has read them."""
+    with ExitStack() as stack:
+        for path, value in knobs:
+            module, name = path.split(":")
+            known = getattr(import_module(f"{CORE}.{module}"), name)
+            for reader in [each for key, each in sys.modules.items() if key.startswith(f"{CORE}.")]:
+                if reader.__dict__.get(name) is known or reader.__name__ == f"{CORE}.{module}":
+                    stack.enter_context(mock.patch.object(reader, name, value))
+        yield

@@ -1,0 +1,43 @@
+"""What people do to the events topic while the cluster runs: they add topic partitions, or make it anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+GROWN_SHARE = 0.25
+RECREATED_SHARE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFaults:
+    """Instants are milliseconds after the start.
+
+    Attributes:
+        grown: When the events topic gets further topic partitions, and how many; None = it does not.
+        recreated: When it is deleted and made again, under another id and empty.
+        requests_grown: When the requests topic gets some; the map is cut at the start and stays (growing it is not built).
+        metadata_lag_ms: For so long after a growth a broker may still tell the old number.
+    """
+
+    grown: tuple[int, int] | None = None
+    recreated: int | None = None
+    requests_grown: tuple[int, int] | None = None
+    metadata_lag_ms: int = 0
+
+
+def calm_topics() -> TopicFaults:
+    return TopicFaults()
+
+
+def draw_topics(chance: Random, busy_ms: int) -> TopicFaults:
+    def growth() -> tuple[int, int] | None:
+        at, more = chance.randint(8_000, busy_ms), chance.randint(1, 3)
+        return (at, more) if chance.random() < GROWN_SHARE else None
+
+    return TopicFaults(
+        grown=growth(),
+        recreated=chance.randint(15_000, busy_ms) if chance.random() < RECREATED_SHARE else None,
+        requests_grown=growth(),
+        metadata_lag_ms=chance.choice((0, 1_000, 5_000)),
+    )

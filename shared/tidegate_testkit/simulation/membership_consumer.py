@@ -1,0 +1,147 @@
+"""The client's side of KIP-848: one heartbeat says and hears everything; what must go is drained first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator, Told
+from tidegate_testkit.simulation.handing_over import drain
+from tidegate_testkit.simulation.swarm import HEARTBEAT_MS
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.node import Node
+
+HOP_MS = 3
+
+
+class ConsumerMember:
+    """One member id after another of one process.
+
+    Attributes:
+        id: The present one; empty once it is known to be put out.
+        owned: Topic partitions that this client believes to hold.
+    """
+
+    def __init__(self, node: Node, coordinator: ConsumerCoordinator) -> None:
+        self._node = node
+        self._coordinator = coordinator
+        self._process = node.process
+        self._memberships = 0
+        self.id = ""
+        self.owned: frozenset[int] = frozenset()
+        self._epoch = 0
+        self._target: frozenset[int] | None = None
+        self._draining = False
+        self._leaving = False
+        self._asleep_until = 0
+        self._sent = self._answered = 0
+
+    def join(self) -> None:
+        """Joins anew, under a new member id."""
+        self._memberships += 1
+        self.id = f"{self._node.owner[:8]}.{self._memberships}"
+        self._epoch, self._target, self._draining = 0, None, False
+        self.owned = frozenset()
+        self._beat(self.id)
+
+    def is_known_as(self, member_id: str) -> bool:
+        """Whether the id is, or was, this process's; an empty one is nobody's and contradicts nobody."""
+        return not member_id or member_id.startswith(self._node.owner[:8])
+
+    def commit(self, answer: Callable[[ProbeVerdict], None]) -> None:
+        """Sends an offset commit; says nothing when the broker does not."""
+        member_id, epoch = self.id, self._epoch
+
+        def arrive() -> None:
+            if self._node.cluster.broker.is_down():
+                return
+            verdict = self._coordinator.commit(member_id, epoch)
+            self._process.after(self._hop(), lambda: answer(verdict))
+
+        self._process.timeline.after(self._hop(), arrive)
+
+    def leave(self, done: Callable[[], None]) -> None:
+        """Gives everything up in an orderly manner, then leaves the group."""
+        self._leaving = True
+
+        def left() -> None:
+            self._coordinator.leave(self.id)
+            self._node.lose_all()
+            done()
+
+        drain(self._node, self.owned, left)
+
+    def went_on(self) -> None:
+        """The process was frozen: its connection is gone, and the next heartbeat takes its time."""
+        most = self._node.cluster.swarm.group.late_heartbeat_ms
+        late = self._process.timeline.between(most / 2, most)
+        self._asleep_until = self._process.timeline.now + int(late)
+
+    # -- heartbeats ---------------------------------------------------------------------------------------------------
+
+    def _beat(self, member_id: str) -> None:
+        if member_id != self.id:
+            return
+        timeline = self._process.timeline
+        if timeline.now >= self._asleep_until:
+            self._send(member_id)
+            self._process.after(HEARTBEAT_MS, lambda: self._beat(member_id))
+        else:
+            self._process.after(self._asleep_until - timeline.now, lambda: self._beat(member_id))
+
+    def _send(self, member_id: str) -> None:
+        self._sent += 1
+        number, epoch, owned = self._sent, self._epoch, self.owned
+
+        def arrive() -> None:
+            if self._process.alive and not self._node.cluster.broker.is_down():
+                told = self._coordinator.heartbeat(member_id, epoch, owned)
+                self._process.after(self._hop(), lambda: self._heard(member_id, number, told))
+
+        self._process.timeline.after(self._hop(), arrive)
+
+    def _heard(self, member_id: str, number: int, told: Told | None) -> None:
+        # The client has one heartbeat under way: an answer never overtakes another.
+        if member_id != self.id or self._leaving or number <= self._answered:
+            return
+        self._answered = number
+        if told is None:
+            self.id = ""
+            late = self._process.timeline.between(0, self._node.cluster.swarm.node.late_loss_ms)
+            self._process.after(late, self._lost)
+        else:
+            self._epoch, self._target = told.epoch, told.topic_partitions
+            self._reconcile(member_id)
+
+    def _reconcile(self, member_id: str) -> None:
+        """Gives up first; what is new is begun once nothing is left to give up."""
+        if member_id != self.id or self._target is None or self._draining or self._leaving:
+            return
+        if revoked := self.owned - self._target:
+            # The probe comes first, so that the guard lasts through the drain (DESIGN 3).
+            self._node.prove(lambda verdict: None)
+            self._draining = True
+            drain(self._node, revoked, lambda: self._gave_up(member_id, revoked))
+            return
+        added = self._target - self.owned
+        self.owned |= added
+        for number in sorted(added):
+            self._node.begin(number)
+
+    def _gave_up(self, member_id: str, revoked: frozenset[int]) -> None:
+        if member_id != self.id:
+            return
+        self._draining = False
+        self.owned -= revoked
+        self._target = None if self._target is None else self._target & self.owned
+        self._send(member_id)
+
+    def _lost(self) -> None:
+        if not self._leaving:
+            self._node.lose_all()
+            self.join()
+
+    def _hop(self) -> float:
+        return self._process.timeline.around(HOP_MS)

@@ -1,0 +1,28 @@
+"""The names of the transactions that the simulation sends. A leaf: faults are drawn by them, and coverage is counted by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+OWNERS: Final = (
+    *("raise", "acquire", "cursor", "checkpoint", "guard", "inboxed", "raise_index", "void"),
+    *("fire", "count", "expire", "admit", "submitted", "look", "gone", "mixed"),
+    *("control", "end_pending", "trigger", "cancel_job", "cancel_run", "distribute"),
+)
+"""Transactions that nodes send. `mixed` is a group of decisions of several kinds."""
+OWNERLESS: Final = ("start", "finished")
+"""Those that API processes send for programs."""
+TRANSACTIONS: Final = (*OWNERS, *OWNERLESS)
+
+RARE: Final = ("void", "expire", "cancel_job", "cancel_run", "trigger", "raise_index", "guard", "gone", "count")
+"""Of those of nodes: what a world sends hardly once. Faults aim at them, or they would never meet."""
+RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")
+
+NOT_SENT_HERE: Final[Mapping[str, str]] = {
+    "map": "`tidegate init` writes it before there is a cluster",
+    "outputs": "simulated programs report their outputs with their end",
+    "reject": "no simulated platform refuses a program for good",
+    "lost": "there is one platform for all nodes: a run's host is never another one",
+}
+"""Transactions of production that the simulation does not send, each with the reason."""
