@@ -150,7 +150,8 @@ class Poke:
     """Tells whoever owns the shard that there is something for it. Lost ones cost latency only; no answer.
 
     Attributes:
-        run_id: The run whose item changed, or None for "look into the inbox".
+        run_id: The run whose item changed; a job that was offered a slot of a shared limit; partition key of a limit, for
+            its home; or None for "look into the inbox".
     """
 
     shard: int

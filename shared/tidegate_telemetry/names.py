@@ -112,6 +112,12 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_decisions_failed_total",
         ("name",),
     ),
+    "permit_stuck": LogEvent(
+        "A permit of a shared limit is held by a run that is not open any more, while others wait for it. It is never freed "
+        "by itself: report it, and take it out of the limit's item by hand once it is certain that the program has ended.",
+        "error",
+        "tidegate_permits_stuck_total",
+    ),
     "message_refused": LogEvent(
         "The broker will not take a message as it is; it is tried again later, then it is a dead letter.",
         "warning",
@@ -239,6 +245,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_positions_gone_total": Metric("counter", "Stored positions that a log no longer held.", ("topic",)),
     "tidegate_fenced_total": Metric(
         "counter", "Times that a newer epoch ended what this node did for a topic partition."
+    ),
+    "tidegate_permits_stuck_total": Metric(
+        "counter", "Permits of shared limits that were found with runs that are not open any more; alert on any."
     ),
     "tidegate_decisions_repeated_total": Metric(
         "counter", "Decisions made again, because something had changed.", ("name",)

@@ -35,7 +35,7 @@ class Desk:
 
     def __init__(self, *rows: DataclassInstance) -> None:
         self.store = MemoryStore()
-        self.memory = Memory(0)
+        self.memory = Memory(0, 4)
         self.memory.horizon = NOW + 10 * 365 * 24 * HOUR
         self.told: list[Effect] = []
         self.refused: list[Key] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from tidegate_core.constraints.base import Allow, ConstraintSpec, LimitRef, Verdict
 from tidegate_core.model.document import Whole
@@ -13,15 +13,17 @@ from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.model.programs import Program
 
-MAX_PERMITS = 16
-"""Holders that a limit's item keeps inline; more need an item per permit."""
+MAX_PERMITS = 1_000
+"""Of a program: a limit is one item in the store, written by each start and each end."""
+MAX_OWN_PERMITS = 16
+"""Of a schedule: the limit's item names its holders."""
 
 
 class ConcurrencyConstraint(ConstraintSpec):
     """Lets at most `max` runs be open at a time.
 
     Attributes:
-        max: 1 to 16.
+        max: 1 to 16; of a program to 1,000.
         scope: `schedule`: this schedule's runs. `program`: runs of the same program in the namespace, whichever schedule
             they come from; each schedule is admitted by its own `max`.
     """
@@ -31,14 +33,15 @@ class ConcurrencyConstraint(ConstraintSpec):
     PLANNED_VALUES: ClassVar = {"scope": planned(PLATFORM, "group", "key", "namespace", "app", "limit")}
 
     type: Literal["concurrency"] = "concurrency"
-    max: Whole = Field(ge=1, json_schema_extra={"maximum": MAX_PERMITS})
     scope: Literal["schedule", "program"] = "schedule"
+    max: Whole = Field(ge=1, json_schema_extra={"maximum": MAX_PERMITS})
 
     @field_validator("max")
     @classmethod
-    def _inline(cls, permits: int) -> int:
-        if permits > MAX_PERMITS:
-            raise refused(f"above {MAX_PERMITS} is planned for {PLATFORM}", hint=f"allow at most {MAX_PERMITS} runs")
+    def _countable(cls, permits: int, found: ValidationInfo) -> int:
+        most = MAX_PERMITS if found.data.get("scope") == "program" else MAX_OWN_PERMITS
+        if permits > most:
+            raise refused(f"above {most} is planned for {PLATFORM}", hint=f"allow at most {most} runs")
         return permits
 
     def check(self, now: Instant) -> Verdict:

@@ -18,16 +18,19 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.attempts import Attempts
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.fire import FireSchedule
+from tidegate_core.decisions.run_plane.home_limits import HomeLimits
 from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outgoing import Outgoing
 from tidegate_core.decisions.run_plane.quarantine import Quarantine
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
+from tidegate_core.effects import Poke
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job, Run, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Item, Key
+from tidegate_core.transactions.limits import homes_of
 
 TIMER_WINDOW_MS = 5 * 60_000
 """How far ahead timer rows are held in memory; they are read again, from the beginning, at half of it."""
@@ -55,10 +58,11 @@ class ShardActor:
     ) -> None:
         self.shard = shard
         self.plane = plane
-        self.memory = Memory(shard)
+        self.memory = Memory(shard, host.holding.shards)
         self._host = host
         self._lane = Lane(host, shard, epoch, controls, self._written, self._arm, self._failed)
         self._waiting = Waiting(self._lane, self.memory)
+        self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
         self._outgoing = Outgoing(self._lane, self.memory, index)
         self._attempts = Attempts(self._lane, self.memory)
@@ -83,6 +87,7 @@ class ShardActor:
         self._attempts.recover()
         self._outgoing.recover()
         self._host.operations.start(self._inbox.serve())
+        self._host.operations.start(self._home_limits.sweep())
         self._host.operations.start(self._sweep())
         for ref in self.memory.waiting_refs():
             self._waiting.look(ref)
@@ -93,18 +98,26 @@ class ShardActor:
         self._draining = True
         self._inbox.close()
         self._attempts.close()
+        self._home_limits.close()
         self._lane.close()
         while not self._lane.is_idle:
             yield from self._host.sleep(5)
 
     def poke(self, run_id: str | None) -> None:
-        """Somebody says that there is something in the inbox, or that a run's item has changed."""
+        """Somebody says that there is something in the inbox, that a run's item has changed, that its job was offered a slot,
+        or that a limit whose home is here has something to give or somebody who waits.
+        """
         if self._draining:
             return
         if run_id is None:
             self._inbox.poke()
+        elif run_id.startswith(keys.SHARED_LIMIT):
+            self._home_limits.poke(run_id)
         else:
             self._attempts.look(run_id)
+            job = self.memory.jobs.get(run_id)
+            if job is not None and job.state == "pending_constraint":
+                self._waiting.look(job.ref)
 
     def _failed(self, work: Work, error: Exception) -> None:
         self._quarantine.take(work, error)
@@ -140,6 +153,9 @@ class ShardActor:
             for limit in before.limits:
                 for ref in self.memory.released(limit):
                     self._waiting.look(ref)
+            if before.queued:
+                for home, shared in homes_of(before.limits, self._host.holding.shards):
+                    self._host.tell(Poke(home, shared.pk))
             self._waiting.look(before.ref)
 
     # -- time ---------------------------------------------------------------------------------------------------------
@@ -205,6 +221,7 @@ class ShardActor:
                 return
             self._inbox.poke()
             self._attempts.look_at_all()
+            self._host.operations.start(self._home_limits.sweep())
             if self._host.now >= next_timers:
                 next_timers = self._host.now + TIMER_WINDOW_MS // 2
                 for item in (yield from self._read_timers()):

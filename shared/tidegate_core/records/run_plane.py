@@ -77,6 +77,7 @@ class Job:
         chunks: Chunks sealed into it; None while it still absorbs.
         upstream: JSON of the upstream run's facts for program-status triggers.
         unmet: All that stood in its way at the last look whose reason codes were new, as JSON.
+        asked: Keys (`pk|sk`) of its waiter rows, in the queues of the shared limits that it waits for.
     """
 
     id: str
@@ -99,6 +100,7 @@ class Job:
     unmet: str | None = None
     evidence_correlation: str = ""
     attempt: int = 1
+    asked: tuple[str, ...] = ()
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -115,7 +117,8 @@ class Run:
     Attributes:
         attempt: The current attempt; the gate admits no other.
         state: `submitting`, `submitted`, `running`, or terminal (`succeeded` ... `closed`).
-        limits: Partition and sort keys (`pk|sk`) of the limits whose permit it holds.
+        limits: Partition and sort keys (`pk|sk`) of the limits whose permit it holds, or of the permit's own item.
+        queued: True when somebody may wait behind it: it was admitted out of a shared limit's queue.
         order: JSON of program type, file, args, conf.
         driver: UUID in the memory of the one driver that passed the gate.
         ended_at: When the end was observed or the run was closed; set once.
@@ -161,6 +164,7 @@ class Run:
     cancel_requested: bool = False
     disposition: str | None = None
     not_before: int = 0
+    queued: bool | None = None
     expires_at: int | None = None
 
     def key(self, shard: int) -> Key:

@@ -22,9 +22,11 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `RQ#<hash of namespace and request id>` | receipt, 7 days |
 | `S#<ns>/<name>` | schedule state |
 | `T#<instant>#<kind>#<ref>` | timer row of the run plane |
+| `W#<limit hash>#<instant>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
-Other partition keys of `main`: `MAP`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...`, `NODE#<owner>`, `DD#<namespace>#<hash>`.
+Other partition keys of `main`: `MAP`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
+`PERMIT#<run id>`), `NODE#<owner>`, `DD#<namespace>#<hash>`.
 `history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
 """
 
@@ -42,6 +44,8 @@ LAST = "~"
 NO_NAMESPACE = "-"
 """Stands for the namespace of a request that has none; no namespace is called so."""
 MAP_KEY = Key("MAP", "MAP")
+SHARED_LIMIT = "LIMIT#"
+"""Partition keys of limits that several shards share begin so; neither run ids nor job ids do."""
 
 
 def instant_text(instant: int) -> str:
@@ -94,7 +98,23 @@ def own_limit(shard: int, namespace: str, name: str) -> Key:
 
 def program_limit(namespace: str, program: str) -> Key:
     """The shared limit of a program: `program` is its name, else type and file (which is user text: hashed)."""
-    return Key(f"LIMIT#{namespace}#program#{text_hash(program)}", "LIMIT")
+    return Key(f"{SHARED_LIMIT}{namespace}#program#{text_hash(program)}", "LIMIT")
+
+
+def permit(limit: Key, run_id: str) -> Key:
+    """The permit of one run, where a limit has too many holders to name them all in one item."""
+    return Key(limit.pk, f"PERMIT#{run_id}")
+
+
+def waiter(home: int, limit: Key, satisfied_at: int, job_id: str) -> Key:
+    """Sorted first come, first served within the limit's queue; all of its parts are fixed for the life of the job."""
+    return Key(shard_pk(home), f"W#{text_hash(limit.pk)}#{instant_text(satisfied_at)}#{job_id}")
+
+
+def waiters_of(limit: Key) -> tuple[str, str]:
+    """Range of a limit's queue in its home shard."""
+    prefix = f"W#{text_hash(limit.pk)}#"
+    return prefix, f"{prefix}{LAST}"
 
 
 def job(shard: int, job_id: str) -> Key:

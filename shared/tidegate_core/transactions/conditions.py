@@ -36,12 +36,32 @@ def schedule_is(status: str, generation: int) -> Condition:
 
 
 def permit_free(run_id: str, most: int) -> Condition:
-    """I4: a limit is never exceeded, not for an instant, whatever shard the run belongs to."""
+    """I4: a limit is never exceeded, not for an instant, whatever shard the run belongs to; nobody is passed who waits."""
     return Condition(
-        "(attribute_not_exists(#in_use) OR #in_use < :most) AND NOT contains(#holders, :run)",
-        {"#in_use": "in_use", "#holders": "holders"},
+        "(attribute_not_exists(#in_use) OR #in_use < :most) AND NOT contains(#holders, :run) AND "
+        "attribute_not_exists(#queued)",
+        {"#in_use": "in_use", "#holders": "holders", "#queued": "queued"},
         {":most": most, ":run": run_id},
     )
+
+
+def permit_offered(run_id: str, most: int) -> Condition:
+    """I4: an offer is a place in the order and no permit: `max` holds for whoever comes with one, too."""
+    return Condition(
+        "(attribute_not_exists(#in_use) OR #in_use < :most) AND NOT contains(#holders, :run) AND contains(#offered, :run)",
+        {"#in_use": "in_use", "#holders": "holders", "#offered": "offered"},
+        {":most": most, ":run": run_id},
+    )
+
+
+def queue_marked(mark: str) -> Condition:
+    """Nobody is passed who waits: the queue that was seen empty is the one that is closed, and nobody has joined since."""
+    return Condition("#queued = :mark_seen", {"#queued": "queued"}, {":mark_seen": mark})
+
+
+def present() -> Condition:
+    """I4: a permit with an item of its own goes back once."""
+    return Condition("attribute_exists(#pk)", {"#pk": "pk"})
 
 
 def permits_held(run_ids: Sequence[str]) -> Condition:

@@ -31,6 +31,7 @@ from tidegate_core.store.values import (
     Value,
 )
 from tidegate_core.transactions import conditions
+from tidegate_core.transactions.limits import Permit, return_permits
 from tidegate_core.transactions.view import View
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class _Staged:
     writes: dict[Key, Item | None] = field(default_factory=dict)
     consumed: dict[Key, _Consumed] = field(default_factory=dict)
     raw: list[Action] = field(default_factory=list)
-    returns: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    returns: dict[Key, tuple[Permit, ...]] = field(default_factory=dict)
     effects: list[Effect | Callable[[], None]] = field(default_factory=list)
     bytes_taken_over: int = 0
 
@@ -211,14 +212,16 @@ class UnitOfWork:
             raise TooLarge
         self._open.raw.append(action)
 
-    def give_back(self, limit: Key, run_id: str) -> None:
+    def give_back(self, permit: Permit) -> None:
         """Returns a run's permit of a limit that other shards' owners write too.
 
-        Several returns to one limit become one action. Raises TooLarge when this transaction takes a permit of it.
+        Several returns to one limit become one action on it. Raises TooLarge when this transaction takes a permit of it.
         """
-        if any(raw.key == limit for raw in (*self._kept.raw, *self._open.raw)):
+        if any(raw.key == permit.limit for raw in (*self._kept.raw, *self._open.raw)):
             raise TooLarge
-        self._open.returns[limit] = (*self._open.returns.get(limit, ()), run_id)
+        self._open.returns[permit.limit] = (*self._open.returns.get(permit.limit, ()), permit)
+        if not permit.inline:
+            self._open.raw.append(permit.removal())
 
     def require(self, key: Key, condition: Condition) -> None:
         """Adds a check unless this transaction writes the item anyway (its revision is the check then)."""
@@ -246,8 +249,8 @@ class UnitOfWork:
         self._kept.writes.update(self._open.writes)
         self._kept.consumed.update(self._open.consumed)
         self._kept.raw.extend(self._open.raw)
-        for limit, runs in self._open.returns.items():
-            self._kept.returns[limit] = (*self._kept.returns.get(limit, ()), *runs)
+        for limit, permits in self._open.returns.items():
+            self._kept.returns[limit] = (*self._kept.returns.get(limit, ()), *permits)
         self._kept.effects.extend(self._open.effects)
         self._open = _Staged()
 
@@ -280,7 +283,7 @@ class UnitOfWork:
                     witness = key
         written = {action.key for action in actions}
         actions.extend(raw for raw in self._kept.raw if not (isinstance(raw, Check) and raw.key in written))
-        actions.extend(return_permits(limit, runs) for limit, runs in self._kept.returns.items())
+        actions.extend(return_permits(limit, permits) for limit, permits in self._kept.returns.items())
         return Transaction(name, tuple(actions), token, witness)
 
     def consumed(self) -> tuple[Key, int] | None:
@@ -322,28 +325,6 @@ def _bytes_of(value: Value) -> int:
             return sum(1 + _bytes_of(each) for each in value)
         case _:
             return 8
-
-
-def take_permit(limit: Key, run_id: str, most: int) -> Update:
-    """Takes a permit: `in_use + 1`, the run becomes a holder (I4)."""
-    return Update(
-        limit,
-        "ADD #in_use :one, #holders :runs",
-        {"#in_use": "in_use", "#holders": "holders"},
-        {":one": 1, ":runs": frozenset({run_id})},
-        conditions.permit_free(run_id, most),
-    )
-
-
-def return_permits(limit: Key, run_ids: Sequence[str]) -> Update:
-    """Gives permits back; refused when one of the runs does not hold it, so never twice (I4)."""
-    return Update(
-        limit,
-        "ADD #in_use :minus DELETE #holders :runs",
-        {"#in_use": "in_use", "#holders": "holders"},
-        {":minus": -len(run_ids), ":runs": frozenset(run_ids)},
-        conditions.permits_held(run_ids),
-    )
 
 
 def void(key: Key, revision: int, token: str) -> Transaction:

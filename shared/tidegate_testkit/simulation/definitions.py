@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 NAMESPACE = "sim"
 DAYS = 12
+WIDE = ("tool", 20)
+"""One of the schedules that share a program lets more runs of it be open than a limit's item can name."""
+WIDE_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,25 @@ def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
                 most=None,
             )
         )
+    if chance.random() < WIDE_SHARE:
+        drawn = [replace(each, program=WIDE) if each.name == "pair" else each for each in drawn]
     return drawn
+
+
+def crowd(chance: Random, drawn: list[Definition], number: int) -> list[Definition]:
+    """Returns further schedules that share the program of those that share one: more than its limit lets run."""
+    program = next(each.program for each in drawn if each.program not in {None, WIDE})
+    periods = [f"{chance.randint(3, 6)}s" for _ in range(number)]
+    return [
+        Definition(
+            f"crowd-{index}",
+            {"type": "every", "period": period},
+            most=chance.choice((2, None)),
+            program=program,
+            pending_timeout=chance.choice((None, None, "20s")),
+        )
+        for index, period in enumerate(periods)
+    ]
 
 
 def _data(dataset: str, count: int) -> dict[str, Any]:

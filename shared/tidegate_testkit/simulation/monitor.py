@@ -30,8 +30,10 @@ class _Author(NamedTuple):
 
 
 def _is_handed_over(action: Action) -> bool:
-    """Inbox rows are put into anybody's shard."""
-    return isinstance(action, Check) or (isinstance(action, Put) and action.key.sk.startswith("I#"))
+    """Inbox rows are put into anybody's shard; waiter rows are put, and removed, by the owners of their jobs."""
+    if isinstance(action, Check) or action.key.sk.startswith("W#"):
+        return True
+    return isinstance(action, Put) and action.key.sk.startswith("I#")
 
 
 class Watched(Protocol):

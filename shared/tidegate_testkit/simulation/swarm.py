@@ -45,6 +45,7 @@ class Swarm:
 
     Attributes:
         busy_ms: How long users, producers and faults are at work; then all faults end, and the world comes to rest.
+        crowd: Further schedules that share one program's limit.
         traps: Names of the traps that are in it (`faults/traps.py`).
         knobs: Limits of production that are small in it (`faults/knobs.py`).
     """
@@ -62,4 +63,5 @@ class Swarm:
     topics: TopicFaults
     knobs: tuple[Knob, ...] = ()
     bursts: tuple[Burst, ...] = ()
+    crowd: int = 0
     traps: tuple[str, ...] = ()

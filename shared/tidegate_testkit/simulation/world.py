@@ -8,12 +8,13 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
-from tidegate_testkit.simulation.definitions import draw
+from tidegate_testkit.simulation.definitions import crowd, draw
 from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
 from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.launcher import Launcher
+from tidegate_testkit.simulation.limit_monitor import LimitMonitor
 from tidegate_testkit.simulation.messages import SINKS, Senders
 from tidegate_testkit.simulation.monitor import StoreMonitor
 from tidegate_testkit.simulation.record import Record
@@ -42,6 +43,7 @@ class World:
     users: list[ScheduleUser]
     producers: Producers
     senders: Senders
+    limits: LimitMonitor
     at_rest: bool = False
     ended_at: int = 0
     came_late: tuple[str, ...] = ()
@@ -66,14 +68,17 @@ def build(
     cluster = Cluster(timeline, trace, drawn, store, broker, coordinator, record)
     cluster.launcher = Launcher(cluster)
     StoreMonitor(store, record)
+    limits = LimitMonitor(store, record, drawn)
     requests, producers = Requests(cluster), Producers(cluster)
     senders = Senders(cluster, requests)
     _create_topics(cluster, requests, producers, senders)
     trace.note("world", "swarm", drawn)
-    users = draw_users(cluster, requests, draw(source(seed, "schedules"), START, drawn.busy_ms))
+    definitions = draw(source(seed, "schedules"), START, drawn.busy_ms)
+    definitions += crowd(source(seed, "crowd"), definitions, drawn.crowd)
+    users = draw_users(cluster, requests, definitions)
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)
-    world = World(seed, cluster, requests, users, producers, senders)
+    world = World(seed, cluster, requests, users, producers, senders, limits)
     Troubles(world).plan()
     return world
 

@@ -6,29 +6,34 @@ Check and act are the same write: what this decision read is what the transactio
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tidegate_core.constraints.base import Hold, LimitRef
+from tidegate_core.decisions.run_plane import asking
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
+from tidegate_core.records.limits import SharedLimit
 from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions import conditions
-from tidegate_core.transactions.unit_of_work import UnitOfWork, take_permit
+from tidegate_core.transactions.limits import Permit, key_of, key_text, take_permit
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 
-SHARED_LIMIT_RETRY_MS = 1_000
-"""A job that waits for a program's limit looks again within this time (no order between shards yet)."""
 SUBMIT_WITHIN_MS = 60 * 60_000
 """SEMANTICS 13: until the launcher has taken it."""
 ADMITTED_TOGETHER = 8
 """Jobs of one schedule in one decision: four actions each, and a schedule has one decision under way."""
+ASKED_TOGETHER = 8
+"""Jobs of one schedule in the queue of a shared limit: those behind them come after them in any case, and as soon as one of
+these goes the next one joins.
+"""
 NEVER = 1 << 62
 
 
@@ -37,8 +42,23 @@ class _Unmet(NamedTuple):
 
     hold: Hold
     aborts: bool
-    limit: str | None = None
-    """The limit's key, if it is one."""
+    own: str | None = None
+    """Key of the schedule's own limit, if it is that."""
+    is_shared: bool = False
+    """It is a shared limit: there is a queue before it."""
+
+
+class _Waiting(NamedTuple):
+    """A job that is not admitted at this look."""
+
+    job: Job
+    unmet: list[_Unmet]
+    needs: list[asking.Need]
+
+    @property
+    def queues(self) -> bool:
+        """Whether shared limits are all that it waits for. Else a slot would stand free for it while others could have it."""
+        return all(each.is_shared for each in self.unmet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,101 +82,158 @@ class AdmitNext:
 
     @property
     def stale(self) -> tuple[Key, ...]:
-        """Limits that other shards' owners write too."""
-        return self.memory.shared_limits(self.ref)
+        """Limits that other shards' owners write too, and rows that their homes may have taken away."""
+        limits = self.memory.shared_limits(self.ref)
+        if not limits:
+            return ()
+        jobs = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)[:ASKED_TOGETHER]]
+        return (*limits, *(key_of(text) for job in jobs for text in job.asked))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, schedule = self.ref.split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         goes_on = False
         if state is not None and state.status == "active":
+            unit.items(self.stale)  # One read, instead of one for each that is asked for below.
             goes_on = self._decide_first(unit, state, now)
         unit.after(lambda: self.decided(goes_on))
 
     def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:
-        """Goes through the jobs in order until one has to wait; returns whether there may be more to do."""
-        done = 0
+        """Goes through the jobs in order; returns whether there may be more to do.
+
+        The first that has to wait is the last that is looked at, unless shared limits are all that it waits for: those
+        behind it then join their queues as well, and one of them may have been offered a slot before it.
+        """
+        done, waiting = 0, list[_Waiting]()
+        # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
+        looked_at = 1 if self.most == 1 else ASKED_TOGETHER
         for job_id in self.memory.waiting(self.ref):
             job = unit.record(Job, keys.job(unit.shard, job_id))
             if job is None or job.state != "pending_constraint":
                 continue
             if job.generation != state.generation:
-                return False  # The request that ended it is ending its jobs, page by page.
-            if not self._decide_one(unit, state, job, now):
-                return False
-            done += 1
-            if done >= self.most or self.memory.shared_limits(self.ref):
-                return True  # A transaction takes one permit of a limit that other shards write too.
+                break  # The request that ended it is ending its jobs, page by page.
+            waits = self._decide_one(unit, state, job, now, ahead=len(waiting))
+            if waits is None:
+                done += 1
+                if done >= self.most or self.memory.shared_limits(self.ref):
+                    return True  # A transaction takes one permit of a limit that other shards write too.
+                continue
+            waiting.append(waits)
+            if not waits.queues or len(waiting) >= looked_at:
+                break
+        self._wait(unit, waiting, now)
         return False
 
-    def _decide_one(self, unit: UnitOfWork, state: ScheduleState, job: Job, now: int) -> bool:
-        """Returns False when the job waits."""
+    def _decide_one(self, unit: UnitOfWork, state: ScheduleState, job: Job, now: int, ahead: int) -> _Waiting | None:
+        """Returns the job when it waits."""
         spec = spec_of(unit, job.namespace, job.name, job.version)
         assert spec is not None
-        unmet = self._unmet(unit, spec, job, now)
+        wanted = [(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec)]
+        unmet = self._unmet(unit, spec, wanted, job, now, ahead)
         aborting = next((each.hold for each in unmet if each.aborts), None)
         if job.deadline <= now:
             end_job(unit, job, "expired", "constraint_timeout", now, _unmet_text(unmet) if unmet else None)
         elif not unmet:
-            self._admit(unit, state, spec, job, now)
+            self._admit(unit, state, spec, wanted, job, now)
         elif aborting is not None:
             end_job(unit, job, "skipped", aborting.reason_code, now, aborting.reason)
         else:
-            self._wait(unit, job, unmet)
-            return False
-        return True
+            shared = [(limit, key) for limit, key in wanted if limit.scope != "schedule"]
+            needs = [asking.Need(key, limit.max, job.id in _shared(unit, key).offered) for limit, key in shared]
+            return _Waiting(job, unmet, needs)
+        return None
 
     # -- constraints --------------------------------------------------------------------------------------------------
 
-    def _unmet(self, unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> list[_Unmet]:
-        """Returns all that stands in the way, evaluated at one instant (SEMANTICS 7.1)."""
+    def _unmet(
+        self,
+        unit: UnitOfWork,
+        spec: ScheduleSpec,
+        wanted: Sequence[tuple[LimitRef, Key]],
+        job: Job,
+        now: int,
+        ahead: int,
+    ) -> list[_Unmet]:
+        """Returns all that stands in the way, evaluated at one instant (SEMANTICS 7.1).
+
+        The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
+        """
         verdicts = [(constraint.check(now), constraint.on_unmet == "abort") for constraint in spec.constraints]
         unmet = [_Unmet(verdict, aborts) for verdict, aborts in verdicts if isinstance(verdict, Hold)]
-        wanted = [(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec)]
-        shared = tuple(key for limit, key in wanted if limit.scope == "program")
+        shared = tuple(key for limit, key in wanted if limit.scope != "schedule")
         if shared != self.memory.shared_limits(self.ref):
             self.memory.remember_shared_limits(self.ref, shared)
         for limit, key in wanted:
-            holders = _holders(unit, key, limit)
-            if job.id not in holders and len(holders) >= limit.max:
-                hold = Hold(
-                    until=None if limit.scope == "schedule" else now + SHARED_LIMIT_RETRY_MS,
-                    reason_code="concurrency",
-                    reason=f"{len(holders)} of {limit.max} runs of {limit.text()} are running: {', '.join(sorted(holders))}",
-                )
-                unmet.append(_Unmet(hold, limit.on_unmet == "abort", limit_text(key)))
+            if limit.scope != "schedule":
+                unmet += _unmet_shared(_shared(unit, key), limit, job)
+                continue
+            own = unit.record(OwnLimit, key)
+            holders = () if own is None else own.holders
+            if len(holders) + ahead >= limit.max:
+                hold = Hold(None, "concurrency", _running_text(limit, len(holders), holders))
+                unmet.append(_Unmet(hold, limit.on_unmet == "abort", own=key_text(key)))
         return unmet
 
-    def _wait(self, unit: UnitOfWork, job: Job, unmet: Sequence[_Unmet]) -> None:
+    def _wait(self, unit: UnitOfWork, waiting: Sequence[_Waiting], now: int) -> None:
+        """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back."""
+        places: list[asking.Place] = []
+        for waits in waiting:
+            job, unmet, needs = waits
+            if waits.queues:
+                place = asking.wait_for(unit, job, needs, self.memory.shards, now)
+            else:
+                place = asking.Place(asking.leave(unit, job), (), NEVER)
+            places.append(place)
+            told = job.unmet if _has_codes(job, unmet) else _unmet_text(unmet)
+            kept = replace(place.job, unmet=told)
+            if kept != job or place.joined:
+                # Also when only its row is new: a late repeat of this transaction must find that the job has moved on.
+                unit.put(kept, job.key(unit.shard))
+            self._look_again(unit, job, unmet, place.look_again)
+        asking.mark(unit, places, self.memory.shards, now)
+
+    def _look_again(self, unit: UnitOfWork, job: Job, unmet: Sequence[_Unmet], latest: int) -> None:
         until = _until(unmet)
-        limits = [each.limit for each in unmet if each.limit is not None]
-        unit.after(lambda: self.memory.hold(self.ref, min(job.deadline, NEVER if until is None else until), limits))
-        if job.unmet is None or json.loads(job.unmet).get("codes") != _codes(unmet):
-            unit.put(replace(job, unmet=_unmet_text(unmet)), job.key(unit.shard))
+        instant = min(job.deadline, NEVER if until is None else until, latest)
+        own = [each.own for each in unmet if each.own is not None]
+        unit.after(lambda: self.memory.hold(self.ref, instant, own))
 
     # -- the admission ------------------------------------------------------------------------------------------------
 
-    def _admit(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, job: Job, now: int) -> None:
+    def _admit(
+        self,
+        unit: UnitOfWork,
+        state: ScheduleState,
+        spec: ScheduleSpec,
+        wanted: Sequence[tuple[LimitRef, Key]],
+        job: Job,
+        now: int,
+    ) -> None:
         sealed = _seal(unit, job)
         try:
             order = resolve_order(spec, sealed)
         except Unresolved as problem:
             end_job(unit, sealed, "skipped", "unresolved_template", now, str(problem))
             return
-        limits = limits_of(spec)
         unit.require(state.key(unit.shard), conditions.schedule_is("active", state.generation))
         held: list[str] = []
-        for limit in limits:
-            key = limit_key(unit.shard, limit)
-            held.append(limit_text(key))
+        queued: bool | None = None
+        for limit, key in wanted:
             if limit.scope == "schedule":
                 own = unit.record(OwnLimit, key) or OwnLimit(namespace=job.namespace, name=job.name)
                 unit.put(replace(own, holders=(*own.holders, job.id)), key)
-            else:
-                unit.apply(take_permit(key, job.id, limit.max))
-        run = run_of(sealed, order, tuple(held), now)
+                held.append(key_text(key))
+                continue
+            permit = Permit.of(key, job.id, limit.max)
+            offered = job.id in _shared(unit, key).offered
+            for action in take_permit(permit, limit.max, offered=offered):
+                unit.apply(action)
+            held.append(permit.text())
+            queued = queued or offered or None
+        run = replace(run_of(sealed, order, tuple(held), now), queued=queued)
         unit.put_new(run, run.key(unit.shard))
-        unit.put(replace(sealed, state="pending_launch", unmet=None), job.key(unit.shard))
+        unit.put(replace(asking.leave(unit, sealed), state="pending_launch", unmet=None), job.key(unit.shard))
 
 
 def limits_of(spec: ScheduleSpec) -> tuple[LimitRef, ...]:
@@ -176,11 +253,6 @@ def limit_key(shard: int, limit: LimitRef) -> Key:
     if limit.scope == "schedule":
         return keys.own_limit(shard, limit.namespace, limit.name)
     return keys.program_limit(limit.namespace, limit.name)
-
-
-def limit_text(key: Key) -> str:
-    """Returns how a run names a limit that it holds a permit of."""
-    return f"{key.pk}|{key.sk}"
 
 
 def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
@@ -222,14 +294,26 @@ def _seal(unit: UnitOfWork, job: Job) -> Job:
     return replace(job, chunks=evidence.chunks)
 
 
-def _holders(unit: UnitOfWork, key: Key, limit: LimitRef) -> frozenset[str]:
-    if limit.scope == "schedule":
-        own = unit.record(OwnLimit, key)
-        return frozenset(own.holders if own else ())
-    item = unit.item(key)
-    holders = frozenset() if item is None else item.get("holders", frozenset())
-    assert isinstance(holders, frozenset)
-    return holders
+def _shared(unit: UnitOfWork, key: Key) -> SharedLimit:
+    return SharedLimit.of(unit.item(key))
+
+
+def _unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[_Unmet]:
+    if state.lets_pass(job.id, limit.max):
+        return []
+    reason = _running_text(limit, state.in_use, state.holders)
+    if state.in_use < limit.max:
+        reason = f"others wait for {limit.text()} since longer; {reason}"
+    return [_Unmet(Hold(None, "concurrency", reason), limit.on_unmet == "abort", is_shared=True)]
+
+
+def _running_text(limit: LimitRef, in_use: int, holders: Iterable[str]) -> str:
+    return f"{in_use} of {limit.max} runs of {limit.text()} are running: {', '.join(sorted(holders))}"
+
+
+def _has_codes(job: Job, unmet: Sequence[_Unmet]) -> bool:
+    """Whether the job says already what stands in its way."""
+    return job.unmet is not None and json.loads(job.unmet).get("codes") == _codes(unmet)
 
 
 def _codes(unmet: Sequence[_Unmet]) -> list[str]:

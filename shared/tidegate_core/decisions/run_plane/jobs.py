@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
@@ -57,8 +58,9 @@ def manual_job(shard: int, state: ScheduleState, spec: ScheduleSpec, position: P
 
 
 def end_job(unit: UnitOfWork, job: Job, disposition: str, reason: str, now: int, detail: str | None = None) -> None:
-    """Ends a job that has no run: ledger row in, job and its evidence out."""
+    """Ends a job that has no run: ledger row in, job, its evidence and its places in queues out."""
     write_ledger(unit, job, disposition, reason, now, detail)
+    leave(unit, job)
     unit.delete(job.key(unit.shard))
     if job.evidence_id is not None and job.chunks is not None:
         clean_up_later(unit, job.evidence_id, job.chunks, now)

@@ -23,13 +23,15 @@ class Memory:
     """Jobs, runs, timers, inbox and outbox of one shard.
 
     Attributes:
+        shards: Of the cluster.
         inbox: Rows that are being dealt with.
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
     """
 
-    def __init__(self, shard: int) -> None:
+    def __init__(self, shard: int, shards: int = 1) -> None:
         self.shard = shard
+        self.shards = shards
         self.jobs: dict[str, Job] = {}
         self.runs: dict[str, Run] = {}
         self.inbox: dict[Key, InboxRow] = {}
@@ -106,7 +108,7 @@ class Memory:
         self._set_aside.discard(job_id)
 
     def hold(self, ref: str, until: int, limits: Iterable[str] = ()) -> None:
-        """Remembers when, or at the return of which limit's permit, the schedule's first waiting job is to be looked at.
+        """Remembers when, or at the return of which own limit's permit, the schedule's waiting jobs are to be looked at.
 
         Of several instants the earliest counts: who is looked at then says anew how long it waits.
         """

@@ -21,6 +21,7 @@ from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
+from tidegate_core.transactions.limits import Permit, key_of
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 ENDED_RUN_DAYS = 30
@@ -245,8 +246,7 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
         outcome, reason = "killed", "cancelled"
     ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
     for limit in run.limits:
-        pk, sk = limit.split("|")
-        _return(unit, Key(pk, sk), run)
+        _return(unit, limit, run)
     unit.delete(run.key(unit.shard))
     unit.delete(keys.job(unit.shard, run.id))
     if run.evidence_id is not None:
@@ -258,14 +258,15 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
     unit.put_new(out, out.key(unit.shard))
 
 
-def _return(unit: UnitOfWork, limit: Key, run: Run) -> None:
-    if not limit.sk.startswith("LIM#"):
-        unit.give_back(limit, run.id)
+def _return(unit: UnitOfWork, limit: str, run: Run) -> None:
+    if limit.startswith(keys.SHARED_LIMIT):
+        unit.give_back(Permit.named(limit, run.id))
         return
-    own = unit.record(OwnLimit, limit)
+    key = key_of(limit)
+    own = unit.record(OwnLimit, key)
     assert own is not None
     assert run.id in own.holders
-    unit.put(replace(own, holders=tuple(holder for holder in own.holders if holder != run.id)), limit)
+    unit.put(replace(own, holders=tuple(holder for holder in own.holders if holder != run.id)), key)
 
 
 def ledger_row(run: Run, now: int) -> LedgerRow:

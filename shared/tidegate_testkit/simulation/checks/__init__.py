@@ -1,6 +1,6 @@
 """What must hold at rest. Each check is a function from a case to the problems that it finds, in words.
 
-A problem begins with what it breaks: an invariant of DESIGN 2 (`I1: ...`), `answers`, `liveness` or `dead letters`. Checks
+A problem begins with what it breaks: an invariant of DESIGN 2 (`I1: ...`), `answers`, `order`, `liveness` or `dead letters`. Checks
 judge by what users, programs and sinks saw; the store's rows say only what became of things.
 """
 

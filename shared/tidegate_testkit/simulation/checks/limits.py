@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from tidegate_core.store import keys
+from tidegate_testkit.simulation.definitions import NAMESPACE
+
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.record import Body
@@ -24,8 +27,20 @@ def check_limits(case: Case) -> Iterator[str]:
     for (program, most), names in shared.items():
         mine = [body for body in bodies if body.schedule in names]
         yield from _check(f"program {program} of {', '.join(names)}", most, mine, world.ended_at)
+    yield from _check_admissions(case)
     if world.at_rest:
         yield from _check_permits(world)
+
+
+def _check_admissions(case: Case) -> Iterator[str]:
+    """Each schedule is admitted by its own number, and counts all runs of the program, whichever schedule they are of."""
+    shared = {life.name: life.definition.program for life in case.lives}
+    for admitted in case.world.limits.admitted:
+        program = shared[admitted.schedule]
+        limit = None if program is None else keys.program_limit(NAMESPACE, program[0]).pk
+        if program is not None and admitted.limit == limit and admitted.in_use > program[1]:
+            yield f"I4: {admitted.schedule} was admitted at {admitted.at} as number {admitted.in_use} of {program[1]}"
+            return
 
 
 def _check(what: str, most: int, bodies: Iterable[Body], ended_at: int) -> Iterator[str]:
@@ -46,3 +61,5 @@ def _check_permits(world: World) -> Iterator[str]:
         is_limit = str(item["sk"]).startswith("LIM#") or item["sk"] == "LIMIT"
         if is_limit and (item.get("holders") or item.get("in_use")):
             yield f"I4: {item['pk']!s} {item['sk']!s} is held at rest: {item.get('holders')!r} {item.get('in_use')!r}"
+        if str(item["sk"]).startswith(("PERMIT#", "W#")):
+            yield f"I4: {item['pk']!s} {item['sk']!s} is left at rest"

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
 
+from tidegate_core.store import keys
+from tidegate_core.transactions.limits import home_of
+from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 
@@ -24,6 +27,10 @@ SPREAD = 28
 """Messages that reach most shards of a world."""
 SLOW_MS = 200
 """Mean latency of a slow store."""
+SLOW_START_MS = 8_000
+"""Longest start of a program: long enough for a queue before its limit."""
+CROWD = 3
+"""Schedules that keep a queue before a limit of one to three runs for most of the time."""
 FLOOD = 1_150
 """Above the 1,000 messages that may be sent again."""
 
@@ -91,7 +98,26 @@ def contention(swarm: Swarm, chance: Random) -> Swarm:
     read long before it is written, and others have written meanwhile.
     """
     store = replace(swarm.store, latency_ms=SLOW_MS, timeout_ms=10 * SLOW_MS, conflicts=True)
-    return replace(swarm, store=store, launcher=replace(swarm.launcher, slow_start_ms=8_000))
+    return replace(swarm, store=store, launcher=replace(swarm.launcher, slow_start_ms=SLOW_START_MS))
+
+
+def queues(swarm: Swarm, chance: Random) -> Swarm:
+    """More schedules share a program than its limit lets run, and the limit's home changes hands while they queue: it
+    falls at the moment at which it has offered a slot, is frozen while offers stand, and is told to end.
+    """
+    home = home_of(keys.program_limit(NAMESPACE, "tool"), swarm.shards) % swarm.topic_partitions
+    troubles = (
+        Trouble(chance.randint(8_000, 20_000), "crash", chance.randint(200, 9_000), once_applied="offer"),
+        Trouble(chance.randint(22_000, 30_000), "pause", chance.choice((1_500, 5_000, 9_000)), holder_of=home),
+        Trouble(chance.randint(38_000, 48_000), "drain", chance.randint(200, 6_000), holder_of=home),
+    )
+    return replace(
+        swarm,
+        node=replace(swarm.node, trouble=(*swarm.node.trouble, *troubles)),
+        launcher=replace(swarm.launcher, slow_start_ms=SLOW_START_MS // 2),
+        broker=replace(swarm.broker, lost_pokes=0.5),
+        crowd=CROWD,
+    )
 
 
 def echoes(swarm: Swarm, chance: Random) -> Swarm:
@@ -131,5 +157,6 @@ TRAPS: Mapping[str, Trap] = {
     "stalled_checkpoints": Trap(stalled_checkpoints, 0.01, "stalled_checkpoint"),
     "contention": Trap(contention, 0.02),
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
+    "queues": Trap(queues, 0.02, "crash"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
 }

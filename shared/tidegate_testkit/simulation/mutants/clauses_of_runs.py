@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tidegate_core.effects import Committed
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.unit_of_work import return_permits, take_permit
+from tidegate_core.transactions.limits import Permit, return_permits, take_permit
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 from tidegate_testkit.memory_store import MemoryStore
@@ -127,8 +127,9 @@ def a_permit_is_taken_that_was_given_back() -> Iterable[str]:
 
 def permits(what: str, run: str) -> Transaction:
     limit = keys.program_limit("flights", "/jobs/same.py")
-    action = take_permit(limit, run, 1) if what == "take" else return_permits(limit, [run])
-    return Transaction(what, (action,), f"{what} {run}", None)
+    permit = Permit.of(limit, run, 1)
+    actions = take_permit(permit, 1) if what == "take" else (return_permits(limit, [permit]),)
+    return Transaction(what, actions, f"{what} {run}", None)
 
 
 def an_admission_arrives_twice() -> Iterable[str]:

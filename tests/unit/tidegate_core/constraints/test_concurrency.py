@@ -47,6 +47,12 @@ def test_given_max_outside_of_1_to_16_then_it_is_refused(number: Any) -> None:
         at_most(number)
 
 
+def test_given_a_program_then_up_to_1000_of_its_runs_may_be_allowed() -> None:
+    assert [at_most(number, scope="program").max for number in (17, 1_000)] == [17, 1_000]
+    with pytest.raises(ValidationError, match="above 1000"):
+        at_most(1_001, scope="program")
+
+
 @pytest.mark.parametrize("scope", ["group", "namespace", "Program"])
 def test_given_other_scope_then_it_is_refused(scope: str) -> None:
     with pytest.raises(ValidationError):

@@ -16,23 +16,20 @@ from tidegate_core.store.values import (
     TRANSACTION_BYTES_PLANNED_MAX,
     Action,
     Applied,
-    Cancelled,
     Check,
     Delete,
     Item,
     Key,
     Put,
     Transaction,
-    Update,
 )
 from tidegate_core.transactions import conditions
+from tidegate_core.transactions.limits import Permit, take_permit
 from tidegate_core.transactions.unit_of_work import (
     AlreadyThere,
     NotAtHand,
     TooLarge,
     UnitOfWork,
-    return_permits,
-    take_permit,
 )
 from tidegate_core.transactions.view import View
 from tidegate_testkit.builders import NOW, a_job
@@ -217,10 +214,10 @@ def test_given_a_put_then_it_is_the_witness(unit: UnitOfWork, view: View) -> Non
 
 
 def test_given_two_actions_with_conditions_on_one_item_then_the_second_belongs_into_the_next(unit: UnitOfWork) -> None:
-    unit.apply(take_permit(LIMIT, "r-1", 2))
+    unit.apply(*take_permit(Permit(LIMIT, "r-1"), 2))
     unit.keep()
     with pytest.raises(TooLarge):
-        unit.apply(take_permit(LIMIT, "r-2", 2))
+        unit.apply(*take_permit(Permit(LIMIT, "r-2"), 2))
 
 
 def test_given_a_decision_too_many_then_it_is_dropped_and_the_others_stay(unit: UnitOfWork) -> None:
@@ -315,7 +312,7 @@ def test_given_a_decision_of_conditions_only_then_the_next_one_is_measured_with_
 
 def test_given_a_dropped_decision_then_nothing_of_it_is_left(unit: UnitOfWork) -> None:
     unit.put_new(a_job(), a_job().key(0))
-    unit.apply(take_permit(LIMIT, "r", 1))
+    unit.apply(*take_permit(Permit(LIMIT, "r"), 1))
     unit.after(lambda: None)
     unit.drop()
     unit.keep()
@@ -337,46 +334,3 @@ def test_given_any_decisions_then_what_is_kept_stays_below_the_stores_limit(shar
             continue
     if not unit.is_empty:
         assert len(unit.transaction("test", "tok").actions) <= ACTIONS_PLANNED_MAX
-
-
-# -- permits (I4) ---------------------------------------------------------------------------------------------------------
-
-
-def in_use(store: MemoryStore) -> tuple[object, object]:
-    item = store.peek(LIMIT) or {}
-    return item.get("in_use", 0), item.get("holders", frozenset())
-
-
-def change(store: MemoryStore, action: Update) -> bool:
-    outcome = store.transact(Transaction("permit", (action,), "", None))
-    assert isinstance(outcome, Applied | Cancelled)
-    return isinstance(outcome, Applied)
-
-
-def test_given_a_limit_then_permits_are_taken_up_to_it_once_each_and_go_back_once() -> None:
-    store = MemoryStore(checks_witness=False)
-    assert change(store, take_permit(LIMIT, "r-1", 2))
-    assert not change(store, take_permit(LIMIT, "r-1", 2))
-    assert change(store, take_permit(LIMIT, "r-2", 2))
-    assert not change(store, take_permit(LIMIT, "r-3", 2))
-    assert in_use(store) == (2, frozenset({"r-1", "r-2"}))
-    assert change(store, return_permits(LIMIT, ["r-1"]))
-    assert not change(store, return_permits(LIMIT, ["r-1"]))
-    assert change(store, take_permit(LIMIT, "r-3", 2))
-    assert in_use(store) == (2, frozenset({"r-2", "r-3"}))
-
-
-@given(steps=st.lists(st.tuples(st.booleans(), st.sampled_from(["a", "b", "c", "d"]), st.integers(1, 3)), max_size=30))
-def test_given_any_takes_and_returns_then_in_use_is_the_number_of_holders_and_within_the_largest_limit(
-    steps: list[tuple[bool, str, int]],
-) -> None:
-    store = MemoryStore(checks_witness=False)
-    for takes, run, most in steps:
-        before, _ = in_use(store)
-        done = change(store, take_permit(LIMIT, run, most) if takes else return_permits(LIMIT, [run]))
-        number, holders = in_use(store)
-        assert isinstance(holders, frozenset)
-        assert number == len(holders)
-        if takes and done:
-            assert isinstance(before, int)
-            assert before < most

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.run_plane.admit import SHARED_LIMIT_RETRY_MS, SUBMIT_WITHIN_MS, AdmitNext
+from tidegate_core.decisions.run_plane.admit import SUBMIT_WITHIN_MS, AdmitNext
+from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put, Transaction, Update
-from tidegate_core.transactions.unit_of_work import take_permit
+from tidegate_core.transactions.limits import Permit, take_permit
 from tidegate_testkit.builders import (
     HOUR,
     NOW,
@@ -163,13 +164,13 @@ def test_given_a_limit_of_the_program_then_it_is_taken_with_the_run_and_named_by
     assert desk.records(Run, "R#")[0].limits == (f"{key.pk}|{key.sk}",)
 
 
-def test_given_a_full_limit_of_the_program_then_the_job_looks_again_soon() -> None:
+def test_given_a_full_limit_of_the_program_then_the_job_joins_its_queue_and_looks_after_its_place() -> None:
     spec = a_spec(constraints=[at_most(1, "program")], overlap="allow")
     desk = a_desk(a_job(1), a_job(2), spec=spec)
     admit(desk, times=2)
     assert runs(desk) == [a_job(1).id]
-    assert desk.memory.next_wake() == NOW + SHARED_LIMIT_RETRY_MS
-    assert desk.memory.take_held(NOW + SHARED_LIMIT_RETRY_MS) == [REF]
+    assert desk.memory.next_wake() == NOW + ASK_AGAIN_MS
+    assert desk.memory.take_held(NOW + ASK_AGAIN_MS) == [REF]
 
 
 def test_given_a_permit_taken_by_another_shard_in_between_then_the_admission_is_refused() -> None:
@@ -179,7 +180,7 @@ def test_given_a_permit_taken_by_another_shard_in_between_then_the_admission_is_
     transaction, _ = desk.prepare(a_look(desk))
     assert transaction is not None
     (limit,) = [action.key for action in transaction.actions if action.key.pk.startswith("LIMIT#")]
-    stranger = Transaction("stranger", (take_permit(limit, "0003-stranger", 1),), "x", None)
+    stranger = Transaction("stranger", take_permit(Permit(limit, "0003-stranger"), 1), "x", None)
     desk.store.transact(stranger)
     desk.store.transact(transaction)
     assert runs(desk) == []

@@ -26,7 +26,7 @@ from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.gate import finish_run, start_run
-from tidegate_core.transactions.unit_of_work import take_permit
+from tidegate_core.transactions.limits import Permit, take_permit
 from tidegate_testkit.builders import MINUTE, NOW, a_job, a_run
 from tidegate_testkit.desk import Desk
 
@@ -40,7 +40,7 @@ def a_desk(run: Run) -> Desk:
     own = keys.own_limit(0, "flights", "nightly")
     limits = tuple(f"{key.pk}|{key.sk}" for key in (own, SHARED))
     desk.lay(replace(run, limits=limits))
-    desk.store.transact(Transaction("before", (take_permit(SHARED, ID, 3),), "p", None))
+    desk.store.transact(Transaction("before", take_permit(Permit(SHARED, ID), 3), "p", None))
     return desk
 
 

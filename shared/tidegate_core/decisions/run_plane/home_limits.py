@@ -1,0 +1,220 @@
+"""The home of shared limits: their free slots go to the jobs of all shards, first come, first served (DESIGN 6).
+
+A limit's home is one shard. Waiting jobs have sorted rows there (`asking.py`); its owner offers free slots in their order
+and pokes the jobs' shards. Nothing here gives a permit: the admission does, on `in_use < max`, so whatever is wrong with an
+offer costs time only. All is derived from the limit's item and the rows: who takes over the shard goes on from there.
+
+- An offer to a job that is gone lapses at once, because its row went with it; one that is not taken up lapses after
+  `OFFER_MS`, together with the row. A job that is still there joins again, at its old place.
+- A lost poke costs a second while an offer stands, and the shard's sweep (10 s) before that.
+- A limit without queue costs its home nothing: it is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.permit_audit import PermitAudit
+from tidegate_core.effects import Poke
+from tidegate_core.model.identity import shard_of_run
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.limits import SharedLimit, Waiter
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.limits import close_queue, lapse_offers, mark_queue, offer_slots
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+SERVE_MS: Final = 1_000
+"""Each queue is looked at so often, whatever pokes are lost: a slot that comes back stands idle no longer."""
+OFFER_MS: Final = 10_000
+"""An offer that nobody takes up goes to the next: longer than a store's bad moment, about as long as a take-over."""
+OFFERS_MAX: Final = 16
+"""Offers that stand at a time: with 16 holders the limit's item stays near 1 KB. The next follow as these are taken up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An offer, as this owner has seen it.
+
+    Attributes:
+        asked_at: Of the job's row; one that the job has written anew renews the offer.
+        since: When this owner saw it first. A successor begins anew: an offer may stand longer, never shorter.
+    """
+
+    asked_at: int
+    since: int
+
+
+def lapsed_offers(
+    state: SharedLimit, waiters: Mapping[str, Waiter], standing: Mapping[str, Standing], now: int
+) -> list[str]:
+    """Returns the jobs whose offer has lapsed: they are gone, or have not taken it up in time."""
+
+    def has_lapsed(job_id: str) -> bool:
+        waiter, seen = waiters.get(job_id), standing.get(job_id)
+        if waiter is None:
+            return True
+        return seen is not None and seen.asked_at == waiter.asked_at and seen.since + OFFER_MS <= now
+
+    return sorted(job_id for job_id in state.offered if has_lapsed(job_id))
+
+
+def next_offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+    """Returns who has the word next, in the order of the queue.
+
+    Schedules of one program may allow different numbers of runs. Whoever stands first is waited for, also when those behind
+    would be content with less room: else a stream of them could keep it waiting for ever.
+    """
+    taken, offers = state.in_use + len(state.offered), list[str]()
+    for waiter in waiters:
+        if waiter.job_id in state.offered or waiter.job_id in state.holders:
+            continue
+        if taken >= waiter.most or len(state.offered) + len(offers) >= OFFERS_MAX:
+            break
+        offers.append(waiter.job_id)
+        taken += 1
+    return offers
+
+
+@dataclass(slots=True)
+class Queue:
+    """What is kept of a limit's queue between two looks.
+
+    Attributes:
+        standing: Offers, by job.
+        under_way: A look is in the lane.
+        again: Something has changed since.
+    """
+
+    standing: dict[str, Standing] = field(default_factory=dict)
+    under_way: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServeLimit:
+    """One look at a limit and its queue: offers lapse, or free slots are offered, or the queue is closed.
+
+    The item is read before the rows: whoever has joined before the mark that is read here has a row that is read here.
+
+    Attributes:
+        reminds: Pokes go to all offers, also to those that stand already.
+        served: Called when it is in the store, with whether there is more to do now and whether anybody waits.
+    """
+
+    limit: Key
+    shard: int
+    queue: Queue
+    reminds: bool
+    served: Callable[[bool, bool], None]
+    name: str = "offer"
+
+    @property
+    def about(self) -> str:
+        return self.limit.pk
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        """All of it is written by other shards' owners; the second key stands for the range of the rows."""
+        return (self.limit, Key(keys.shard_pk(self.shard), keys.waiters_of(self.limit)[0]))
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        state = SharedLimit.of(unit.item(self.limit))
+        rows = [from_item(Waiter, item) for item in unit.range(*keys.waiters_of(self.limit))]
+        waiters = {row.job_id: row for row in rows}
+        lapsed = lapsed_offers(state, waiters, self.queue.standing, now)
+        offers: list[str] = []
+        if lapsed:
+            unit.apply(lapse_offers(self.limit, lapsed))
+            for job_id in lapsed:
+                if job_id in waiters:
+                    unit.forget_row(waiters[job_id].key(self.shard))
+        else:
+            offers = next_offers(state, rows)
+            self._move_queue(unit, state, rows, offers)
+        offered = [*sorted(state.offered - set(lapsed)), *offers]
+        for job_id in offered if self.reminds else offers:
+            unit.after(Poke(shard_of_run(job_id), job_id))
+        unit.after(partial(self._keep, {each: waiters[each].asked_at for each in offered}, now))
+        unit.after(partial(self.served, bool(lapsed), bool(rows or offered)))
+
+    def _move_queue(self, unit: UnitOfWork, state: SharedLimit, rows: Sequence[Waiter], offers: Sequence[str]) -> None:
+        """One action on the limit's item a transaction: what is left is done at the next look."""
+        if rows and state.queued is None:
+            unit.apply(mark_queue(self.limit, f"{rows[-1].job_id}@home"))
+        elif offers:
+            unit.apply(offer_slots(self.limit, offers))
+        elif not rows and not state.offered and state.queued is not None:
+            unit.apply(close_queue(self.limit, state.queued))
+
+    def _keep(self, offered: Mapping[str, int], now: int) -> None:
+        known = self.queue.standing
+        self.queue.standing = {
+            job_id: known[job_id] if job_id in known and known[job_id].asked_at == asked_at else Standing(asked_at, now)
+            for job_id, asked_at in offered.items()
+        }
+
+
+class HomeLimits:
+    """One per shard: all shared limits whose home it is and before which somebody waits."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._host = lane.host
+        self._audit = PermitAudit(lane)
+        self._queues: dict[Key, Queue] = {}
+        self._is_ticking = False
+        self._closed = False
+
+    def poke(self, limit_pk: str) -> None:
+        """Somebody has joined the limit's queue, or given a permit back."""
+        self._look(Key(limit_pk, "LIMIT"))
+
+    def sweep(self) -> Operation[None]:
+        """Finds all queues: at recovery, and what lost pokes would have said."""
+        rows = yield from self._lane.read_range("W#", f"W#{keys.LAST}")
+        for limit_pk in sorted({str(row["limit"]) for row in rows}):
+            self.poke(limit_pk)
+
+    def close(self) -> None:
+        """No further offers: they are the successor's."""
+        self._closed = True
+
+    def _look(self, limit: Key, *, reminds: bool = False) -> None:
+        if self._closed:
+            return
+        queue = self._queues.setdefault(limit, Queue())
+        if queue.under_way:
+            queue.again = queue.again or not reminds  # It may have been read before what it was poked for.
+            return
+        queue.under_way, queue.again = True, False
+        served = partial(self._served, limit)
+        self._lane.add(ServeLimit(limit, self._lane.shard, queue, reminds, served))
+
+    def _served(self, limit: Key, goes_on: bool, is_waited_for: bool) -> None:
+        queue = self._queues[limit]
+        queue.under_way = False
+        if goes_on or queue.again:
+            self._look(limit)
+        elif is_waited_for:
+            self._tick_later()
+        else:
+            del self._queues[limit]
+
+    def _tick_later(self) -> None:
+        if not self._is_ticking:
+            self._is_ticking = True
+            self._host.call_at(self._host.now + SERVE_MS, self._tick)
+
+    def _tick(self) -> None:
+        self._is_ticking = False
+        for limit in list(self._queues):
+            self._look(limit, reminds=True)
+            self._audit.look_now_and_then(limit)
+        if self._queues and not self._closed:
+            self._tick_later()

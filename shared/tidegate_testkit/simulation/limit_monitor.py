@@ -1,0 +1,206 @@
+"""Watches every write on a shared limit that the store accepts: permits are the open runs', and nobody is passed who waits.
+
+It trusts no condition and no decision: what it knows of a queue it knows from the waiter rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from tidegate_core.records.limits import SharedLimit
+from tidegate_core.store import keys
+from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, RangeRead, Transaction
+from tidegate_testkit.memory_store import BeforeImages
+from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.store import SimStore
+from tidegate_testkit.simulation.swarm import Swarm
+
+FAILURES_MAX: Final = 5
+"""Told of one world: what is wrong once is wrong at every further write."""
+
+LOSSY_MS: Final = 10_000
+"""Further sends of what got no answer."""
+
+Place: TypeAlias = tuple[int, str]
+"""A job's place in a queue: (satisfied_at, job id)."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """One limit.
+
+    Attributes:
+        runs: Open runs that name it.
+        waits: Instant at which the present row of a job was first there, by its place.
+        mosts: What the waiting jobs' versions allow, by job.
+        idle_since: A slot has been free since then, and the first of the queue has not been offered it.
+        idle_longest: The longest such time.
+    """
+
+    runs: set[str] = field(default_factory=set)
+    waits: dict[Place, int] = field(default_factory=dict)
+    mosts: dict[str, int] = field(default_factory=dict)
+    idle_since: int | None = None
+    idle_longest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A run that took a permit: `in_use` counts it."""
+
+    schedule: str
+    limit: str
+    in_use: int
+    at: int
+    by_offer: bool
+
+
+class LimitMonitor:
+    """Attributes:
+    limits: By partition key.
+    admitted: All admissions under shared limits.
+    """
+
+    def __init__(self, store: SimStore, record: Record, swarm: Swarm) -> None:
+        self.limits: defaultdict[str, Watched] = defaultdict(Watched)
+        self.admitted: list[Admitted] = []
+        self._store = store
+        self._record = record
+        self._offer_age = _oldest_offer(swarm)
+        self._offers_seen: set[str] = set()
+        self._failures = 0
+        before = store.memory.on_applied
+
+        def applied(written: Transaction | Sequence[Put | Delete], images: BeforeImages) -> None:
+            if before is not None:
+                before(written, images)
+            if isinstance(written, Transaction):
+                self._applied(written, images)
+
+        store.memory.on_applied = applied
+
+    def _applied(self, written: Transaction, before: BeforeImages) -> None:
+        touched = {action.key for action in written.actions if action.key.sk == "LIMIT"}
+        ended_or_begun = [
+            action for action in written.actions if _is(action, "R#", "W#") and action.key.table == "main"
+        ]
+        if not touched and not ended_or_begun:
+            return
+        begun = [run for action in ended_or_begun if (run := self._follow(action, before.get(action.key))) is not None]
+        for key in sorted(touched):
+            self._judge(written, key, SharedLimit.of(before.get(key)), begun)
+        for pk in sorted({key.pk for key in touched} | {str(_limit_of(each, before)) for each in ended_or_begun}):
+            if pk in self.limits:
+                self._watch_idling(pk)
+
+    # -- what is known ------------------------------------------------------------------------------------------------
+
+    def _follow(self, action: Action, before: Item | None) -> Item | None:
+        """Takes in a row; returns the item of a run that has begun."""
+        item = action.item if isinstance(action, Put) else None
+        if action.key.sk.startswith("W#"):
+            self._follow_waiter(before, item)
+        elif item is not None and before is None:
+            for pk in _shared(item):
+                self.limits[pk].runs.add(str(item["id"]))
+            return item
+        elif isinstance(action, Delete) and before is not None:
+            for pk in _shared(before):
+                self.limits[pk].runs.discard(str(before["id"]))
+        return None
+
+    def _follow_waiter(self, before: Item | None, item: Item | None) -> None:
+        if item is not None:
+            watched = self.limits[str(item["limit"])]
+            watched.waits.setdefault(_place(item), self._store.now)
+            watched.mosts[str(item["job_id"])] = int(str(item["most"]))
+        elif before is not None:
+            self.limits[str(before["limit"])].waits.pop(_place(before), None)
+
+    # -- what must hold -----------------------------------------------------------------------------------------------
+
+    def _judge(self, written: Transaction, key: Key, before: SharedLimit, begun: Sequence[Item]) -> None:
+        watched, state = self.limits[key.pk], SharedLimit.of(self._store.memory.peek(key))
+        own_items = self._store.memory.query(RangeRead(key.pk, "PERMIT#", f"PERMIT#{keys.LAST}"))
+        holders = {*state.holders, *(str(item["run_id"]) for item in own_items.items)}
+        if state.in_use != len(watched.runs) or holders != watched.runs:
+            self._fail(
+                f"I4: {written.name} left {state.in_use} permits with {sorted(holders)}, open are {sorted(watched.runs)}"
+            )
+        for run in begun:
+            if key.pk in _shared(run):
+                by_offer = str(run["id"]) in before.offered
+                self.admitted.append(Admitted(str(run["name"]), key.pk, state.in_use, self._store.now, by_offer))
+                self._judge_order(str(run["id"]), int(str(run["satisfied_at"])), before, watched)
+        if state.queued is None and before.queued is not None and watched.waits:
+            self._fail(f"order: {written.name} closed a queue in which {sorted(watched.waits)} wait")
+        if written.token not in self._offers_seen:
+            # One that comes a second time, when much has changed, is for nobody and lapses.
+            self._judge_offers(state.offered - before.offered, state, watched)
+            self._offers_seen.add(written.token)
+
+    def _judge_order(self, run_id: str, satisfied_at: int, before: SharedLimit, watched: Watched) -> None:
+        """Who comes without an offer passes nobody."""
+        passed = [place for place in sorted(watched.waits) if place < (satisfied_at, run_id)]
+        if run_id not in before.offered and passed:
+            self._fail(f"order: {run_id} was admitted without an offer, and {passed[0][1]} waits since longer")
+
+    def _judge_offers(self, offered: frozenset[str], state: SharedLimit, watched: Watched) -> None:
+        """An offer passes nobody who was there when its author looked."""
+        waits = sorted(watched.waits)
+        offers = [place for place in waits if place[1] in offered]
+        for place in waits:
+            was_there = watched.waits[place] < self._store.now - self._offer_age
+            if offers and place < offers[-1] and was_there and place[1] not in state.offered:
+                self._fail(f"order: {offers[-1][1]} was offered a slot, and {place[1]} waits since longer")
+                return
+
+    def _watch_idling(self, pk: str) -> None:
+        """How long a free slot and the first of the queue do not find each other."""
+        watched, now = self.limits[pk], self._store.now
+        state = SharedLimit.of(self._store.memory.peek(Key(pk, "LIMIT")))
+        first = next((job for _, job in sorted(watched.waits) if job not in state.offered), None)
+        is_idle = first is not None and state.in_use + len(state.offered) < watched.mosts[first]
+        if watched.idle_since is not None:
+            watched.idle_longest = max(watched.idle_longest, now - watched.idle_since)
+        watched.idle_since = (watched.idle_since or now) if is_idle else None
+
+    def _fail(self, problem: str) -> None:
+        self._failures += 1
+        if self._failures <= FAILURES_MAX:
+            self._record.failures.append(problem)
+
+
+def _oldest_offer(swarm: Swarm) -> int:
+    """Returns the longest time between the look at a queue and the arrival of what it offers: calls take long or are
+    repeated, and whoever looked may have been frozen in between.
+    """
+    store = swarm.store
+    calls = 10 * int(store.latency_ms) + store.timeout_ms
+    outage = max((end - begin for begin, end in store.brown_outs), default=0)
+    frozen = max((each.length for each in swarm.node.trouble if each.kind == "pause"), default=0)
+    lossy = any((store.lost_request, store.lost_answer, store.late, store.unreadable, store.throttled))
+    return 1_000 + calls + outage + frozen + (LOSSY_MS if lossy else 0)
+
+
+def _is(action: Action, *prefixes: str) -> bool:
+    return not isinstance(action, Check) and action.key.sk.startswith(prefixes)
+
+
+def _shared(run: Item) -> list[str]:
+    limits = run.get("limits", [])
+    assert isinstance(limits, list)
+    return sorted({str(text).split("|")[0] for text in limits if str(text).startswith(keys.SHARED_LIMIT)})
+
+
+def _place(row: Item) -> Place:
+    return int(str(row["satisfied_at"])), str(row["job_id"])
+
+
+def _limit_of(action: Action, before: BeforeImages) -> str | None:
+    """Returns the limit that a waiter row is about."""
+    row = action.item if isinstance(action, Put) else before.get(action.key)
+    return None if row is None or "limit" not in row else str(row["limit"])

@@ -1,0 +1,208 @@
+"""Bugs in the limits that several shards share: permits, one for each clause of their conditions, and the queue's order.
+
+Several layers keep a permit from being taken or given back twice: the revisions of run and job refuse a repeat before the
+limit does. Those mutants leave the other layers aside: the store hears twice what a transaction says of limits, and that alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from tidegate_core.decisions.run_plane import admit, home_limits
+from tidegate_core.records.limits import SharedLimit, Waiter
+from tidegate_core.store import keys
+from tidegate_core.store.values import Action, Applied, Put, RawOutcome, Transaction, Update
+from tidegate_core.transactions import limits
+from tidegate_testkit.memory_store import MemoryStore
+from tidegate_testkit.simulation.mutants.conditions import without
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+
+BOUND: Final = "(attribute_not_exists(#in_use) OR #in_use < :most)"
+NO_HOLDER: Final = "NOT contains(#holders, :run)"
+HAS_WORD: Final = "contains(#offered, :run)"
+
+
+def echoing(transact: Callable[..., RawOutcome]) -> Any:
+    def transact_twice(store: MemoryStore, transaction: Transaction) -> RawOutcome:
+        outcome = transact(store, transaction)
+        said = tuple(action for action in transaction.actions if action.key.pk.startswith(keys.SHARED_LIMIT))
+        if said and isinstance(outcome, Applied):
+            transact(store, Transaction(transaction.name, said, f"{transaction.token}000", None))
+        return outcome
+
+    return transact_twice
+
+
+HEARD_TWICE: Final = Patch(MemoryStore, "transact", echoing)
+EACH_IN_AN_ITEM: Final = Patch(limits, "HOLDERS_INLINE_MAX", lambda _: 0)
+
+
+def keeping_the_word(take: Callable[..., tuple[Action, ...]]) -> Any:
+    def taken(*arguments: Any, **named: Any) -> tuple[Action, ...]:
+        first, *rest = take(*arguments, **named)
+        assert isinstance(first, Update)
+        return (replace(first, expression=first.expression.replace(" DELETE #offered :runs", "")), *rest)
+
+    return taken
+
+
+def putting_its_item_anyway(take: Callable[..., tuple[Action, ...]]) -> Any:
+    def taken(*arguments: Any, **named: Any) -> tuple[Action, ...]:
+        return tuple(
+            replace(each, condition=None) if isinstance(each, Put) else each for each in take(*arguments, **named)
+        )
+
+    return taken
+
+
+def anybody_passes(_: Any) -> Any:
+    return lambda limit, job_id, most: limit.in_use < most
+
+
+def who_has_the_word_passes(_: Any) -> Any:
+    return lambda limit, job_id, most: job_id in limit.offered or (limit.queued is None and limit.in_use < most)
+
+
+def pretending_to_have_the_word(take: Callable[..., tuple[Action, ...]]) -> Any:
+    def taken(permit: limits.Permit, most: int, *, offered: bool = False) -> tuple[Action, ...]:
+        return take(permit, most, offered=True)
+
+    return taken
+
+
+def offering_to_all(_: Any) -> Any:
+    def offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+        return [waiter.job_id for waiter in waiters if waiter.job_id not in state.offered]
+
+    return offers
+
+
+def offering_to_the_last(next_offers: Callable[..., list[str]]) -> Any:
+    return lambda state, waiters: next_offers(state, waiters[::-1])
+
+
+LIMITS: Final = (
+    Mutant(
+        "permit bound",
+        "two shards take the last permit at the same moment",
+        breaks="I4",
+        patches=(without("permit_free", clauses=f"{NO_HOLDER} AND attribute_not_exists(#queued)", values=(":run",)),),
+        within=12,
+        trap="contention",
+    ),
+    Mutant(
+        "permit queue",
+        "a newcomer takes the permit that somebody waits for",
+        breaks="order",
+        patches=(
+            without("permit_free", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
+            Patch(SharedLimit, "lets_pass", anybody_passes),
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "permit twice",
+        "an admission that the store hears twice takes two permits, and one of them never comes back",
+        breaks="I4",
+        patches=(
+            without("permit_free", clauses=f"{BOUND} AND attribute_not_exists(#queued)", values=(":most",)),
+            HEARD_TWICE,
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "offer bound",
+        "of more offers than slots each one is taken",
+        breaks="I4",
+        patches=(
+            without("permit_offered", clauses=f"{NO_HOLDER} AND {HAS_WORD}", values=(":run",)),
+            Patch(home_limits, "next_offers", offering_to_all),
+            Patch(SharedLimit, "lets_pass", who_has_the_word_passes),
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "offer twice",
+        "an offer that is not used up gives two permits to an admission that the store hears twice",
+        breaks="I4",
+        patches=(
+            without("permit_offered", clauses=f"{BOUND} AND {HAS_WORD}", values=(":most", ":run")),
+            Patch(admit, "take_permit", keeping_the_word),
+            HEARD_TWICE,
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "offer word",
+        "a job that nobody has offered a slot takes one",
+        breaks="order",
+        patches=(
+            without("permit_offered", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
+            Patch(SharedLimit, "lets_pass", anybody_passes),
+            Patch(admit, "take_permit", pretending_to_have_the_word),
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "permit back twice",
+        "an end that the store hears twice gives two permits back",
+        breaks="I4",
+        patches=(
+            without("permits_held"),
+            HEARD_TWICE,
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "own item twice",
+        "where each permit is an item, an admission that the store hears twice takes two",
+        breaks="I4",
+        patches=(EACH_IN_AN_ITEM, Patch(admit, "take_permit", putting_its_item_anyway), HEARD_TWICE),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "own item back twice",
+        "where each permit is an item, an end that the store hears twice gives two back",
+        breaks="I4",
+        patches=(
+            EACH_IN_AN_ITEM,
+            without("present"),
+            HEARD_TWICE,
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "queue mark",
+        "a queue is closed although somebody has joined since it was seen empty",
+        breaks="order",
+        patches=(without("queue_marked"),),
+        within=20,
+        trap="contention",
+    ),
+    Mutant(
+        "lapse",
+        "an offer to a job that is gone keeps its slot for ever",
+        breaks="liveness",
+        patches=(Patch(home_limits, "lapsed_offers", lambda _: lambda *_: []),),
+        within=6,
+        trap="queues",
+    ),
+    Mutant(
+        "last first",
+        "who came last is offered the next slot",
+        breaks="order",
+        patches=(Patch(home_limits, "next_offers", offering_to_the_last),),
+        within=4,
+        trap="queues",
+    ),
+)

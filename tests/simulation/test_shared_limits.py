@@ -1,0 +1,82 @@
+"""Queues before shared limits in worlds that are calm otherwise: how soon a free slot and the first of the queue meet.
+
+Hostile worlds have them too (`queues` in `faults/traps.py`), and a monitor of every write judges permits and order there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest import mock
+
+import pytest
+
+from tidegate_core.constraints.base import LimitRef
+from tidegate_core.decisions.run_plane import admit
+from tidegate_core.decisions.run_plane.home_limits import SERVE_MS
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_testkit.simulation.definitions import NAMESPACE
+from tidegate_testkit.simulation.drawing import swarm_of
+from tidegate_testkit.simulation.faults.traps import CROWD
+from tidegate_testkit.simulation.outcome import judged
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.swarm import Swarm
+from tidegate_testkit.simulation.world import World, build
+
+SEEDS = range(3)
+OFFERED_WITHIN_MS = SERVE_MS + 500
+"""A look at the queue, and the lane's turn, behind whatever the shard does at the moment."""
+SWEEP_MS = 12_000
+"""What a lost poke of somebody who joins costs at most."""
+
+
+def a_crowd(seed: int, *, lost_pokes: float = 0.0) -> Swarm:
+    swarm = swarm_of(seed, faults=False)
+    launcher = replace(swarm.launcher, slow_start_ms=2_000)
+    return replace(swarm, crowd=CROWD, launcher=launcher, broker=replace(swarm.broker, lost_pokes=lost_pokes))
+
+
+def the_world(seed: int, swarm: Swarm) -> World:
+    world = run(build(seed, swarm=swarm))
+    outcome = judged(world)
+    assert not outcome.violations, outcome.story()
+    return world
+
+
+def idle_longest(world: World) -> int:
+    return max(watched.idle_longest for watched in world.limits.limits.values())
+
+
+def offers(world: World) -> int:
+    return sum(1 for each in world.limits.admitted if each.by_offer)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_given_a_crowd_then_a_free_slot_is_offered_to_the_first_of_the_queue_within_a_second(seed: int) -> None:
+    world = the_world(seed, a_crowd(seed))
+    assert offers(world) > 5
+    assert idle_longest(world) <= OFFERED_WITHIN_MS
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_given_that_all_pokes_are_lost_then_the_first_of_the_queue_waits_for_a_sweep_at_most(seed: int) -> None:
+    world = the_world(seed, a_crowd(seed, lost_pokes=1.0))
+    assert offers(world) > 3
+    assert idle_longest(world) <= SWEEP_MS + OFFERED_WITHIN_MS
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_given_schedules_that_need_two_shared_limits_then_none_waits_for_ever(seed: int) -> None:
+    """They name them in different orders; the language has no second one yet."""
+    plain = admit.limits_of
+
+    def with_another(spec: ScheduleSpec) -> tuple[LimitRef, ...]:
+        wanted = plain(spec)
+        another = LimitRef(scope="program", namespace=NAMESPACE, name=f"kit-{seed}", max=2)
+        if not any(limit.scope == "program" for limit in wanted):
+            return wanted
+        return (another, *wanted) if spec.name[-1] in "02k" else (*wanted, another)
+
+    with mock.patch.object(admit, "limits_of", with_another):
+        world = the_world(seed, a_crowd(seed))
+    assert len(world.limits.limits) == 2
+    assert offers(world) > 5
