@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.requests import JobCancel, MessageCancel, MessageSend, Request, RunCancel
-from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_core.model.requests import ControlRequest, JobCancel, MessageCancel, MessageSend, Request, RunCancel
+from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard
 
 
 def shard_of_request(request: Request, request_id: str, shards: int) -> int:
@@ -27,6 +27,8 @@ def shard_of_request(request: Request, request_id: str, shards: int) -> int:
             return run_shard(run, shards, "run_id")
         case JobCancel(job_id=run):
             return run_shard(run, shards, "job_id")
+        case ControlRequest():
+            return controls_shard(shards)
         case _:
             return schedule_shard(request.namespace, request.name, shards)
 
@@ -47,5 +49,7 @@ def subject_of(request: Request) -> str:
             return f"{request.namespace}/{request.key}" if request.key is not None else request.namespace
         case RunCancel(run_id=run) | JobCancel(job_id=run):
             return run
+        case ControlRequest():
+            return request.namespace or request.scope
         case _:
             return f"{request.namespace}/{request.name}"

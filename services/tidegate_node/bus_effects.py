@@ -128,7 +128,7 @@ class BusEffects:
 
     def poke(self, effect: Poke) -> None:
         """A shard of this process is told on the loop, another's by a record."""
-        if self._poke_here(Poked(effect.shard, effect.run_id)):
+        if self._poke_here(Poked(effect.shard, effect.run_id, effect.controls)):
             return
         if len(self._pokes) >= POKES_UNDER_WAY_MAX:
             self._metrics.count("tidegate_pokes_dropped_total")

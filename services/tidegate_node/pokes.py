@@ -1,6 +1,6 @@
 """Records on `<prefix>.pokes`: "look there" between processes, and the nodes' heartbeats. Small JSON, best effort.
 
-A poke is `{"shard": 7}` or `{"shard": 7, "run": "0007-..."}`; API processes send them too. A heartbeat is
+A poke is `{"shard": 7}`, `{"shard": 7, "run": "0007-..."}` or `{"shard": 7, "controls": true}`; API processes send them too. A heartbeat is
 `{"beat": {"owner": ..., "at": ..., "store_ok_ms": ...}}`. Who reads topic partition q holds q mod N (DESIGN 3).
 """
 
@@ -37,6 +37,8 @@ def poke_record(poke: Poke, facts: NodeFacts) -> Produce:
     document: dict[str, object] = {"shard": poke.shard}
     if poke.run_id is not None:
         document["run"] = poke.run_id
+    if poke.controls:
+        document["controls"] = True
     holder = poke.shard % facts.cluster.topic_partitions
     return Produce(facts.pokes.name, None, _json(document), topic_partition=holder % facts.pokes.topic_partitions)
 
@@ -60,6 +62,8 @@ def read_record(value: bytes | None) -> Poked | Beat | None:
             return Beat(owner, at, age)
         case {"shard": int(shard), "run": str(run_id)}:
             return Poked(shard, run_id)
+        case {"shard": int(shard), "controls": True}:
+            return Poked(shard, controls=True)
         case {"shard": int(shard)}:
             return Poked(shard)
         case _:

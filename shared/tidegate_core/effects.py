@@ -152,10 +152,12 @@ class Poke:
     Attributes:
         run_id: The run whose item changed; a job that was offered a slot of a shared limit; partition key of a limit, for
             its home; or None for "look into the inbox".
+        controls: The wide controls have changed; for all shards of whoever holds this one.
     """
 
     shard: int
     run_id: str | None = None
+    controls: bool = False
 
 
 # -- launchers --------------------------------------------------------------------------------------------------------

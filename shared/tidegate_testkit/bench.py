@@ -359,8 +359,8 @@ class Bench(Programs, Outcomes):
                 return self._launcher(ask)
             case ProveMembership():
                 return Membership(self.is_member)
-            case Poke(shard, run):
-                self._soon.append(Poked(shard, run))
+            case Poke(shard, run, controls):
+                self._soon.append(Poked(shard, run, controls))
             case StartReading(topic, topic_partition, offset):
                 self._reading.add((topic, topic_partition))
                 records = tuple(self.log(topic, topic_partition)[offset or 0 :])

@@ -9,6 +9,7 @@ from tidegate_core.decisions.lane import Decision
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.effects import Effect, Refused
 from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.controls import NO_CONTROLS
 from tidegate_core.records.run_plane import InboxRow, LedgerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Put, RangeRead, Table, Transaction
@@ -76,7 +77,7 @@ class Desk:
         """Runs the decision without committing it."""
         view = View(0)
         while True:
-            unit = UnitOfWork(view, 0, 1, 0)
+            unit = UnitOfWork(view, 0, 1, NO_CONTROLS)
             try:
                 decision.decide(unit, now)
             except NotAtHand as need:

@@ -100,6 +100,7 @@ class Poked:
 
     shard: int
     run_id: str | None = None
+    controls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,10 @@ from typing import Protocol
 from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
+from tidegate_core.records.controls import Controls
 from tidegate_core.store.keys import lease, shard_pk
 from tidegate_core.store.values import Item, Key, Page, RangeRead, Transaction
+from tidegate_core.transactions.controls import carry_controls, finish_controls
 from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork, void
 from tidegate_core.transactions.view import View
 
@@ -91,6 +93,7 @@ class Lane:
         host: Shared parts of the partition actor.
         shard: Whose lane it is.
         epoch: Epoch under which the shard was acquired.
+        controls: Version of the wide controls that the lease carries.
         observe: Called with every item written (None = deleted) once a transaction is committed: all that is
             kept in memory, and all that follows from a change, derives from the rows.
         settled: Called after each transaction, also after one that had nothing to write.
@@ -111,11 +114,12 @@ class Lane:
         self.shard = shard
         self.view = View(shard)
         self._epoch = epoch
-        self._controls = controls
+        self.controls = Controls(version=controls)
         self._observe = observe
         self._settled = settled
         self._failed = failed
         self._queue: deque[Work] = deque()
+        self._urgent: deque[Procedure] = deque()
         self._work = Signal(f"lane {shard}")
         self._alone = 0
         self._busy = False
@@ -133,24 +137,36 @@ class Lane:
             self._queue.extendleft(reversed(works))
             self.host.operations.raise_(self._work)
 
+    def add_urgent(self, procedure: Procedure) -> None:
+        """Queues what comes next, before all that waits: a stop must not stand behind what it stops.
+
+        A queue of its own, because a group in the making counts on the order of the other one.
+        """
+        if not self._closed:
+            self._urgent.append(procedure)
+            self.host.operations.raise_(self._work)
+
     @property
     def is_idle(self) -> bool:
-        return not self._busy and not self._queue
+        return not self._busy and not self._queue and not self._urgent
 
     def close(self) -> None:
         """Takes no more work after what is under way (drain)."""
         self._closed = True
         self._queue.clear()
+        self._urgent.clear()
 
     def serve(self) -> Operation[None]:
         """The worker: an operation that never ends."""
         while True:
-            if not self._queue:
+            if not self._queue and not self._urgent:
                 yield self._work
                 continue
             self._busy = True
-            head = self._queue[0]
-            if isinstance(head, Procedure):
+            head = None if self._urgent else self._queue[0]
+            if head is None:
+                yield from self._run(self._urgent.popleft())
+            elif isinstance(head, Procedure):
                 self._queue.popleft()
                 yield from self._run(head)
             else:
@@ -190,13 +206,35 @@ class Lane:
         pause = RETRY_FIRST_MS
         while True:
             self.view.forget(decision.stale)
-            unit = UnitOfWork(self.view, self.shard, self._epoch, self._controls)
+            unit = UnitOfWork(self.view, self.shard, self._epoch, self.controls)
             yield from self._decide_with_reads(unit, decision)
             unit.keep()
             if (yield from self._commit(unit, decision.name)):
                 return
             yield from self.host.sleep(pause)
             pause = min(2 * pause, RETRY_LAST_MS)
+
+    def carry(self, controls: Controls) -> Operation[None]:
+        """Works under these wide controls from now on: the lease carries their version before anything is decided from them.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        seen = self.controls.version
+        if controls.version != seen:
+            yield from self._move_lease(
+                carry_controls(self.shard, self._epoch, seen, controls.version, self.host.token())
+            )
+        self.controls = controls
+
+    def finish_controls(self) -> Operation[None]:
+        """Says in the lease that nothing is left to be done here for the wide controls that it carries. Raises Fenced."""
+        version = self.controls.version
+        yield from self._move_lease(finish_controls(self.shard, self._epoch, version, self.host.token()))
+
+    def _move_lease(self, transaction: Transaction) -> Operation[None]:
+        if isinstance((yield from self.host.commit_for_good(transaction)), Refused):
+            raise Fenced(lease(self.shard))
 
     def give_way(self) -> Operation[None]:
         """Lets the decisions at the head of the queue have a transaction; for procedures that need many.
@@ -241,7 +279,7 @@ class Lane:
         self._alone = max(0, self._alone - 1)
         group = list(self._queue)[:most]
         yield from self._read_ahead(group)
-        unit = UnitOfWork(self.view, self.shard, self._epoch, self._controls)
+        unit = UnitOfWork(self.view, self.shard, self._epoch, self.controls)
         taken: list[Decision] = []
         for decision in group:  # No further ones: what they call stale was not forgotten before the read.
             if isinstance(decision, Procedure) or not self._queue:
@@ -280,7 +318,7 @@ class Lane:
             if isinstance(work, Procedure):
                 break
             self.view.forget(work.stale)
-            scratch = UnitOfWork(self.view, self.shard, self._epoch, self._controls)
+            scratch = UnitOfWork(self.view, self.shard, self._epoch, self.controls)
             try:
                 work.decide(scratch, self.host.now)
             except NotAtHand as need:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate_core.decisions.controls import ControlsWatch
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.event_ingest import EventIngest
@@ -43,7 +44,7 @@ from tidegate_core.effects import (
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.transactions.delivery import progress_of
-from tidegate_core.transactions.ownership import acquire_shard, outranked, whole
+from tidegate_core.transactions.ownership import acquire_shard, carried_by, outranked, whole
 
 ACQUIRED_TOGETHER = 16
 """Acquire transactions under way at once (DESIGN 3)."""
@@ -74,6 +75,7 @@ class PartitionActor:
         self._host = Host(holding)
         self._cursors: dict[tuple[str, int], TopicCursor] = {}
         self._ingests: list[RequestIngest | EventIngest] = []
+        self._controls = ControlsWatch(self._host, self.shards)
         self._draining = False
 
     # -- the driver's side --------------------------------------------------------------------------------------------
@@ -111,6 +113,8 @@ class PartitionActor:
                 cursor = self._cursors.get((topic, topic_partition))
                 if cursor is not None:
                     cursor.offer(records)
+            case Poked(controls=True):
+                self._controls.look()
             case Poked(shard, run_id):
                 if shard in self.shards:
                     self.shards[shard].poke(run_id)
@@ -139,6 +143,8 @@ class PartitionActor:
             return
         log_ends = yield from self._host.read_for_good(ReadEndOffsets(self.holding.requests.name))
         assert isinstance(log_ends, EndOffsets)
+        # After the fence: what is read here is at least what any lease carries.
+        yield from self._controls.learn()
         yield from self._recover_all()
         log_end = log_ends.offsets.get(f"{requests.topic.id}/{requests.topic_partition}", 0)
         self._ingests = [RequestIngest(requests, self.planes, log_end)]
@@ -147,6 +153,7 @@ class PartitionActor:
         ]
         for ingest in self._ingests:
             self._host.operations.start(ingest.serve())
+        self._host.operations.start(self._controls.serve())
         for cursor in self._cursors.values():
             cursor.start_reading()
         self.is_serving = True
@@ -196,16 +203,16 @@ class PartitionActor:
             lease, progress = answer.found.get(keys.lease(shard)), answer.found.get(keys.progress(shard))
             if not isinstance(verdict, Refused) and lease is not None and progress is not None:
                 break
-        epoch, controls = whole(lease, "epoch"), whole(lease, "controls")
+        epoch = whole(lease, "epoch")
         # One read of two items is no snapshot: another holder may have raised both in between.
         if lease["owner"] != self.holding.owner or whole(progress, "epoch") != epoch:
             raise Fenced(keys.lease(shard))
         plane = DeliveryPlane(self._host, shard, progress_of(progress), requests.at.next)
         self.planes[shard] = plane
-        self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, controls)
+        self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, carried_by(lease))
 
     def _recover_all(self) -> Operation[None]:
-        yield from self._side_by_side([shard.recover() for shard in self.shards.values()])
+        yield from self._side_by_side([shard.recover(self._controls.known) for shard in self.shards.values()])
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -243,6 +250,7 @@ class PartitionActor:
         self._host.new_life()
         self._host.operations.asked = asked
         self.shards, self.planes, self._cursors, self._ingests = {}, {}, {}, []
+        self._controls = ControlsWatch(self._host, self.shards)
         self.is_serving = False
         if self._draining:
             self._host.tell(Drained(self.holding.topic_partition))

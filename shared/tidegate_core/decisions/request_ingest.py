@@ -22,6 +22,7 @@ from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.requests import (
     PAYLOAD_FIELDS,
+    ControlRequest,
     JobCancel,
     MessageCancel,
     MessageSend,
@@ -30,7 +31,7 @@ from tidegate_core.model.requests import (
     ScheduleApply,
     check_delivery,
 )
-from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 
@@ -135,6 +136,8 @@ class RequestIngest:
                     )
                     raise RefusedRecord([problem], request_id=request.id, type=request.type)
                 return shard
+            case ControlRequest():
+                return controls_shard(shards)
             case _:
                 return schedule_shard(request.namespace, request.name, shards)
 
@@ -171,5 +174,7 @@ def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
             return namespace, keys.text_hash(key if key is not None else message_id or "")
         case RunCancel(run_id=run) | JobCancel(job_id=run):
             return request.namespace or "-", run
+        case ControlRequest():
+            return keys.NO_NAMESPACE, keys.CONTROLS_NAME
         case _:
             return request.namespace, request.name

@@ -16,6 +16,7 @@ from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.lane import Lane, Work
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.attempts import Attempts
+from tidegate_core.decisions.run_plane.controls import ShardControls
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.home_limits import HomeLimits
@@ -27,10 +28,12 @@ from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
 from tidegate_core.effects import Poke
 from tidegate_core.records.codec import from_item
+from tidegate_core.records.controls import Controls
 from tidegate_core.records.run_plane import Job, Run, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Item, Key
 from tidegate_core.transactions.limits import homes_of
+from tidegate_core.transactions.ownership import Carried
 
 TIMER_WINDOW_MS = 5 * 60_000
 """How far ahead timer rows are held in memory; they are read again, from the beginning, at half of it."""
@@ -50,31 +53,37 @@ class ShardActor:
         plane: The shard's delivery plane, for messages that came through the inbox.
         shard: 0 to S-1.
         epoch: Under which the shard was acquired; every write checks it.
-        controls: Version of wide controls that the lease carries.
+        carried: Versions of wide controls that the lease carries.
     """
 
     def __init__(
-        self, host: Host, index: EventIndex, plane: DeliveryPlane, shard: int, epoch: int, controls: int
+        self, host: Host, index: EventIndex, plane: DeliveryPlane, shard: int, epoch: int, carried: Carried
     ) -> None:
         self.shard = shard
         self.plane = plane
         self.memory = Memory(shard, host.holding.shards)
         self._host = host
-        self._lane = Lane(host, shard, epoch, controls, self._written, self._arm, self._failed)
+        self._lane = Lane(host, shard, epoch, carried.seen, self._written, self._arm, self._failed)
         self._waiting = Waiting(self._lane, self.memory)
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
         self._outgoing = Outgoing(self._lane, self.memory, index)
         self._attempts = Attempts(self._lane, self.memory)
         self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._inbox, self._attempts)
+        self._controls = ShardControls(self._lane, self.memory, plane, carried.done)
         self._draining = False
         self._wake_at: int | None = None
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def recover(self) -> Operation[None]:
-        """Reads all that is open (strictly after the fence: nothing of an older epoch can change any more), then serves."""
+    def recover(self, controls: Controls) -> Operation[None]:
+        """Reads all that is open (strictly after the fence: nothing of an older epoch can change any more), then serves.
+
+        Args:
+            controls: As read after the fence.
+        """
         rows: list[Item] = []
+        self._controls.begin(controls)
         yield from self.plane.recover((yield from self._inbox.messages()))
         for low, high in (("J#", "J#~"), ("R#", "R#~"), ("Z#", "Z#~")):
             rows.extend((yield from self._lane.read_range(low, high)))
@@ -83,6 +92,8 @@ class ShardActor:
             key = Key(str(row["pk"]), str(row["sk"]))
             self._lane.view.learn([key], {key: row})
             self.memory.learn(key, row)
+        # In front of all else: nothing is decided before the lease carries what is decided from.
+        self._controls.recover()
         self._host.operations.start(self._lane.serve())
         self._attempts.recover()
         self._outgoing.recover()
@@ -102,6 +113,10 @@ class ShardActor:
         self._lane.close()
         while not self._lane.is_idle:
             yield from self._host.sleep(5)
+
+    def controls_are(self, controls: Controls) -> None:
+        """The wide controls have changed."""
+        self._controls.take(controls)
 
     def poke(self, run_id: str | None) -> None:
         """Somebody says that there is something in the inbox, that a run's item has changed, that its job was offered a slot,

@@ -46,7 +46,7 @@ class Receipt(Document):
     """The answer to a request, keyed by its id.
 
     Attributes:
-        version: Of the schedule, after the request.
+        version: Of the schedule, or of the wide controls, after the request.
         next: Up to three next nominal instants.
         running: Runs past the start gate, which go on.
         id: The message, job or run that the request made.

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from tidegate_core.model.controls import ControlRequest, ControlResume, ControlSuspend
 from tidegate_core.model.document import Whole
 from tidegate_core.model.messages import (
     MAX_PAYLOAD_BYTES,
@@ -25,6 +26,9 @@ __all__ = [
     "PAYLOAD_FIELDS",
     "PLANNED_TYPES",
     "REQUEST_TYPES",
+    "ControlRequest",
+    "ControlResume",
+    "ControlSuspend",
     "JobCancel",
     "MessageCancel",
     "MessageSend",
@@ -157,6 +161,8 @@ Request: TypeAlias = (
     | JobCancel
     | MessageSend
     | MessageCancel
+    | ControlSuspend
+    | ControlResume
 )
 
 REQUEST_TYPES: dict[str, type[Request]] = {
@@ -169,9 +175,11 @@ REQUEST_TYPES: dict[str, type[Request]] = {
     "schedule.trigger": ScheduleTrigger,
     "run.cancel": RunCancel,
     "job.cancel": JobCancel,
+    "control.suspend": ControlSuspend,
+    "control.resume": ControlResume,
 }
 
 PLANNED_TYPES = {
     **planned(LANGUAGE, "run.rerun", "schedule.reset_evidence", "schedule.backfill"),
-    **planned(PLATFORM, "object.apply", "object.delete", "control.suspend", "control.resume"),
+    **planned(PLATFORM, "object.apply", "object.delete"),
 }

@@ -80,6 +80,7 @@ class Message:
         nominal: When it should be delivered.
         slot: Of its first timer row.
         expires: Not delivered any more from this instant on.
+        expires_at: None while it is held back.
         headers: JSON list of [name, value].
         request_id: Of its sender, to recognise a repeat under a key.
     """
@@ -94,7 +95,7 @@ class Message:
     payload: bytes
     keyed: bool
     headers: str
-    expires_at: int
+    expires_at: int | None = None
     key_text: str | None = None
     message_key: str | None = None
     request_id: str | None = None
@@ -102,6 +103,28 @@ class Message:
 
     def key(self, shard: int) -> Key:
         return keys.message(shard, self.id, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldMessage:
+    """`H#`: a message whose time came while its namespace was suspended; it has no slot, and no time to live.
+
+    Attributes:
+        slot: Of the timer row that it was.
+        maybe_sent: Somebody may have sent it before: a cancel is too late.
+    """
+
+    id: str
+    version: str
+    namespace: str
+    origin: str
+    slot: int
+    attempt: int
+    size: int
+    maybe_sent: bool = False
+
+    def key(self, shard: int) -> Key:
+        return keys.held_message(shard, self.id, self.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

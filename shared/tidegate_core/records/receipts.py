@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.requests import JobCancel, MessageCancel, MessageSend, Request, RunCancel
+from tidegate_core.model.requests import ControlRequest, JobCancel, MessageCancel, MessageSend, Request, RunCancel
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 
@@ -51,6 +51,8 @@ def subject_of(request: Request) -> str:
             named = ("key", key) if key is not None else ("id", message_id or "")
         case RunCancel(run_id=run) | JobCancel(job_id=run):
             named = ("id", run)
+        case ControlRequest(scope=scope):
+            named = ("scope", scope)
         case _:
             named = ("name", request.name)
     return keys.text_hash(request.type, request.namespace or keys.NO_NAMESPACE, *named)

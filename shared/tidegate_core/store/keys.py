@@ -12,6 +12,8 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `E#<ns>/<name>#<correlation hash>` | evidence of the one unsealed job of that correlation |
 | `EC#<evidence id>#<chunk>` | its entries, write-once |
 | `G#<id>` | guard of a message |
+| `H#<id>#<version>` | message that is held back while its namespace is suspended |
+| `HELD` | counts the moves of held messages |
 | `I#<ns>/<name>#<kind>#<origin>` | inbox: requests and events on their way to the owner |
 | `J#<job id>` | open job |
 | `K#<id>` | presence row of a replaceable message |
@@ -25,7 +27,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `W#<limit hash>#<instant>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
-Other partition keys of `main`: `MAP`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
+Other partition keys of `main`: `MAP`, `CONTROLS`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
 `PERMIT#<run id>`), `NODE#<owner>`, `DD#<namespace>#<hash>`.
 `history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
 """
@@ -46,6 +48,9 @@ NO_NAMESPACE = "-"
 MAP_KEY = Key("MAP", "MAP")
 SHARED_LIMIT = "LIMIT#"
 """Partition keys of limits that several shards share begin so; neither run ids nor job ids do."""
+CONTROLS_KEY = Key("CONTROLS", "CONTROLS")
+CONTROLS_NAME = "controls"
+"""Under which requests on wide controls lie in the inbox of their home shard, beside `NO_NAMESPACE`."""
 
 
 def instant_text(instant: int) -> str:
@@ -182,6 +187,14 @@ def message_guard(shard: int, message_id: str) -> Key:
 
 def message_presence(shard: int, message_id: str) -> Key:
     return Key(shard_pk(shard), f"K#{message_id}")
+
+
+def held_message(shard: int, message_id: str, version: str) -> Key:
+    return Key(shard_pk(shard), f"H#{message_id}#{version}")
+
+
+def held_moves(shard: int) -> Key:
+    return Key(shard_pk(shard), "HELD")
 
 
 def index_shard_of(event_key: str) -> int:

@@ -132,6 +132,13 @@ def holds_progress(epoch: int) -> Condition:
     return Condition("#epoch = :epoch", {"#epoch": "epoch"}, {":epoch": epoch})
 
 
+def moves_seen(moves: int) -> Condition:
+    """I8: each move of held messages happens once, after the one before: a repeat that comes late brings nothing back."""
+    if not moves:
+        return Condition("attribute_not_exists(#moves)", {"#moves": "moves"})
+    return Condition("#moves = :moves_seen", {"#moves": "moves"}, {":moves_seen": moves})
+
+
 def guard_older(version: str) -> Condition:
     """I7: a guard only rises; an older cancel or replace that comes late changes nothing."""
     return Condition(

@@ -6,6 +6,7 @@ That order is the protocol: any other one loses creates (modelled). Epochs only 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Transaction, Update, Value
@@ -110,6 +111,24 @@ def acquire_shard(
         conditions.progress_raisable(progress_epoch),
     )
     return Transaction("acquire", (update_lease, update_progress), token, keys.lease(shard))
+
+
+class Carried(NamedTuple):
+    """Versions of the wide controls in a lease.
+
+    Attributes:
+        seen: Each transaction of the shard's run plane demands it.
+        done: All that these ask of the shard is done.
+    """
+
+    seen: int
+    done: int
+
+
+def carried_by(lease: Item) -> Carried:
+    done = lease.get("controls_done", 0)  # Leases of earlier versions do not have it.
+    assert isinstance(done, int)
+    return Carried(whole(lease, "controls"), done)
 
 
 def outranked(lease: Item | None, map_version: int, tp_epoch: int) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidegate_core.effects import Effect
 from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.controls import Controls
 from tidegate_core.store.keys import lease, shard_pk
 from tidegate_core.store.values import (
     ACTIONS_PLANNED_MAX,
@@ -117,14 +118,14 @@ class UnitOfWork:
         view: What has been read of the shard; stays right between transactions because only the lease's holder writes.
         shard: The shard whose lease is checked.
         epoch: The holder's epoch.
-        controls: Version of wide controls under which the holder works.
+        controls: Wide controls under which the holder works; decisions ask what they cover, the condition names their version.
     """
 
-    def __init__(self, view: View, shard: int, epoch: int, controls: int) -> None:
+    def __init__(self, view: View, shard: int, epoch: int, controls: Controls) -> None:
         self._view = view
         self.shard = shard
         self._epoch = epoch
-        self._controls = controls
+        self.controls = controls
         self._kept = _Staged()
         self._open = _Staged()
 
@@ -272,7 +273,7 @@ class UnitOfWork:
 
     def transaction(self, name: str, token: str) -> Transaction:
         """Returns the transaction: the lease check first, then every write with what it consumes."""
-        check = Check(lease(self.shard), conditions.holds_lease(self._epoch, self._controls))
+        check = Check(lease(self.shard), conditions.holds_lease(self._epoch, self.controls.version))
         actions: list[Action] = [check]
         witness: Key | None = None
         for key, item in self._kept.writes.items():

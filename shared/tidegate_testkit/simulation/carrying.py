@@ -80,8 +80,8 @@ class Carrier:
                 self._start_reading(topic, topic_partition, offset or 0)
             case StopReading(topic, topic_partition):
                 self._stop_reading(topic, topic_partition)
-            case Poke(shard, run_id):
-                self._cluster.poke(shard, run_id)
+            case Poke(shard, run_id, controls):
+                self._cluster.poke(shard, run_id, controls=controls)
             case Drained():
                 self._tenure.drained = True
             case Notice(event, fields):

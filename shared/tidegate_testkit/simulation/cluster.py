@@ -64,12 +64,12 @@ class Cluster:
         if owner != node.owner and not self.coordinator.has(member):
             self.losses.add(member)
 
-    def poke(self, shard: int, run_id: str | None) -> None:
+    def poke(self, shard: int, run_id: str | None, *, controls: bool = False) -> None:
         """Reaches whoever believes to hold the shard, or nobody."""
         if not self.healed and self.timeline.happens(self.swarm.broker.lost_pokes):
             self.trace.bit("lost_poke", "poke")
             return
-        self.timeline.after(self.timeline.around(POKE_MS), lambda: self._poked(Poked(shard, run_id)))
+        self.timeline.after(self.timeline.around(POKE_MS), lambda: self._poked(Poked(shard, run_id, controls)))
 
     def _poked(self, poke: Poked) -> None:
         for node in list(self.nodes.values()):

@@ -166,3 +166,5 @@ class Troubles:
             self._timeline.after(self._timeline.between(1_000, RENEWALS_MS), partial(self._renew, node.name))
         for user in self._world.users:
             user.close()
+        for controller in self._world.controllers:
+            controller.close()

@@ -8,6 +8,7 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
+from tidegate_testkit.simulation.controls import ControlUser, control_users
 from tidegate_testkit.simulation.definitions import crowd, draw
 from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
@@ -44,6 +45,7 @@ class World:
     producers: Producers
     senders: Senders
     limits: LimitMonitor
+    controllers: list[ControlUser]
     at_rest: bool = False
     ended_at: int = 0
     came_late: tuple[str, ...] = ()
@@ -78,7 +80,8 @@ def build(
     users = draw_users(cluster, requests, definitions)
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)
-    world = World(seed, cluster, requests, users, producers, senders, limits)
+    controllers = control_users(cluster, requests, seed)
+    world = World(seed, cluster, requests, users, producers, senders, limits, controllers)
     Troubles(world).plan()
     return world
 

@@ -130,10 +130,19 @@ def _cancel(
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
     covered = [message for message in versions if before <= message.version < live_from]
     yield from raise_to(plane, name.id, live_from, guard, versions)
+    held = yield from plane.holding.discard(covered)
     if not covered:
         return ReceiptStatus.NOT_FOUND, ()
     # From here on without a pause: what is not on its way now will never be.
-    late = [message for message in covered if not take_back(plane, message, counted=again)]
+    late = [
+        message
+        for message in covered
+        if (
+            held[message.version].maybe_sent
+            if message.version in held
+            else not take_back(plane, message, counted=again)
+        )
+    ]
     timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in covered]
     yield from write(plane.host, "cancel", timers)
     return ReceiptStatus.TOO_LATE if late else ReceiptStatus.CANCELLED, ()

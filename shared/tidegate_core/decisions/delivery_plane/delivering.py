@@ -28,9 +28,9 @@ EXPIRED = Tally(expired=1)
 
 
 def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
-    """Delivers a group; each row ends as DONE, GONE (withdrawn, or moved to another slot) or READY again."""
+    """Delivers a group; each row ends as DONE, GONE (withdrawn, held back, or moved to another slot) or READY again."""
     yield from plane.load_payloads(rows)
-    wanted = _in_order(plane, rows)
+    wanted, covered = plane.holding.parted(_in_order(plane, rows))
     answers = yield tuple(record_of(plane.shard, message, row.attempt) for row, message in wanted)
     problems: list[tuple[Slotted, Message, str]] = []
     unanswered: list[Slotted] = []
@@ -45,6 +45,7 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
             # Without an acknowledgement it may be there all the same: a cancel is too late from now on.
             row.maybe_sent = row.maybe_sent or answer.kind == "unavailable"
             unanswered.append(row)
+    yield from plane.holding.hold(covered)
     if problems:
         yield from refused(plane, problems)
     if unanswered:

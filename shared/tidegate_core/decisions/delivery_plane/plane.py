@@ -15,6 +15,7 @@ from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.creates import Sending
 from tidegate_core.decisions.delivery_plane.firing import Firing
 from tidegate_core.decisions.delivery_plane.guarding import CANCELLED, Guards, read_guards
+from tidegate_core.decisions.delivery_plane.holding import Holding
 from tidegate_core.decisions.delivery_plane.loading import (
     PAYLOADS_AHEAD_MS,
     PAYLOADS_AHEAD_ROWS_MAX,
@@ -64,6 +65,7 @@ class DeliveryPlane:
             host, shard, progress, self.slots, lambda: self.window.loaded_through, self.changed
         )
         self.guards = Guards()
+        self.holding = Holding(self)
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self._waiting = Waiting(host, position)
         self._work: deque[Callable[[], Operation[None]]] = deque()
@@ -227,12 +229,13 @@ class DeliveryPlane:
     def _load_page(self, timers: Sequence[MessageTimer]) -> Operation[None]:
         """Guards are read now, consistently, and never while firing (DESIGN 5)."""
         found = yield from read_guards(self, {timer.id for timer in timers})
-        live = [
+        live: Sequence[MessageTimer] = [
             timer
             for timer in timers
             if not (timer.id in found and timer.version < found[timer.id].live_from)
             and not self.is_passed(timer.slot, timer.id, timer.version)
         ]
+        live = yield from self.holding.without_held(live)
         yield from renew(self.host, self.shard, live)
         moved = yield from follow(self, [timer for timer in live if timer.moved_to is not None])
         # Cancels that were applied since the guards were asked for are known in memory.

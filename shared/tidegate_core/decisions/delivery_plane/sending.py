@@ -98,8 +98,11 @@ def _raise_guards(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[
             if item is not None and from_item(Guard, item).live_from > create.version:
                 create.status, create.answered, create.replaces = ReceiptStatus.SUPERSEDED, None, False
                 continue
+        # Also what an earlier try of this replacement covered: what is held back has no end of its own.
+        held = yield from plane.holding.discard([other for other in create.others if other.version < create.version])
         for other in create.alive:
-            take_back(plane, other, counted=False)
+            if other.version not in held:
+                take_back(plane, other, counted=False)
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ class AdmitNext:
         namespace, schedule = self.ref.split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         goes_on = False
-        if state is not None and state.status == "active":
+        if state is not None and state.status == "active" and not unit.controls.covers(namespace):
             unit.items(self.stale)  # One read, instead of one for each that is asked for below.
             goes_on = self._decide_first(unit, state, now)
         unit.after(lambda: self.decided(goes_on))

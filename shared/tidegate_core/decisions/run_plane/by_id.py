@@ -44,9 +44,10 @@ class TriggerNow:
             status = ReceiptStatus.NOT_FOUND
         elif conflict := version_conflict(self.request, state):
             status, errors = ReceiptStatus.CONFLICT, (conflict,)
-        elif state.status == "suspended":
+        elif state.status == "suspended" or unit.controls.covers(state.namespace):
             status = ReceiptStatus.REJECTED
-            problem = "the schedule is suspended"
+            wide = "" if state.status == "suspended" else "'s namespace, or the whole system,"
+            problem = f"the schedule{wide} is suspended"
             errors = (
                 Problem(field="name", problem=problem, hint="resume it first: suspend holds for manual runs too"),
             )

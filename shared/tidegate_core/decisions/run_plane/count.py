@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.entries import Entry, as_json, entries_of, entry_of, in_chunks, upstream_of
 from tidegate_core.decisions.run_plane.expire import expire_evidence
+from tidegate_core.decisions.run_plane.hearing import heard_since_resume
 from tidegate_core.decisions.run_plane.jobs import clean_up_later, end_evidence, evidence_ref
 from tidegate_core.model.facts import RunFact, fact_from_json
 from tidegate_core.model.identity import run_id, seal_mark
@@ -50,7 +51,7 @@ class CountEvents:
         rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
         for row in rows:
             unit.delete(row.key(unit.shard))
-        if state is None or state.status != "active":
+        if state is None or state.status != "active" or unit.controls.covers(namespace):
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
@@ -100,12 +101,15 @@ class _Count:
         self._now = now
         self._fresh: dict[str, list[Entry]] = {}
         self._seals = state.seals
+        self._heard = heard_since_resume(unit, state.namespace)
 
     def add(self, matched: Entry) -> None:
         leaves = self._trigger.leaves()
         if matched["leaf"] >= len(leaves):
             return  # From an index row of a request that came to nothing.
         fact = fact_from_json(matched["fact"])
+        if not self._heard(fact, matched):
+            return
         leaf = leaves[matched["leaf"]]
         key = leaf.accepts(fact, self._state.namespace)
         if key is None:

@@ -22,6 +22,17 @@ LISTED_MAX = 1_000
 """Things that a receipt lists by name: 40 KB of ids, well below an item's 400 KB. The ledger has them all."""
 
 
+def end(unit: UnitOfWork, pending: Run | Job | Evidence, reason: str, now: int) -> None:
+    """Ends something that has not passed the gate."""
+    match pending:
+        case Run():
+            close_run(unit, pending, "cancelled", reason, now)
+        case Job():
+            end_job(unit, pending, "cancelled", reason, now)
+        case Evidence():
+            end_evidence(unit, pending, now)
+
+
 @dataclass(frozen=True, slots=True)
 class EndPending:
     """Ends a page of what is pending and adds it to the stored answer; the last page settles the answer.
@@ -56,14 +67,10 @@ class EndPending:
         jobs: list[str] = []
         evidence: dict[str, int] = {}
         for each in page:
-            if isinstance(each, Run):
-                close_run(unit, each, "cancelled", self.reason, now)
-                jobs.append(each.id)
-            elif isinstance(each, Job):
-                end_job(unit, each, "cancelled", self.reason, now)
+            end(unit, each, self.reason, now)
+            if isinstance(each, Run | Job):
                 jobs.append(each.id)
             else:
-                end_evidence(unit, each, now)
                 evidence[each.correlation] = sum(each.counts)
         running = [run.id for run in runs if run.state not in BEFORE_GATE]
         grown = self._grown(jobs, evidence, running, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.jobs import time_job
+from tidegate_core.decisions.run_plane.jobs import end_job, time_job
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -41,8 +41,17 @@ class FireSchedule:
         nominal: int | None = state.next_nominal
         made, last = 0, state.fired_through
         while nominal is not None and nominal <= now and made < INSTANTS_PER_TRANSACTION:
+            # An instant before its activation, such as a past `at`, became due with that.
+            due = max(nominal, state.activated_at)
+            suspended_until = unit.controls.suspended_until(namespace, due, now)
+            if suspended_until is not None:
+                nominal = spec.trigger.next_after(suspended_until, self.row.ref)
+                continue
             job = time_job(unit.shard, state, spec, nominal, now)
             unit.put_new(job, job.key(unit.shard))
+            if unit.controls.has_dropped(namespace, due):
+                # It was due before the suspend, and it is too late for it now: that is told, never silent (I1).
+                end_job(unit, job, "cancelled", "suspended", now)
             last = max(last, nominal)
             # From the last scheduled instant and never from now: a late poll must not lose one.
             nominal = spec.trigger.next_after(nominal, self.row.ref)

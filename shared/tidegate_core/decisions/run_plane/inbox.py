@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tidegate_core.decisions.controls_home import ApplyControl
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation, Signal
@@ -84,10 +85,15 @@ class Inbox:
             self._plane.take_inboxed(messages, self._memory.inbox_row_gone)
         requests = sorted((row for _, row in fresh if row.kind == "Q"), key=lambda row: row.origin)
         for row in requests:
-            self._lane.add(ApplyRequest(row, self._memory, self.announce))
+            self._lane.add(self._application_of(row))
         for ref, rows in events.items():
             for group in in_decisions(rows):
                 self._lane.add(CountEvents(ref, group))
+
+    def _application_of(self, row: InboxRow) -> ApplyRequest:
+        if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.CONTROLS_NAME):
+            return ApplyControl(row, self._memory, self.announce)
+        return ApplyRequest(row, self._memory, self.announce)
 
     # -- removing -----------------------------------------------------------------------------------------------------
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tidegate_testkit.simulation.definitions import NAMESPACE
+
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.checks.history import Step
 
 
 def check_answers(case: Case) -> Iterator[str]:
     for life in case.lives:
         for step in case.steps(life):
-            if step.asked.status != step.status:
+            if step.asked.status not in _right_answers(case, step):
                 yield (
                     f"answers: {life.name}: {step.kind} {step.asked.id} was answered {step.asked.status}, "
                     f"not {step.status}: {step.asked.receipt and dict(step.asked.receipt.body)}"
@@ -20,8 +23,16 @@ def check_answers(case: Case) -> Iterator[str]:
                 break  # What follows is judged by a state that is not the real one.
     for request_id, receipts in sorted(case.record.receipts.items()):
         asked = case.world.requests.asked.get(request_id)
-        if asked is None or not str(asked.document["type"]).startswith("schedule."):
+        if asked is None or not str(asked.document["type"]).startswith(("schedule.", "control.")):
             continue
         statuses = sorted({receipt.status for receipt in receipts})
         if len(statuses) > 1:
             yield f"answers: {asked.document['type']} {request_id} was answered {' and '.join(statuses)}"
+
+
+def _right_answers(case: Case, step: Step) -> set[str]:
+    """A manual run is refused while its namespace is suspended."""
+    begin, end = step.asked.sent_at, step.done
+    if step.kind != "trigger" or step.status != "accepted" or not case.wide.maybe(NAMESPACE, begin, end):
+        return {step.status}
+    return {"rejected"} if case.wide.surely(NAMESPACE, begin, end) else {"accepted", "rejected"}

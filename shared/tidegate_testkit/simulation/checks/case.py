@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, LedgerRow
+from tidegate_testkit.simulation.checks.controls import WideSpans
 from tidegate_testkit.simulation.checks.history import Segment, Step, segments_of, steps_of
 from tidegate_testkit.simulation.timeline import START
 
@@ -37,6 +38,7 @@ class Case:
         self.record = world.cluster.record
         self.swarm = world.cluster.swarm
         self.lives = [user.life for user in world.users]
+        self.wide = WideSpans(span for user in world.controllers for span in user.spans)
         self._steps: dict[str, list[Step]] = {}
 
     def steps(self, life: Life) -> list[Step]:

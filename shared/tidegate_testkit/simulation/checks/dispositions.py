@@ -35,7 +35,10 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
         case "launched", _:
             return None
         case "cancelled", "superseded" | "suspended" | "schedule_deleted":
-            return None if _was_ended(case, life, row) else f"no {ENDED_BY[row.reason]} of then ended it"
+            by_request = _was_ended(case, life, row) or (
+                row.reason == "suspended" and case.wide.ended(row.namespace, row.nominal, row.at)
+            )
+            return None if by_request else f"no {ENDED_BY[row.reason]} of then ended it"
         case "cancelled", "by_request":
             return None if _was_cancelled(case, row) else "nobody asked for it then"
         case "expired", "constraint_timeout":
@@ -93,6 +96,8 @@ def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
     deadline = row.nominal + parse_duration(timeout)
     if row.at < deadline and not _was_overtaken(case, row, deadline):
         return f"it waited {row.at - row.nominal} ms, not {timeout}"
+    if case.wide.maybe(row.namespace, row.nominal - parse_duration(timeout), row.at):
+        return None  # What came meanwhile was ignored.
     timely = {
         announced.dataset
         for announced in case.world.producers.announced.values()

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
+from tidegate_testkit.simulation.definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import Evidence
@@ -57,12 +58,16 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
             for announced in case.world.producers.announced.values():
                 if announced.lost:
                     continue
-                if announced.dataset == leaf["dataset"] and last[0].surely(announced.appended[0]):
+                if announced.dataset == leaf["dataset"] and _is_heard(case, last[0], announced.appended[0]):
                     yield f"{number} {announced.id}"
         else:
             for row in case.rows_of.get(leaf["schedule"], []):
-                if row.state in leaf["states"] and last[0].surely((row.admitted_at or 0) - SKEW_MS):
+                if row.state in leaf["states"] and _is_heard(case, last[0], (row.admitted_at or 0) - SKEW_MS):
                     yield f"{number} {row.job_id}"
+
+
+def _is_heard(case: Case, segment: Segment, instant: int) -> bool:
+    return segment.surely(instant) and case.wide.over_before(NAMESPACE, instant)
 
 
 def _check_manifests(case: Case, life: Life) -> Iterator[str]:

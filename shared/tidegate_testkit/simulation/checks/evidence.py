@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tidegate_core.model.durations import parse_duration
+from tidegate_testkit.simulation.definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case, Entry
@@ -67,6 +68,8 @@ def _is_satisfied(trigger: dict[str, Any], entries: list[Entry]) -> bool:
 def _was_discarded(case: Case, life: Life, evidence: str) -> bool:
     """What a request discards goes after its record and before its receipt."""
     gone = case.record.evidence[evidence].gone
+    if gone is not None and case.wide.maybe(NAMESPACE, gone):
+        return True
     return gone is not None and any(
         step.moves and step.kind != "resume" and step.sent <= gone <= step.done for step in case.steps(life)
     )

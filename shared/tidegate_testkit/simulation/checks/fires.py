@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate_core.model.durations import parse_duration
 from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
+from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
     may: Counter[int] = Counter()
     for incarnation in sorted({segment.begin.incarnation for segment in segments}):
         mine = [segment for segment in segments if segment.begin.incarnation == incarnation]
-        must.update({instant for segment in mine for instant in _surely_due(life, segment, ended_at)})
+        must.update({instant for segment in mine for instant in _surely_due(case, life, segment, ended_at)})
         may.update({instant for segment in mine for instant in _maybe_due(life, segment, ended_at)})
     for instant in sorted(must):
         if made[instant] < must[instant]:
@@ -49,7 +50,16 @@ def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
             yield f"I1: {life.name} {_text(instant)} has {made[instant]} entries, at most {may[instant]} were due"
 
 
-def _surely_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
+def _surely_due(case: Case, life: Life, segment: Segment, ended_at: int) -> list[int]:
+    """Instants at which nothing wider was suspended; a past one of an `at` comes with the update that brings it."""
+    is_at = life.definition.trigger["type"] == "at"
+    begin, end = segment.begin.sent, segment.begin.done
+    due = _due(life, segment, ended_at)
+    spans = [(min(each, begin), max(each, end)) if is_at else (each, each) for each in due]
+    return [each for each, span in zip(due, spans, strict=True) if not case.wide.maybe(NAMESPACE, *span)]
+
+
+def _due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     """Instants that lie inside whatever the nodes' clocks said, and those that the receipt promised."""
     end = ended_at - 2 * SKEW_MS if segment.end is None else segment.end.sent - SKEW_MS
     trigger = life.definition.trigger
@@ -109,7 +119,7 @@ def _check_manual(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
     wanted = Counter(
         str(step.asked.receipt.body["id"])
         for step in case.steps(life)
-        if step.kind == "trigger" and step.asked.receipt and step.status == "accepted"
+        if step.kind == "trigger" and step.asked.receipt and step.asked.status == "accepted"
     )
     found = Counter(row.job_id for row in rows)
     for job in sorted((wanted - found) + (found - wanted)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.cluster import REQUESTS_DLQ
+from tidegate_testkit.simulation.messages import NAMESPACE
 from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
     return (
         begin <= letter.due
         and letter.name not in case.record.not_sent
+        and not case.wide.maybe(NAMESPACE, letter.due, expires)
         and not case.is_disturbed(letter.due - WRITTEN_MS, expires)
         and all(case.is_served(shard, letter.due - WRITTEN_MS, expires) for shard in set(letter.shards))
     )

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
 
 SHOWN: Final = 6
-OPEN_KINDS: Final = ("I#", "J#", "R#", "Z#")
-"""Rows that are work to be done."""
+OPEN_KINDS: Final = ("H#", "I#", "J#", "R#", "Z#")
+"""Rows that are work to be done; nothing stays suspended, so nothing is held back in the end."""
 DELIVERED_WITHIN_MS: Final = 2_000
 
 
@@ -32,6 +32,7 @@ def open_work(world: World) -> list[str]:
     cluster = world.cluster
     found = [f"request {each} has no receipt" for each in world.requests.unanswered()]
     found += [f"user of {user.life.name} waits" for user in world.users if not user.is_done]
+    found += [f"user of the controls of {user.namespace} waits" for user in world.controllers if not user.is_done]
     if world.senders.last_due + DELIVERED_WITHIN_MS > cluster.timeline.now:
         found.append("messages are not due yet")
     if found:

@@ -147,6 +147,20 @@ def frozen_heartbeats(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, group=group, node=node, bursts=(*swarm.bursts, due))
 
 
+def wide_controls(swarm: Swarm, chance: Random) -> Swarm:
+    """Owners fall at the very steps of a suspend and of a resume, with messages due in between; in some worlds writes come
+    again when all is over, in some nobody hears a poke.
+    """
+    steps = ("move_controls", "controls", "controls", "controls_done", "hold", "let_go", "end_covered")
+    falls = tuple(Trouble(0, "crash", chance.randint(200, 9_000), once_applied=chance.choice(steps)) for _ in range(3))
+    due = Burst(SPREAD, (2_000, 40_000), (6_000, 60_000))
+    if chance.random() < 0.5:
+        swarm = replace(swarm, store=replace(swarm.store, duplicate=0.5, remembers_tokens=False))
+    if chance.random() < 0.5:
+        swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
+    return replace(swarm, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)), bursts=(*swarm.bursts, due))
+
+
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
     return replace(swarm, busy_ms=max(swarm.busy_ms, WINDOW_MS + 24_000), bursts=(*swarm.bursts, *bursts))
 
@@ -158,5 +172,6 @@ TRAPS: Mapping[str, Trap] = {
     "contention": Trap(contention, 0.02),
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
+    "wide_controls": Trap(wide_controls, 0.06),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
 }

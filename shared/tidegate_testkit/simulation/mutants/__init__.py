@@ -13,6 +13,7 @@ from tidegate_testkit.simulation.mutants.clauses_of_positions import CLAUSES_OF_
 from tidegate_testkit.simulation.mutants.clauses_of_runs import CLAUSES_OF_RUNS
 from tidegate_testkit.simulation.mutants.clauses_of_the_gate import CLAUSES_OF_THE_GATE
 from tidegate_testkit.simulation.mutants.conditions import CONDITIONS
+from tidegate_testkit.simulation.mutants.controls import CONTROLS
 from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
@@ -32,6 +33,7 @@ LISTS = (
     CONDITIONS,
     RUNS,
     LIMITS,
+    CONTROLS,
     MESSAGES,
 )
 MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutants in LISTS for mutant in mutants}

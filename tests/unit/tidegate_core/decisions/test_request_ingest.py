@@ -104,7 +104,7 @@ def test_given_a_message_through_the_inbox_then_it_fires_only_when_its_row_is_go
         pytest.param(b'{"type": "schedule.apply"}', None, id="no id"),
         pytest.param(b'{"id": "r", "type": "schedule.apply"}', "rejected", id="incomplete"),
         pytest.param(b'{"id": "r", "type": "schedule.undo"}', "rejected", id="unknown type"),
-        pytest.param(b'{"id": "r", "type": "control.suspend"}', "rejected", id="planned"),
+        pytest.param(b'{"id": "r", "type": "object.apply"}', "rejected", id="planned"),
         pytest.param(
             b'{"id": "r", "type": "run.cancel", "run_id": "0007-' + b"a" * 26 + b'"}', "rejected", id="no such shard"
         ),

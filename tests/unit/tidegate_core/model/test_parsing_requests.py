@@ -158,7 +158,6 @@ def test_given_payload_above_its_limit_then_it_is_too_large_with_a_way_out(field
         ("schedule.aply", '"schedule.aply" is unknown'),
         ("run.rerun", "planned for 0.3"),
         ("object.apply", "planned for 0.5"),
-        ("control.suspend", "planned for 0.5"),
         ("control.freeze", "planned for 0.5"),
         (5, "not a text"),
         (None, "is missing"),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_core.records.codec import to_item
+from tidegate_core.records.controls import NO_CONTROLS, Controls
 from tidegate_core.records.run_plane import Job, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import (
@@ -45,7 +46,7 @@ def view() -> View:
 
 @pytest.fixture
 def unit(view: View) -> UnitOfWork:
-    return UnitOfWork(view, 0, 7, 3)
+    return UnitOfWork(view, 0, 7, Controls(version=3))
 
 
 def stored(job: Job, revision: int = 4) -> Item:
@@ -322,7 +323,7 @@ def test_given_a_dropped_decision_then_nothing_of_it_is_left(unit: UnitOfWork) -
 
 @given(shares=st.lists(st.integers(1, 60), max_size=8))
 def test_given_any_decisions_then_what_is_kept_stays_below_the_stores_limit(shares: list[int]) -> None:
-    unit = UnitOfWork(View(0), 0, 1, 0)
+    unit = UnitOfWork(View(0), 0, 1, NO_CONTROLS)
     numbers = iter(range(10_000))
     for share in shares:
         for _ in range(share):

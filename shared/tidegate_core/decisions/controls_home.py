@@ -1,0 +1,233 @@
+"""Requests on wide controls, where the item lies: the owner of their home shard moves it, then waits for all shards (DESIGN 6).
+
+The item and an answer that is not settled yet move in one transaction; the final receipt follows when each shard's lease says
+that it has done its part. Until then the request stays in the inbox: a successor finds the answer and goes on waiting. The
+next control need not wait for this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.event_index import vector_item
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.answers import Outcome, answer
+from tidegate_core.decisions.run_plane.ending import LISTED_MAX
+from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
+from tidegate_core.effects import EndOffsets, Items, Poke, Read, ReadEndOffsets
+from tidegate_core.model.controls import ControlRequest, ControlResume, ControlSuspend
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.position import Position
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.requests import Request
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.controls import NO_CONTROLS, Controls, Scope, StoredControls
+from tidegate_core.records.receipts import StoredReceipt, expiry
+from tidegate_core.records.run_plane import InboxRow, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Batch, Key, Put
+from tidegate_core.transactions.ownership import carried_by
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+SCOPES_MAX = 250
+"""Scopes in the item: about 1.3 KB each at most, so that it stays below DynamoDB's 400 KB."""
+TEXT_CHARACTERS_MAX = 100
+"""Of actor and reason, beside each scope; the request in the topic has all of them."""
+SCOPE_KEPT_MS = 8 * 86_400_000
+"""A scope that goes on is remembered for longer than the requests topic keeps what could be older than its last request."""
+VECTOR_DAYS = 30
+CARRIED_OUT = frozenset({ReceiptStatus.ACCEPTED, ReceiptStatus.UNCHANGED})
+"""Answers that say that all is stopped, or goes on: also one that changes nothing waits for the change before it."""
+LOOK_MS = 250
+"""How often the leases that are behind are read while a control waits for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyControl(ApplyRequest):
+    """Applies a request on wide controls; what it comes to is announced once all shards have done their part."""
+
+    def run(self, lane: Lane) -> Operation[None]:
+        body = yield from self._receipt(lane)
+        receipt = Receipt.model_validate_json(body)
+        if _is_settled(lane, receipt):
+            self.announce(self.row, body)
+            return
+        for shard in range(lane.host.holding.topic_partitions):
+            lane.host.tell(Poke(shard, controls=True))  # Holder p has shard p.
+        lane.host.start_safely("spread", self.about, _spread(lane, self.row, receipt, self.announce))
+
+    def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+        assert isinstance(request, ControlSuspend | ControlResume)
+        if outcome.receipt is None:
+            vector = (yield from _end_offsets(lane, self.row)) if isinstance(request, ControlResume) else None
+            position = Position.parse(self.row.origin)
+            yield from lane.decide_alone(MoveControls(request, request_id, position, vector, outcome))
+
+
+def _is_settled(lane: Lane, receipt: Receipt) -> bool:
+    """The stored answer says so; a refusal need not be stored."""
+    key = keys.receipt(lane.shard, receipt.namespace, receipt.request_id)
+    item = lane.view.item(key) if lane.view.knows(key) else None
+    return receipt.status not in CARRIED_OUT or item is None or from_item(StoredReceipt, item).settled
+
+
+def _end_offsets(lane: Lane, row: InboxRow) -> Operation[str]:
+    """Stores the log's ends, read after the request arrived; before the item names them."""
+    result = yield from lane.host.read_for_good(ReadEndOffsets(lane.host.holding.events.name))
+    assert isinstance(result, EndOffsets)
+    vector_id, key, item = vector_item(f"controls {row.origin}", result.offsets)
+    expiring = {**item, "expires_at": expiry(lane.host.now, VECTOR_DAYS)}
+    yield from lane.host.write_for_good(Batch("vector", (Put(key, expiring),)))
+    return vector_id
+
+
+# -- the item ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MoveControls:
+    """Moves the item by compare-and-set, with the answer beside it; the answer is settled where nothing is waited for."""
+
+    request: ControlRequest
+    request_id: str
+    position: Position
+    vector: str | None
+    outcome: Outcome
+    stale: tuple[Key, ...] = (keys.CONTROLS_KEY,)
+    name: str = "move_controls"
+
+    @property
+    def about(self) -> str:
+        return self.request.namespace or self.request.scope
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        stored = unit.record(StoredControls, keys.CONTROLS_KEY)
+        before = NO_CONTROLS if stored is None else stored.controls
+        status, after = moved(before, self.request, self.position, self.vector)
+        errors: tuple[Problem, ...] = ()
+        if len(after.scopes) > SCOPES_MAX:
+            hint = "suspend the whole system, or resume others first"
+            errors = (Problem("namespace", f"would be one of more than {SCOPES_MAX} that are suspended", hint),)
+            status, after = ReceiptStatus.REJECTED, before
+        if after is not before:
+            unit.put(StoredControls.of(after), keys.CONTROLS_KEY)
+        receipt = Receipt.model_construct(
+            request_id=self.request_id,
+            status=status,
+            namespace=self.request.namespace,
+            version=after.version or None,
+            errors=errors,
+            at=now,
+        )
+        answer(unit, self.outcome, receipt, now, settled=status not in CARRIED_OUT or not after.version)
+
+
+def moved(
+    before: Controls, request: ControlRequest, position: Position, vector: str | None
+) -> tuple[ReceiptStatus, Controls]:
+    """Returns what a request makes of the controls, and how it is answered."""
+    known = before.scope(request.namespace)
+    if known is not None and known.position > position.text():
+        return ReceiptStatus.SUPERSEDED, before
+    scope = replace(
+        known or Scope(namespace=request.namespace, position=""),
+        position=position.text(),
+        actor=_shortened(request.actor),
+        reason=_shortened(request.reason),
+    )
+    version, status = before.version, ReceiptStatus.UNCHANGED
+    if isinstance(request, ControlSuspend) and not scope.is_suspended:
+        version, status = version + 1, ReceiptStatus.ACCEPTED
+        scope = scope.suspended(position.append_time, version)
+    elif isinstance(request, ControlResume) and scope.is_suspended:
+        assert vector is not None
+        version, status = version + 1, ReceiptStatus.ACCEPTED
+        scope = scope.resumed(position.append_time, vector)
+    others = [each for each in before.scopes if each.namespace != request.namespace]
+    return status, Controls(version=version, scopes=(*_worth_keeping(others, position.append_time), scope))
+
+
+def _worth_keeping(scopes: list[Scope], now: int) -> list[Scope]:
+    """Drops what is long over; when there are too many, those first that have been over for longest."""
+    over = sorted((scope for scope in scopes if not scope.is_suspended), key=lambda scope: scope.position)
+    recent = [scope for scope in over if Position.parse(scope.position).append_time > now - SCOPE_KEPT_MS]
+    suspended = [scope for scope in scopes if scope.is_suspended]
+    room = max(0, SCOPES_MAX - 1 - len(suspended))
+    return [*suspended, *recent[max(0, len(recent) - room) :]]
+
+
+def _shortened(text: str | None) -> str | None:
+    return None if text is None else text[:TEXT_CHARACTERS_MAX]
+
+
+# -- all shards -------------------------------------------------------------------------------------------------------------
+
+
+def _spread(lane: Lane, row: InboxRow, receipt: Receipt, announce: Callable[[InboxRow, str], None]) -> Operation[None]:
+    """Waits until all shards have done their part, then stores and announces the final answer."""
+    assert receipt.version is not None
+    behind = [*range(lane.host.holding.shards)]
+    while behind:
+        behind = yield from _behind(lane, behind, receipt.version)
+        if behind:
+            yield from lane.host.sleep(LOOK_MS)
+    running: tuple[str, ...] = ()
+    if isinstance(parse_request(row.body.encode()), ControlSuspend):
+        running = yield from _running(lane, receipt.namespace)
+    lane.add(SettleControl(row, receipt, running, announce))
+
+
+def _behind(lane: Lane, shards: list[int], version: int) -> Operation[list[int]]:
+    wanted = {shard: keys.lease(shard) for shard in shards}
+    answer = yield from lane.host.read_for_good(Read(tuple(wanted.values())))
+    assert isinstance(answer, Items)
+    leases = {shard: answer.found.get(key) for shard, key in wanted.items()}
+    return [shard for shard, lease in leases.items() if lease is None or carried_by(lease).done < version]
+
+
+def _running(lane: Lane, namespace: str | None) -> Operation[tuple[str, ...]]:
+    """Returns the runs of the scope that are past the start gate: they go on (SEMANTICS 10)."""
+    found: list[str] = []
+    for shard in range(lane.host.holding.shards):
+        items = yield from lane.read_range("R#", f"R#{keys.LAST}", keys.shard_pk(shard))
+        runs = [from_item(Run, item) for item in items]
+        found += [
+            run.id
+            for run in runs
+            if run.state not in BEFORE_GATE and run.ended_at is None and namespace in (None, run.namespace)
+        ]
+        if len(found) >= LISTED_MAX:
+            break
+    return tuple(found[:LISTED_MAX])
+
+
+@dataclass(frozen=True, slots=True)
+class SettleControl:
+    """Stores the final answer; one that is stored already is announced as it is."""
+
+    row: InboxRow
+    receipt: Receipt
+    running: tuple[str, ...]
+    announce: Callable[[InboxRow, str], None]
+    stale: tuple[Key, ...] = ()
+    name: str = "settle_control"
+
+    @property
+    def about(self) -> str:
+        return self.receipt.request_id
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        key = keys.receipt(unit.shard, self.receipt.namespace, self.receipt.request_id)
+        stored = unit.record(StoredReceipt, key)
+        assert stored is not None
+        outcome = Outcome(stored.subject, self.receipt, settled=stored.settled)
+        body = stored.body
+        if not stored.settled:
+            answer(unit, outcome, self.receipt.model_copy(update={"running": self.running, "at": now}), now)
+            assert outcome.receipt is not None
+            body = outcome.receipt.to_json().decode()
+        unit.after(lambda: self.announce(self.row, body))

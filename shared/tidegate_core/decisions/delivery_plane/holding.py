@@ -1,0 +1,288 @@
+"""Messages under a wide suspend: held back when their time comes, let go at the resume, never dropped (SEMANTICS 10).
+
+A message that is due while its namespace is suspended loses its timer row and gets a row without a time, so that it holds up
+no checkpoint. Both moves are conditional transactions, numbered one after the other: a message is in one place, and a move that
+comes again, late, is refused. Which namespaces are covered is kept in memory only (`controls`); it derives from the
+controls' item, and a successor reads that before it sends anything.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from tidegate_core.decisions.delivery_plane.guarding import CANCELLED, read_guards
+from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
+from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
+from tidegate_core.decisions.host import Fenced
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.effects import Items, Read, ReadRange, Refused
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.controls import NO_CONTROLS, Controls
+from tidegate_core.records.messages import HeldMessage, Message, MessageTimer
+from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Page, Put, RangeRead, Transaction
+from tidegate_core.transactions.controls import hold_messages, let_go_messages
+from tidegate_core.transactions.ownership import whole
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+MOVED_TOGETHER = 30
+"""Messages in one transaction: two actions each, and 8 MB at most while their payloads are in memory."""
+LET_GO_AHEAD_MAX = 5_000
+"""Messages that are let go and not delivered yet: the others wait in the store, not in memory."""
+WIRE_PATIENCE_MS = 3_000
+"""The guarded producer gives a record up within half a session (3 s)."""
+LOOK_MS = 10
+
+
+class Move(Protocol):
+    """Builds the transaction of one move."""
+
+    def __call__(self, shard: int, epoch: int, moves: int, *, token: str) -> Transaction: ...
+
+
+class Holding:
+    """One per delivery plane.
+
+    Attributes:
+        controls: Present wide controls; set before anything is sent, and at each change.
+    """
+
+    def __init__(self, plane: DeliveryPlane) -> None:
+        self.controls = NO_CONTROLS
+        self._plane = plane
+        self._moving: set[tuple[str, str]] = set()
+        self._empty_under: int | None = None
+        self._let_go: deque[Slotted] = deque()
+        self._moves: int | None = None
+        self._is_committing = False
+        self._committed = Signal(f"held {plane.shard}")
+
+    def covered(self, namespace: str) -> bool:
+        """Whether nothing of the namespace may be sent now. Asked in the very step in which something would be."""
+        return self.controls.covers(namespace)
+
+    def begin(self, controls: Controls, done: int) -> None:
+        """Before anything is loaded or sent.
+
+        Args:
+            controls: As read after the fence.
+            done: Version for which a predecessor has let go all that there was to let go.
+        """
+        self.controls = controls
+        if done == controls.version and not controls.suspend_anything:
+            self._empty_under = done
+
+    def without_held(self, timers: Sequence[MessageTimer]) -> Operation[Sequence[MessageTimer]]:
+        """Returns what is not held back: its timer row may have been written once more, late, after it was.
+
+        Asked when a page is loaded, by an owner that does not know what its predecessor held back; where nothing can be
+        held back it costs nothing.
+        """
+        if self._empty_under == self.controls.version or not timers:
+            return timers
+        plane = self._plane
+        wanted = {keys.held_message(plane.shard, each.id, each.version): each for each in timers}
+        found = yield from plane.host.read_for_good(Read(tuple(wanted)))
+        assert isinstance(found, Items)
+        return [each for each in timers if keys.held_message(plane.shard, each.id, each.version) not in found.found]
+
+    # -- in the way of a delivery -------------------------------------------------------------------------------------
+
+    def parted(
+        self, rows: Sequence[tuple[Slotted, Message]]
+    ) -> tuple[list[tuple[Slotted, Message]], list[tuple[Slotted, Message]]]:
+        """Returns what may be sent, and what is held back instead; the caller sends without a pause in between."""
+        free = [each for each in rows if not self.covered(each[1].namespace)]
+        covered = [each for each in rows if self.covered(each[1].namespace)] if len(free) < len(rows) else []
+        self._moving.update((row.id, row.version) for row, _ in covered)
+        return free, covered
+
+    def hold(self, rows: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+        """Moves rows that are due out of the checkpoint's way; each of them is GONE then."""
+        for first in range(0, len(rows), MOVED_TOGETHER):
+            group = rows[first : first + MOVED_TOGETHER]
+            # What is held back has no end: its payload must not have one either. Repeated or late it says the same.
+            yield from self._keep([message for _, message in group], for_ever=True)
+            held = [_held(row, message) for row, message in group]
+            yield from self._commit(partial(hold_messages, held=held))
+            for row, _ in group:
+                self._plane.close(row, Stage.GONE)
+                self._moving.discard((row.id, row.version))
+
+    # -- a change of the controls -------------------------------------------------------------------------------------
+
+    def on_their_way(self) -> list[Slotted]:
+        """Returns what may have been handed to the broker's client before the controls changed."""
+        return [row for row in self._plane.slots if row.stage is Stage.SENDING]
+
+    def settle(self, rows: Collection[Slotted]) -> Operation[None]:
+        """Waits, not for ever, until what was on its way has arrived, or is held back (I7)."""
+        give_up = self._plane.host.now + WIRE_PATIENCE_MS
+        while self._plane.host.now < give_up and any(self._may_be_covered(row) for row in rows):
+            yield from self._plane.host.sleep(LOOK_MS)
+
+    def _may_be_covered(self, row: Slotted) -> bool:
+        return row.stage is Stage.SENDING and (row.message is None or self.covered(row.message.namespace))
+
+    def let_go(self) -> Operation[None]:
+        """Gives everything that is held back, and not covered any more, a slot: as soon as possible."""
+        yield from self._until_still(frozenset(self._moving))  # What is being held back now was covered before.
+        plane, after, controls = self._plane, "", self.controls
+        while True:
+            wanted = RangeRead(keys.shard_pk(plane.shard), "H#", f"H#{keys.LAST}", after=after or None)
+            page = yield from plane.host.read_for_good(ReadRange(wanted))
+            assert isinstance(page, Page)
+            rows = [from_item(HeldMessage, item) for item in page.items]
+            for first in range(0, len(rows), MOVED_TOGETHER):
+                yield from self._let_go_group(rows[first : first + MOVED_TOGETHER])
+            if page.next_after is None:
+                break
+            after = page.next_after
+
+        if not controls.suspend_anything:
+            self._empty_under = controls.version
+
+    def _let_go_group(self, rows: Sequence[HeldMessage]) -> Operation[None]:
+        plane = self._plane
+        yield from self._until_there_is_room()
+        guards = yield from read_guards(plane, {row.id for row in rows})
+        # What a guard covers is discarded by the request that raised it, which may have to be told that it was held back.
+        group = [
+            row
+            for row in rows
+            if not self.covered(row.namespace)
+            and not (row.id in guards and row.version < guards[row.id].live_from)
+            and not plane.guards.cover(row.id, row.version)
+        ]
+        if not group:
+            return
+        named = {(row.id, row.version) for row in group}
+        self._moving |= named
+        yield from self._slot_anew(group)
+        self._moving -= named
+
+    def _slot_anew(self, group: list[HeldMessage]) -> Operation[None]:
+        plane = self._plane
+        timers = [_timer(row, plane.checkpoints.slot_for(plane.host.now)) for row in group]
+        places = [_placeholder(timer) for timer in timers]
+        for place in places:
+            plane.slots.hold(place)  # No checkpoint passes it while it is being written.
+        yield from self._commit(partial(let_go_messages, timers=timers))
+        for row, place, timer in zip(group, places, timers, strict=True):
+            plane.slots.let_go(place)
+            plane.take_loaded(timer, maybe_sent=row.maybe_sent, from_store=False)
+            taken = plane.slots.get(timer.id, timer.version, timer.slot)
+            self._let_go.extend([taken] if taken is not None else [])
+        plane.host.operations.raise_(plane.changed)
+        yield from self._give_an_end(group)
+
+    def _until_there_is_room(self) -> Operation[None]:
+        while len(self._let_go) > LET_GO_AHEAD_MAX:
+            if self._let_go[0].stage.is_closed:
+                self._let_go.popleft()
+            else:
+                yield from self._plane.host.sleep(LOOK_MS)
+
+    # -- cancelled or replaced ----------------------------------------------------------------------------------------
+
+    def discard(self, messages: Sequence[Message]) -> Operation[Mapping[str, HeldMessage]]:
+        """Removes those of a message's versions that are held back, and returns them by version.
+
+        Their guard is raised: so nobody holds them back or lets them go from now on, and a removal that comes late finds
+        nothing that anybody wants.
+        """
+        if not self.controls.version or not messages:
+            return {}
+        plane = self._plane
+        yield from self._until_still({(message.id, message.version) for message in messages})
+        wanted = tuple(keys.held_message(plane.shard, each.id, each.version) for each in messages)
+        found = yield from plane.host.read_for_good(Read(wanted))
+        assert isinstance(found, Items)
+        held = {row.version: row for row in (from_item(HeldMessage, item) for item in found.found.values())}
+        if held:
+            yield from self._keep([message for message in messages if message.version in held], for_ever=False)
+            yield from write(plane.host, "discard", [Delete(row.key(plane.shard)) for row in held.values()])
+            for _ in held:
+                plane.checkpoints.count(CANCELLED)
+        return held
+
+    def _commit(self, move: Move) -> Operation[None]:
+        """Makes a move, one at a time: each consumes the number of those before it. Raises Fenced."""
+        plane = self._plane
+        while self._is_committing:
+            yield self._committed
+        self._is_committing = True
+        moves = self._moves
+        if moves is None:
+            moves = yield from self._read_moves()
+        verdict = yield from plane.commit(
+            move(plane.shard, plane.checkpoints.durable.epoch, moves, token=plane.host.token())
+        )
+        if isinstance(verdict, Refused):
+            raise Fenced(keys.held_moves(plane.shard))  # Somebody else has moved them.
+        self._moves, self._is_committing = moves + 1, False
+        plane.host.operations.raise_(self._committed)
+
+    def _read_moves(self) -> Operation[int]:
+        key = keys.held_moves(self._plane.shard)
+        found = yield from self._plane.host.read_for_good(Read((key,)))
+        assert isinstance(found, Items)
+        return whole(found.found[key], "moves") if key in found.found else 0
+
+    def _until_still(self, named: Collection[tuple[str, str]]) -> Operation[None]:
+        """Waits until none of these is on its way from one place to another."""
+        while not self._moving.isdisjoint(named):
+            yield from self._plane.host.sleep(LOOK_MS)
+
+    # -- payloads -----------------------------------------------------------------------------------------------------
+
+    def _give_an_end(self, group: Sequence[HeldMessage]) -> Operation[None]:
+        """Payloads of what was let go expire again; a crash before this leaves one behind, which nobody reads."""
+        plane = self._plane
+        wanted = tuple(keys.message(plane.shard, row.id, row.version) for row in group)
+        found = yield from plane.host.read_for_good(Read(wanted))
+        assert isinstance(found, Items)
+        yield from self._keep([from_item(Message, item) for item in found.found.values()], for_ever=False)
+
+    def _keep(self, messages: Sequence[Message], *, for_ever: bool) -> Operation[None]:
+        plane = self._plane
+        end = None if for_ever else row_expiry(plane.host.now)
+        kept = [replace(message, expires_at=end) for message in messages]
+        puts = [Put(each.key(plane.shard), to_item(each, each.key(plane.shard))) for each in kept]
+        if puts:
+            yield from write(plane.host, "kept", puts)
+
+
+def _held(row: Slotted, message: Message) -> HeldMessage:
+    return HeldMessage(
+        id=row.id,
+        version=row.version,
+        namespace=message.namespace,
+        origin=row.origin,
+        slot=row.slot,
+        attempt=row.attempt,
+        size=row.size,
+        maybe_sent=row.maybe_sent,
+    )
+
+
+def _timer(row: HeldMessage, slot: int) -> MessageTimer:
+    return MessageTimer(
+        slot=slot,
+        id=row.id,
+        version=row.version,
+        origin=row.origin,
+        attempt=row.attempt,
+        expires_at=row_expiry(slot),
+        size=row.size,
+    )
+
+
+def _placeholder(timer: MessageTimer) -> Slotted:
+    return Slotted(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.WRITING, size=timer.size)

@@ -1,0 +1,196 @@
+"""One shard under the wide controls: it stops in memory first, then its lease says so, then what is pending ends (I7).
+
+Each change goes through five steps, and a successor that finds the lease in between goes through all of them again: the
+delivery plane stops; the lease carries the new version; jobs, evidence and runs before the gate end; what is on its way to
+the broker has settled and what was held back is let go; the lease says that it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.lane import Lane, Procedure
+from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, end
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.controls import NO_CONTROLS, Controls
+from tidegate_core.records.run_plane import Evidence, Job, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+SUSPENDED = "suspended"
+"""Reason in the ledger of what a wide suspend ends; the same as that of the schedule's own."""
+
+
+class ShardControls:
+    """One per shard.
+
+    Args:
+        lane: Carries the version; ends what is pending.
+        memory: Jobs and runs that are open.
+        plane: Holds messages back and lets them go.
+        done: Version of which the lease says that all is done.
+    """
+
+    def __init__(self, lane: Lane, memory: Memory, plane: DeliveryPlane, done: int) -> None:
+        self._lane = lane
+        self._memory = memory
+        self._plane = plane
+        self._done = done
+        self._wanted = NO_CONTROLS
+        self._under_way = False
+
+    def begin(self, controls: Controls) -> None:
+        """Before anything is served: the plane sends nothing that is covered, and the lane's decisions know what is.
+
+        The lease may carry an older version still; whoever decides from newer controls under an older version admits less.
+        """
+        self._wanted = controls
+        self._plane.holding.begin(controls, self._done)
+        self._lane.controls = controls.under(self._lane.controls.version)
+
+    def recover(self) -> None:
+        """Goes on where a predecessor stopped, and with what has changed since."""
+        self._go_on()
+
+    def take(self, controls: Controls) -> None:
+        """The wide controls have changed."""
+        if controls.version > self._wanted.version:
+            self._wanted = controls
+            self._plane.holding.controls = controls
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._under_way and self._done < self._wanted.version:
+            self._under_way = True
+            self._lane.host.start_safely("controls", f"shard {self._lane.shard}", self._bring_under())
+
+    def _bring_under(self) -> Operation[None]:
+        """Version by version, or several at once: a control that comes meanwhile has its turn next."""
+        while self._done < self._wanted.version:
+            controls = self._wanted
+            on_their_way = self._plane.holding.on_their_way()
+            yield from self._in_lane(partial(EndCovered, self._memory, controls, self._done))
+            yield from self._plane.holding.settle(on_their_way)
+            yield from self._plane.holding.let_go()
+            yield from self._in_lane(FinishControls)
+            self._done = controls.version
+        self._under_way = False
+
+    def _in_lane(self, work: Callable[[Callable[[], None]], Procedure]) -> Operation[None]:
+        done = Signal(f"controls {self._lane.shard}")
+        self._lane.add_urgent(work(lambda: self._lane.host.operations.raise_(done)))
+        yield done
+
+
+@dataclass(frozen=True, slots=True)
+class EndCovered(Procedure):
+    """Has the lease carry the controls, then ends what was pending when its scope was suspended, page by page.
+
+    Attributes:
+        since: What was suspended up to this version has ended before.
+        told: Called when all of it has ended.
+    """
+
+    memory: Memory
+    controls: Controls
+    since: int
+    told: Callable[[], None]
+    name: str = "controls"
+
+    @property
+    def about(self) -> str:
+        return f"controls {self.controls.version}"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        yield from lane.carry(self.controls)
+        if self.controls.names_dropped(self.since):
+            # From here on nothing that is covered is made or admitted, so this is all.
+            pending = [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))]
+            for first in range(0, len(pending), ENDED_PER_PAGE):
+                yield from lane.decide_alone(EndPage(tuple(pending[first : first + ENDED_PER_PAGE])))
+                yield from lane.give_way()
+        self.told()
+
+    def _jobs_and_runs(self, lane: Lane) -> list[Key]:
+        now = lane.host.now
+        runs = [
+            keys.run(lane.shard, run.id)
+            for run in self.memory.runs.values()
+            if run.state in BEFORE_GATE and self._is_dropped(run.namespace, run.admitted_at, now)
+        ]
+        jobs = [
+            keys.job(lane.shard, job.id)
+            for job in self.memory.jobs.values()
+            if job.state == PENDING_CONSTRAINT and self._is_dropped(job.namespace, job.satisfied_at, now)
+        ]
+        return [*runs, *jobs]
+
+    def _evidence(self, lane: Lane) -> Operation[list[Key]]:
+        """Evidence is not kept in memory; that of a job goes with it."""
+        items = yield from lane.read_range("E#", f"E#{keys.LAST}")
+        found = [from_item(Evidence, item) for item in items]
+        return [
+            each.key(lane.shard)
+            for each in found
+            if not each.job and self._is_dropped(each.namespace, each.first_at, lane.host.now)
+        ]
+
+    def _is_dropped(self, namespace: str, since: int, now: int) -> bool:
+        until = self.controls.dropped_until(namespace, self.since, now)
+        return until is not None and since <= until
+
+
+@dataclass(frozen=True, slots=True)
+class EndPage:
+    """Ends some jobs, runs before the gate and evidence."""
+
+    pending: tuple[Key, ...]
+    name: str = "end_covered"
+
+    @property
+    def about(self) -> str:
+        return self.pending[0].sk
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        """Runs: the gate may have let one pass since it was read."""
+        return self.pending
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        for key, item in zip(self.pending, unit.items(self.pending), strict=True):
+            if item is None or unit.item(key) is None:
+                continue  # It ended by itself, or with another one of this page.
+            kind = key.sk.partition("#")[0]
+            if kind == "R":
+                run = from_item(Run, item)
+                if run.state in BEFORE_GATE and run.ended_at is None:
+                    end(unit, run, SUSPENDED, now)
+            elif kind == "J":
+                job = from_item(Job, item)
+                if job.state == PENDING_CONSTRAINT:
+                    end(unit, job, SUSPENDED, now)
+            else:
+                end(unit, from_item(Evidence, item), SUSPENDED, now)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishControls(Procedure):
+    """Has the lease say that all is done."""
+
+    told: Callable[[], None]
+    name: str = "controls_done"
+
+    @property
+    def about(self) -> str:
+        return "controls"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        yield from lane.finish_controls()
+        self.told()

@@ -1,0 +1,152 @@
+"""Wide controls as they are stored, and what follows from them: the same answer for whoever asks, wherever (DESIGN 6).
+
+One item holds them all, with a version that each change raises. What a shard's owner decides carries the version from which
+it was decided: `Controls` is the version together with what it says, so that the two can never differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+SPANS_KEPT = 8
+"""Of one scope; earlier ones matter to a shard only that had no owner through all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What was said of one scope.
+
+    Attributes:
+        namespace: None for the whole system.
+        position: Text of the position of the last request on it; older ones are superseded.
+        spans: When it was suspended, as (from, to): append times of the requests; the last `to` is None while it is.
+        dropped: Version of the last suspend: what was pending then has to end.
+        vector: End offsets at its last resume: events below them never count.
+        actor, reason: Of the last request.
+    """
+
+    namespace: str | None
+    position: str
+    spans: tuple[tuple[int, int | None], ...] = ()
+    dropped: int = 0
+    vector: str | None = None
+    actor: str | None = None
+    reason: str | None = None
+
+    @property
+    def is_suspended(self) -> bool:
+        return bool(self.spans) and self.spans[-1][1] is None
+
+    @property
+    def resumed_at(self) -> int:
+        """The end of its last span; 0 when there is none."""
+        return (self.spans[-1][1] or 0) if self.spans else 0
+
+    def suspended(self, at: int, version: int) -> Scope:
+        """Returns it as it is from a suspend on."""
+        return replace(self, spans=(*self.spans, (at, None))[-SPANS_KEPT:], dropped=version)
+
+    def resumed(self, at: int, vector: str) -> Scope:
+        """Returns it as it is from a resume on."""
+        begun = self.spans[-1][0]
+        return replace(self, spans=(*self.spans[:-1], (begun, max(begun, at))), vector=vector)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controls:
+    """All that is said of all scopes, under one version; a field dictionary keeps what is asked often."""
+
+    version: int = 0
+    scopes: tuple[Scope, ...] = ()
+
+    @property
+    def suspend_anything(self) -> bool:
+        return bool(self._suspended)
+
+    def covers(self, namespace: str) -> bool:
+        """Whether nothing of the namespace may fire, be admitted, or be delivered."""
+        return None in self._suspended or namespace in self._suspended
+
+    def suspended_until(self, namespace: str, instant: int, now: int) -> int | None:
+        """Returns the end of the suspended span in which the instant lies, `now` if it goes on; None when it lies in none.
+
+        Such an instant is never a miss (SEMANTICS 10): nothing is made of it.
+        """
+        for scope in self._about(namespace):
+            for begun, ended in scope.spans:
+                if begun <= instant and (ended is None or instant < ended):
+                    return now if ended is None else ended - 1
+        return None
+
+    def has_dropped(self, namespace: str, due: int) -> bool:
+        """Whether what was due then, and has not passed the start gate, was ended by a suspend."""
+        return self.covers(namespace) or due < self.resumed_at(namespace)
+
+    def vectors(self, namespace: str) -> tuple[str, ...]:
+        """Returns the end-offset vectors below which no event of the namespace counts."""
+        return tuple(scope.vector for scope in self._about(namespace) if scope.vector is not None)
+
+    def resumed_at(self, namespace: str) -> int:
+        """Returns when the namespace was last let go on; 0 when it never was stopped."""
+        return max((scope.resumed_at for scope in self._about(namespace)), default=0)
+
+    def dropped_until(self, namespace: str, since: int, now: int) -> int | None:
+        """Returns the instant up to which all that is pending has to end, because of a suspend later than the version
+        `since`; None when there was none.
+        """
+        later = [scope for scope in self._about(namespace) if scope.dropped > since]
+        if not later:
+            return None
+        return now if any(scope.is_suspended for scope in later) else max(scope.resumed_at for scope in later)
+
+    def under(self, version: int) -> Controls:
+        """Returns what these say, under the version that a lease carries still."""
+        return replace(self, version=version)
+
+    def names_dropped(self, since: int) -> bool:
+        """Whether anything was suspended later than this version."""
+        return any(scope.dropped > since for scope in self.scopes)
+
+    def scope(self, namespace: str | None) -> Scope | None:
+        """Returns what was said of exactly this scope."""
+        return next((scope for scope in self.scopes if scope.namespace == namespace), None)
+
+    def _about(self, namespace: str) -> Iterable[Scope]:
+        return (scope for scope in self.scopes if scope.namespace in (None, namespace))
+
+    @cached_property
+    def _suspended(self) -> frozenset[str | None]:
+        return frozenset(scope.namespace for scope in self.scopes if scope.is_suspended)
+
+
+NO_CONTROLS = Controls()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredControls:
+    """`CONTROLS`: one item, moved by compare-and-set by the owner of the controls' home shard.
+
+    Attributes:
+        scopes: JSON: what it nests is nothing that a store's item holds natively.
+    """
+
+    version: int
+    scopes: str
+
+    @classmethod
+    def of(cls, controls: Controls) -> StoredControls:
+        scopes = [{name: value for name, value in asdict(each).items() if value} for each in controls.scopes]
+        return cls(version=controls.version, scopes=json.dumps(scopes, separators=(",", ":"), ensure_ascii=False))
+
+    @property
+    def controls(self) -> Controls:
+        return Controls(version=self.version, scopes=tuple(_scope(each) for each in json.loads(self.scopes)))
+
+
+def _scope(stored: dict[str, Any]) -> Scope:
+    spans = tuple((begun, ended) for begun, ended in stored.get("spans", ()))
+    return Scope(**{"namespace": None, **stored, "spans": spans})

@@ -1,0 +1,238 @@
+"""Messages under a wide suspend: held back, let go, cancelled and replaced meanwhile (SEMANTICS 10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate_core.effects import Commit, NotProduced, Produce, Unavailable, Write
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import HeldMessage, Message
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_cancel, a_send
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def control(kind: str, namespace: str | None = "orders", request_id: str | None = None) -> Doc:
+    scope: Doc = {"scope": "system"} if namespace is None else {"scope": "namespace", "namespace": namespace}
+    return {"id": request_id or f"{kind}-{namespace}", "type": f"control.{kind}", **scope}
+
+
+def ask(bench: Bench, document: Doc, run: int = 2 * SECOND) -> Doc:
+    bench.request(document)
+    bench.run(run)
+    return bench.receipts()[str(document["id"])]
+
+
+def held(bench: Bench) -> list[HeldMessage]:
+    return [from_item(HeldMessage, row) for row in bench.rows("H#")]
+
+
+def to_out(effect: Any) -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out"
+
+
+def commit_of(name: str) -> Any:
+    return lambda effect: isinstance(effect, Commit) and effect.transaction.name == name
+
+
+def test_given_a_message_due_while_suspended_then_it_waits_without_a_time_and_the_checkpoint_goes_on(
+    bench: Bench,
+) -> None:
+    bench.request(a_send("m-1", after="10s"))
+    ask(bench, control("suspend"))
+    due = bench.now + 8 * SECOND
+    bench.run(20 * SECOND)
+    assert bench.delivered() == []
+    (row,) = held(bench)
+    assert (row.namespace, row.attempt, row.maybe_sent) == ("orders", 1, False)
+    assert bench.rows("D#") == []
+    assert all(message.expires_at is None for message in (from_item(Message, each) for each in bench.rows("M#")))
+    assert max(int(str(each["fired_slot"])) for each in bench.rows("PROGRESS")) >= due - SECOND
+
+
+def test_given_the_resume_then_what_was_held_is_delivered_at_once_and_expires_again(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="10s"))
+    nominal = bench.now + 10 * SECOND
+    ask(bench, control("suspend"))
+    bench.months(2)
+    ask(bench, control("resume"))
+    assert len(bench.delivered()) == 1
+    assert held(bench) == []
+    (message,) = [from_item(Message, each) for each in bench.rows("M#")]
+    assert message.nominal == nominal
+    assert message.expires_at is not None
+
+
+def test_given_another_namespace_then_its_messages_are_delivered(bench: Bench) -> None:
+    ask(bench, control("suspend", "other"))
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(2 * SECOND)
+    assert len(bench.delivered()) == 1
+
+
+def test_given_system_and_namespace_then_what_one_of_them_covers_stays_held(bench: Bench) -> None:
+    ask(bench, control("suspend", None))
+    bench.request(a_send("m-1", after="1s"))
+    bench.request(a_send("m-2", after="1s", namespace="other"))
+    bench.run(2 * SECOND)
+    assert len(held(bench)) == 2
+    ask(bench, control("suspend"))
+    ask(bench, control("resume", None))
+    assert [row.namespace for row in held(bench)] == ["orders"]
+    assert len(bench.delivered()) == 1
+    ask(bench, control("resume"))
+    assert len(bench.delivered()) == 2
+
+
+def test_given_a_cancel_of_what_is_held_then_it_is_cancelled_and_the_resume_delivers_nothing(bench: Bench) -> None:
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(MINUTE)
+    assert ask(bench, a_cancel(message_id="m-1"))["status"] == "cancelled"
+    assert held(bench) == []
+    ask(bench, control("resume"))
+    bench.run(MINUTE)
+    assert bench.delivered() == []
+    assert sum(int(str(row["cancelled"])) for row in (*bench.rows("PROGRESS"), *bench.rows("Y#"))) == 1
+
+
+def test_given_a_cancel_while_it_is_being_held_then_it_waits_for_the_move(bench: Bench) -> None:
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", after="1s"))
+    bench.hold_back(commit_of("hold"))
+    bench.run(2 * SECOND)
+    bench.request(a_cancel(message_id="m-1"))
+    bench.run(SECOND)
+    assert bench.status_of("c-1") is None
+    bench.as_usual()
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == "cancelled"
+    assert held(bench) == []
+
+
+def test_given_a_replacement_of_what_is_held_then_the_resume_delivers_the_newer_one_alone(bench: Bench) -> None:
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", key="k", after="1s", payload={"n": 1}))
+    bench.run(5 * SECOND)
+    assert ask(bench, a_send("m-2", key="k", after="1s", payload={"n": 2}, receipt=True))["status"] == "accepted"
+    bench.run(5 * SECOND)
+    assert len(held(bench)) == 1
+    ask(bench, control("resume"))
+    assert bench.delivered() == [b'{"n":2}'] or bench.on("out")[0].document == {"n": 2}
+    assert len(bench.delivered()) == 1
+
+
+def test_given_a_message_on_the_wire_then_the_receipt_waits_for_it_but_not_for_ever(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="1s"))
+    bench.hold_back(to_out)
+    bench.run(2 * SECOND)
+    bench.request(control("suspend"))
+    bench.run(2 * SECOND)
+    assert bench.status_of("suspend-orders") is None
+    bench.run(2 * SECOND)
+    assert bench.status_of("suspend-orders") == "accepted"
+    bench.as_usual()
+    assert len(bench.delivered()) == 1
+
+
+def test_given_a_produce_that_was_given_up_then_it_is_held_and_may_have_been_sent(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="3s"))
+    bench.answer_with(to_out, NotProduced("unavailable", "no answer"), times=10)
+    bench.run(3 * SECOND + 100)
+    ask(bench, control("suspend"))
+    (row,) = held(bench)
+    assert row.maybe_sent
+    assert ask(bench, a_cancel(message_id="m-1"))["status"] == "too_late"
+    ask(bench, control("resume"))
+    assert bench.delivered() == []
+
+
+@pytest.mark.parametrize("name", ["hold", "let_go"])
+def test_given_a_move_without_an_answer_then_it_is_done_once(bench: Bench, name: str) -> None:
+    bench.lose_answer_of(commit_of(name), times=2)
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(5 * SECOND)
+    ask(bench, control("resume"))
+    assert len(bench.delivered()) == 1
+    assert held(bench) == []
+
+
+@pytest.mark.parametrize("name", ["hold", "let_go"])
+def test_given_a_move_that_comes_again_when_all_is_over_then_it_is_refused(bench: Bench, name: str) -> None:
+    """A row that is consumed makes a late repeat inert: the message is neither held again nor sent again."""
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(5 * SECOND)
+    ask(bench, control("resume"))
+    bench.run(10 * SECOND)
+    (moved,) = bench.commits(name)
+    bench.transact(moved)
+    bench.crash()
+    bench.run(MINUTE)
+    assert held(bench) == []
+    assert len(bench.delivered()) == 1
+
+
+@pytest.mark.parametrize("after", range(1, 25))
+def test_given_a_crash_while_messages_are_held_or_let_go_then_each_is_delivered_and_none_before(after: int) -> None:
+    bench = Bench()
+    bench.late_writes_after = 700
+    bench.run(SECOND)
+    for number in range(4):
+        bench.request(a_send(f"m-{number}", after=f"{3 + number % 2}s"))
+    bench.request(control("suspend"))
+    bench.run(SECOND)
+    bench.crash_after = bench.effects_outside + after
+    bench.run(10 * SECOND)
+    assert bench.status_of("suspend-orders") == "accepted"
+    assert bench.delivered() == []
+    bench.crash_after = bench.effects_outside + after
+    ask(bench, control("resume"), 10 * SECOND)
+    assert {each.headers["tidegate-id"] for each in bench.on("out")} == {
+        str(row["pk"])[3:] + "-" + str(row["id"]) for row in bench.rows("M#")
+    }
+    assert held(bench) == []
+
+
+def test_given_a_drain_while_a_message_is_being_held_then_it_is_finished_first(bench: Bench) -> None:
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", after="1s"))
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "kept")
+    bench.run(2 * SECOND)
+    bench.drain()
+    ended = []
+    bench.run(SECOND)
+    ended.append(bench.actor.has_ended)
+    bench.as_usual()
+    bench.run(SECOND)
+    ended.append(bench.actor.has_ended)
+    assert ended == [False, True]
+    assert len(held(bench)) == 1
+
+
+def test_given_a_timer_row_that_is_written_once_more_after_it_was_held_then_a_successor_leaves_it_alone(
+    bench: Bench,
+) -> None:
+    """A batch may arrive twice and late: the row of a message that is held back must not be sent beside it."""
+    bench.answer_with(commit_of("checkpoint"), Unavailable("scripted"), times=1_000)
+    bench.request(a_send("m-1", after="5s"))
+    (written,) = [each.batch for each in bench.all_asked(Write) if each.batch.name == "messages"]
+    ask(bench, control("suspend"))
+    bench.run(5 * SECOND)
+    assert len(held(bench)) == 1
+    bench.store.write(written.actions)
+    bench.as_usual()
+    bench.crash()
+    bench.run(SECOND)
+    ask(bench, control("resume"))
+    bench.run(MINUTE)
+    assert len(bench.delivered()) == 1
