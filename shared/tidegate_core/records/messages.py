@@ -136,6 +136,8 @@ class Guard:
         request_id: Of the send that raised it as a replacement; None for a cancel.
         before: `live_from` as it was before: what lies in between is what this guard was raised for. Whoever does it again
             after a crash would else take older versions, delivered long ago, for its own.
+        through: Latest slot of what a cancel covered; None = nothing. Rows that it covered may be gone when it is done again:
+            the create in front of it, done again too, removes them.
     """
 
     id: str
@@ -143,6 +145,7 @@ class Guard:
     expires_at: int | None = None
     request_id: str | None = None
     before: str = ""
+    through: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.message_guard(shard, self.id)

@@ -105,13 +105,22 @@ def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction
     """
     update = Update(
         guard.key(shard),
-        "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #before = :before, #w = :w",
-        {"#id": "id", "#expires": "expires_at", "#request": "request_id", "#before": "before", "#w": "w"},
+        "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #before = :before, #through = :through, "
+        "#w = :w",
+        {
+            "#id": "id",
+            "#expires": "expires_at",
+            "#request": "request_id",
+            "#before": "before",
+            "#through": "through",
+            "#w": "w",
+        },
         {
             ":id": guard.id,
             ":expires": guard.expires_at,
             ":request": guard.request_id,
             ":before": guard.before,
+            ":through": guard.through,
             ":w": token,
         },
         conditions.guard_older(guard.live_from),

@@ -44,11 +44,15 @@ class Coordinator:
     rebalancing: bool = False
     holders: dict[int, str] = field(default_factory=dict)
     _members: dict[str, _Member] = field(default_factory=dict)
+    _gone: set[str] = field(default_factory=set)
     _round: int = 0
 
     # -- what members send --------------------------------------------------------------------------------------------
 
-    def join(self, member_id: str, owned: frozenset[int], assigned: OnAssigned) -> None:
+    def join(self, member_id: str, owned: frozenset[int], assigned: OnAssigned) -> bool:
+        """Takes a member's join; False when it was put out: it has to join anew, without what it held."""
+        if member_id in self._gone:
+            return False
         if member_id not in self._members:
             self._members[member_id] = _Member(self.timeline.now)
             self.timeline.after(SESSION_MS + 1, lambda: self._check_session(member_id))
@@ -58,6 +62,7 @@ class Coordinator:
         member.joined = assigned
         self._begin_round()
         self._finish_if_all()
+        return True
 
     def has(self, member_id: str) -> bool:
         return member_id in self._members
@@ -151,6 +156,7 @@ class Coordinator:
 
     def _put_out(self, member_id: str, why: str) -> None:
         self._members.pop(member_id)
+        self._gone.add(member_id)
         self.trace.note("group", "expelled", member_id, why)
 
 

@@ -93,7 +93,8 @@ class MemberClient:
             if self._node.cluster.broker.is_down():
                 self._process.timeline.after(500, arrive)
                 return
-            self._coordinator.join(member_id, self.owned, assigned)
+            if not self._coordinator.join(member_id, self.owned, assigned):
+                self._process.after(self._hop(), lambda: self._heard(member_id, ProbeVerdict.EXPELLED))
 
         self._process.timeline.after(self._hop(), arrive)
 

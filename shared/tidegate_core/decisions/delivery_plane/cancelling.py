@@ -124,12 +124,19 @@ def _cancel(
     versions = [
         message for message in (yield from versions_of(plane, name.id)) if message.namespace == request.namespace
     ]
-    if not versions and PUBLIC_ID.fullmatch(request.message_id or ""):
+    covered = [message for message in versions if before <= message.version < live_from]
+    printed = PUBLIC_ID.fullmatch(request.message_id or "") is not None
+    if again and not covered and not printed and guard is not None and guard.through is not None:
+        # What it took back the first time was removed by the create in front of it, which was done again as well. Not for a
+        # printed id: the guard does not say whose the message was.
+        late_then = guard.through <= plane.maybe_sent_through
+        return ReceiptStatus.TOO_LATE if late_then else ReceiptStatus.CANCELLED, ()
+    if not versions and printed:
         # It was printed, so it would be there: it belongs to somebody else, or to a message under a key.
         hint = "a message under a key is cancelled by its key"
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
-    covered = [message for message in versions if before <= message.version < live_from]
-    yield from raise_to(plane, name.id, live_from, guard, versions)
+    through = max((message.slot for message in covered), default=None)
+    yield from raise_to(plane, name.id, live_from, guard, versions, through=through)
     held = yield from plane.holding.discard(covered)
     if not covered:
         return ReceiptStatus.NOT_FOUND, ()

@@ -74,6 +74,7 @@ def raise_to(
     before: Guard | None,
     covered: Iterable[Message],
     request_id: str | None = None,
+    through: int | None = None,
 ) -> Operation[Committed | Refused]:
     """Raises a guard, in the store first; refused where one as high is there already.
 
@@ -84,6 +85,7 @@ def raise_to(
         before: The guard as it was read.
         covered: Versions that are known to be covered; the guard outlives their rows.
         request_id: Of the replacement, if it is one.
+        through: Latest slot of what a cancel covers.
 
     Raises:
         Fenced: Another owner holds the shard.
@@ -94,6 +96,7 @@ def raise_to(
         expires_at=guard_expiry(plane.host.now, before, covered),
         request_id=request_id,
         before=raised_over(before, live_from),
+        through=through,
     )
     epoch = plane.checkpoints.durable.epoch
     verdict = yield from plane.commit(raise_guard(plane.shard, epoch, guard, plane.host.token()))

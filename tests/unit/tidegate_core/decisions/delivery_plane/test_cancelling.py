@@ -13,7 +13,7 @@ from tidegate_core.model.requests import MessageSend
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FOR_EVER, Guard, Message
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_position, a_send
 
@@ -360,3 +360,19 @@ def test_given_a_crash_before_the_receipt_of_a_cancel_by_key_then_an_older_deliv
     assert bench.status_of("c-1") == "cancelled"
     bench.run(10 * MINUTE)
     assert len(bench.on("out")) == 1
+
+
+@WHICH
+def test_given_create_and_cancel_that_are_both_done_again_after_a_crash_then_the_cancel_is_answered_as_before(
+    bench: Bench, sent: dict[str, str], cancel: dict[str, str]
+) -> None:
+    """The create is refused by the guard and its rows go: the cancel finds nothing, and yet it was the one that took it back."""
+    bench.request(a_send("m-1", after="5m", **sent))
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "receipt")
+    bench.request(a_cancel(**cancel))
+    bench.crash()
+    for item in bench.rows("M#"):
+        bench.store.write([Delete(Key(str(item["pk"]), str(item["sk"])))])
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == "cancelled"
