@@ -26,6 +26,7 @@ from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
 from tidegate_dynamo.tables import check_tables, create_tables
+from tidegate_kafka.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
 from tidegate_kafka.membership import KafkaMembership
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.producer import KafkaPublisher
@@ -96,12 +97,14 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
     secret = gate_secret(settings.gate.secret_file)
     bricks, brokers = _adapters(settings, metrics)
     names = TopicNames.by(kafka.topic)
-    looking = patiently(
-        lambda: node_facts(settings, names, bricks, brokers, notices), settings.startup_wait_s, clock, notices
-    )
-    facts = await unless_stopped(looking, stop)
-    if facts is None:
+
+    async def look() -> tuple[NodeFacts, KafkaSettings]:
+        return await node_facts(settings, names, bricks, brokers, notices), await _guarding(kafka, notices)
+
+    found = await unless_stopped(patiently(look, settings.startup_wait_s, clock, notices), stop)
+    if found is None:
         return 0
+    facts, guarding = found
     with ThreadPoolExecutor(settings.dynamodb.connections_max, thread_name_prefix="tidegate-store") as threads:
         surroundings = Surroundings(
             settings=settings,
@@ -109,7 +112,7 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             secret=secret,
             store=StoreEffects(bricks.store, threads, clock, metrics),
             topics=brokers,
-            clients=partial(_clients, kafka, facts, brokers, clock, notices),
+            clients=partial(_clients, guarding, facts, brokers, clock, notices),
             launcher=LocalLauncher(_launcher_settings(settings)),
             clock=clock,
             metrics=metrics,
@@ -137,6 +140,34 @@ def _adapters(settings: Settings, metrics: Metrics | None = None) -> tuple[_Bric
         return bricks, BrokerTopics(settings.kafka)
     except KafkaException as wrong:
         raise StartRefused(f"kafka: {wrong.args[0].str()}") from wrong
+
+
+async def _guarding(settings: KafkaSettings, notices: Notices) -> KafkaSettings:
+    """Asks how long the group keeps a silent member, says what follows, and returns the settings that guard by it.
+
+    Raises:
+        NotYet: The brokers do not answer.
+        StartRefused: They do not speak the protocol, or nothing fits into their session.
+    """
+    try:
+        session = await asyncio.to_thread(group_session, settings)
+    except GroupSessionUnavailable as silence:
+        raise NotYet(str(silence)) from silence
+    except GroupProtocolRefused as refusal:
+        raise StartRefused(f"kafka.{refusal}") from refusal
+    try:
+        guarding = session.settings(settings)
+    except ValueError as wrong:
+        raise StartRefused(f"kafka: {wrong}") from wrong
+    notices(
+        "take_over_bound",
+        protocol=session.protocol,
+        session_ms=session.session_ms,
+        said_by=session.said_by,
+        take_over_ms=session.take_over_ms,
+        guard_ms=guarding.half_session_ms,
+    )
+    return guarding
 
 
 def _clients(

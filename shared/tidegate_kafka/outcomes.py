@@ -33,9 +33,17 @@ WILL_NOT_WORK = frozenset(
 """Sent again as it is, it would be refused again. The client reports an unknown topic only once the brokers' metadata said
 so for `topic.metadata.propagation.max.ms`. Everything else may pass, and the record may or may not be in the log."""
 
-NOT_A_MEMBER = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID, KafkaError.FENCED_MEMBER_EPOCH})
-"""`ILLEGAL_GENERATION` and `REBALANCE_IN_PROGRESS` are not among them: a rebalance is under way, and the member keeps what
-it holds until it is told otherwise."""
+NOT_A_MEMBER = frozenset(
+    {
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.FENCED_MEMBER_EPOCH,
+        KafkaError.GROUP_ID_NOT_FOUND,
+    }
+)
+"""`ILLEGAL_GENERATION`, `REBALANCE_IN_PROGRESS` and KIP-848's `STALE_MEMBER_EPOCH` are not among them: a rebalance is under
+way, or the member's epoch moved while the probe was, and the member keeps what it holds until it is told otherwise. A group
+that is not there has no members (KIP-848; the classic protocol says `UNKNOWN_MEMBER_ID` or `ILLEGAL_GENERATION`)."""
 
 
 def not_produced(error: KafkaError) -> NotProduced:

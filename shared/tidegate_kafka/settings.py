@@ -56,19 +56,25 @@ class KafkaSettings(BaseModel):
     )
     group_protocol: Literal["classic", "consumer"] = Field(
         default="classic",
-        description="KIP-848 (`consumer`) is opt-in: with it the session is the broker's setting, 45 s by default.",
+        description="KIP-848 (`consumer`) is opt-in: with it the session is the brokers' setting, 45 s by default, and a node "
+        "reads it when it starts. `classic` takes over sooner as long as nobody changed that.",
     )
     session_ms: int = Field(
         default=6_000,
         ge=1_000,
         le=300_000,
-        description="A dead node's topic partitions move after this. Brokers refuse less than 6 s by default.",
+        description="A dead node's topic partitions move after this. Brokers refuse less than 6 s by default. With the protocol "
+        "`consumer` what the brokers say takes its place.",
     )
-    heartbeat_ms: int = Field(default=1_000, ge=100, description="A sixth of the session: five may get lost.")
+    heartbeat_ms: int = Field(
+        default=1_000,
+        ge=100,
+        description="A sixth of the session: five may get lost. The brokers' as well with the protocol `consumer`.",
+    )
     poll_gap_ms_max: int = Field(
         default=10_000,
         description="A thread that does not poll for so long leaves the group (`max.poll.interval.ms`); the guard ended long "
-        "before. Also the time that a rebalance waits for a silent member, hence not the usual 5 min. At least the session.",
+        "before. Also the time that a rebalance waits for a silent member, hence not the usual 5 min. At least a classic session.",
     )
     drain_ms_max: int = Field(
         default=2_500,
@@ -167,11 +173,12 @@ class KafkaSettings(BaseModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.heartbeat_ms * 3 > self.session_ms:
+        # With `consumer` session and heartbeat are the brokers', who see to it that they fit.
+        if self.group_protocol == "classic" and self.heartbeat_ms * 3 > self.session_ms:
             raise ValueError(
                 f"heartbeat_ms {self.heartbeat_ms} is more than a third of session_ms {self.session_ms}: one lost one would expel"
             )
-        if self.poll_gap_ms_max < self.session_ms:
+        if self.group_protocol == "classic" and self.poll_gap_ms_max < self.session_ms:
             raise ValueError(
                 f"poll_gap_ms_max {self.poll_gap_ms_max} is below session_ms {self.session_ms}; the client refuses that"
             )
@@ -182,9 +189,16 @@ class KafkaSettings(BaseModel):
         return self
 
     @property
+    def kept_ms(self) -> int:
+        """A member is kept at least so long after it was last heard of: until its session has run out, or, where that is longer
+        than the poll gap (the brokers' 45 s), until a rebalance that asks it to give something waits for it no more.
+        """
+        return min(self.session_ms, self.poll_gap_ms_max)
+
+    @property
     def half_session_ms(self) -> int:
         """The guard's length, and the longest life of a guarded record inside the producer."""
-        return self.session_ms // 2
+        return self.kept_ms // 2
 
     @property
     def settle_ms(self) -> int:
@@ -197,7 +211,7 @@ class KafkaSettings(BaseModel):
     @property
     def probe_every_ms(self) -> int:
         """Three probes fit into a guard: two may get lost."""
-        return self.session_ms // 6
+        return self.kept_ms // 6
 
     def topic(self, name: str) -> str:
         """`requests` to `tidegate.requests`."""

@@ -151,6 +151,12 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
 
 NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "node_starting": LogEvent("The process begins, with its owner id, version and where its bricks are."),
+    "take_over_bound": LogEvent(
+        "Once at start: at most `take_over_ms` after a node died, another one is given its topic partitions. The session is "
+        "this node's own setting (group protocol `classic`), or the group's or the brokers' (`consumer`); `said_by` names it, "
+        "`assumed` means that this node may not read it and takes Kafka's default. `guard_ms` is how long nothing "
+        "irreversible outlasts the last proof of membership."
+    ),
     "node_started": LogEvent("Everything is checked; the node joins the group."),
     "node_stopping": LogEvent(
         "The end begins (a signal, too many bugs, a clock that is off): topic partitions are drained and given away."

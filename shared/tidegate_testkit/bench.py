@@ -202,9 +202,18 @@ class Bench(Programs, Outcomes):
         for document in documents:
             value = document if isinstance(document, bytes) else json.dumps(document).encode()
             log.append(LogRecord(len(log), self.now - self.ahead_of_broker, None, value))
+        self.hand_over(topic, topic_partition, first)
+
+    def hand_over(self, topic: str, topic_partition: int, first: int) -> None:
+        """Gives the actor the log's records from an offset on, as one batch, if the topic partition is being read."""
         if (topic, topic_partition) in self._reading:
-            self._soon.append(RecordsArrived(topic, topic_partition, tuple(log[first:])))
+            self._soon.append(RecordsArrived(topic, topic_partition, tuple(self.log(topic, topic_partition)[first:])))
         self.settle()
+
+    @property
+    def logs(self) -> dict[tuple[str, int], list[LogRecord]]:
+        """Records by topic and topic partition."""
+        return self._logs
 
     def log(self, topic: str, topic_partition: int) -> list[LogRecord]:
         return self._logs.setdefault((topic, topic_partition), [])
@@ -216,11 +225,10 @@ class Bench(Programs, Outcomes):
         end = self.now + milliseconds
         self.settle()
         while True:
-            wake = self.actor.next_wake()
-            upcoming = [each for each in (wake, self._timeline[0][0] if self._timeline else None) if each is not None]
-            if not upcoming or min(upcoming) > end:
+            upcoming = self.next_moment()
+            if upcoming is None or upcoming > end:
                 break
-            self.now = max(self.now, min(upcoming))
+            self.now = max(self.now, upcoming)
             if self._timeline and self._timeline[0][0] <= self.now:
                 heapq.heappop(self._timeline)[2]()
             else:
@@ -229,6 +237,11 @@ class Bench(Programs, Outcomes):
         self.now = end
         # The clock that programs and logs see moved; so does the actor's.
         self.give(Tick())
+
+    def next_moment(self) -> int | None:
+        """Returns when something happens by itself; None when nothing will."""
+        known = (self.actor.next_wake(), self._timeline[0][0] if self._timeline else None)
+        return min((each for each in known if each is not None), default=None)
 
     def settle(self) -> None:
         """Carries out what was asked until nothing is left to do at this instant."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tidegate_core.decisions.inputs import Input, Poked
 from tidegate_core.effects import (
+    DUPLICATE,
     Answer,
     Ask,
     Cancel,
@@ -31,6 +32,9 @@ from tidegate_core.model.identity import shard_of_run
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.gate import finish_run, start_run
 from tidegate_testkit.builders import Doc
+
+REFUSED_AT_THE_GATE = Gone(79, DUPLICATE, "duplicate, not run")
+"""How a wrapper ends whose run must not run, or is run by another one already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,11 @@ class Programs(ABC):
     Attributes:
         started: Orders that passed the gate, in order.
         behaves: What each program does.
+        host: Told apart where there are several: processes of one attempt on two hosts are two drivers.
     """
 
     now: int
+    host = "host-1"
 
     def __init__(self, behaviour: Behaviour | None) -> None:
         self.started: list[LaunchOrder] = []
@@ -97,12 +103,12 @@ class Programs(ABC):
         match ask.effect:
             case Submit(order):
                 self._submit(order)
-                return Submitted(f"external-{order.run_id}-{order.attempt}", "host-1", "boot-1")
+                return Submitted(f"external-{order.run_id}-{order.attempt}", self.host, "boot-1")
             case Lookup(run, attempt):
                 process = self._processes.get((run, attempt))
                 if process is None:
                     return LookedUp("absent")
-                return LookedUp("found", f"external-{run}-{attempt}", "host-1", "boot-1")
+                return LookedUp("found", f"external-{run}-{attempt}", self.host, "boot-1")
             case Watch(run, attempt):
                 process = self._processes[(run, attempt)]
                 if process.gone is None:
@@ -121,7 +127,7 @@ class Programs(ABC):
         if name in self._processes:
             return  # Adopted under its name.
         behaviour = self.behaves(order)
-        process = _Process(order, behaviour, f"driver of {order.run_id} {order.attempt}")
+        process = _Process(order, behaviour, f"driver of {order.run_id} {order.attempt} on {self.host}")
         self._processes[name] = process
         if behaviour.starts_after is not None:
             self._later(behaviour.starts_after, lambda: self._start(process))
@@ -133,7 +139,7 @@ class Programs(ABC):
         token = f"start {process.driver}"
         verdict = self.transact(start_run(order.run_id, order.attempt, process.driver, self.now, token))
         if not isinstance(verdict, Committed):
-            self._end(process, Gone(0))
+            self._end(process, REFUSED_AT_THE_GATE)
             return
         self.started.append(order)
         self._poke(order)

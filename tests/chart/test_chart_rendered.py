@@ -16,7 +16,7 @@ DEFAULTS: dict[str, Any] = {}
 FULL: dict[str, Any] = {
     "image": {"registry": "registry.example:5000", "digest": "sha256:" + "0" * 64},
     "imagePullSecrets": [{"name": "registry-login"}],
-    "kafka": {"bootstrapServers": "broker-0:9092,broker-1:9092"},
+    "kafka": {"bootstrapServers": "broker-0:9092,broker-1:9092", "groupProtocol": "consumer"},
     "dynamodb": {"region": "eu-central-1", "endpointUrl": "http://dynamodb-local:8000", "tablePrefix": "tide"},
     "gate": {"existingSecret": "our-gate", "secretKey": "token-key", "url": "https://tide.example"},
     "settings": {"TIDEGATE_LOG__LEVEL": "debug", "TIDEGATE_API__PORT": "8080"},
@@ -180,6 +180,7 @@ def test_given_an_installation_then_init_runs_before_it_without_the_releases_own
 def test_given_all_values_then_they_arrive_in_the_environment(render: Render) -> None:
     environment = _environment(render(FULL))
     assert environment["TIDEGATE_KAFKA__BOOTSTRAP_SERVERS"] == "broker-0:9092,broker-1:9092"
+    assert environment["TIDEGATE_KAFKA__GROUP_PROTOCOL"] == "consumer"
     assert environment["TIDEGATE_DYNAMODB__ENDPOINT_URL"] == "http://dynamodb-local:8000"
     assert environment["TIDEGATE_DYNAMODB__TABLE_PREFIX"] == "tide"
     assert environment["AWS_DEFAULT_REGION"] == "eu-central-1"

@@ -55,6 +55,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $gateUrl := default (printf "http://%s-api:%v" (include "tidegate.fullname" .) .Values.api.service.port) .Values.gate.url -}}
 {{- $settings := dict
   "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS" .Values.kafka.bootstrapServers
+  "TIDEGATE_KAFKA__GROUP_PROTOCOL" .Values.kafka.groupProtocol
   "TIDEGATE_DYNAMODB__TABLE_PREFIX" .Values.dynamodb.tablePrefix
   "TIDEGATE_GATE__URL" $gateUrl
   "TIDEGATE_GATE__SECRET_FILE" "/etc/tidegate/gate/secret"

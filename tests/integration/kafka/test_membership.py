@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
-import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.integration.kafka.suspendable import Suspendable
 
 from tidegate_bricks import KafkaBrick
+from tidegate_kafka.group_session import group_session
 from tidegate_ports.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -22,6 +20,12 @@ if TYPE_CHECKING:
 
 ALL = set(range(8))
 PATIENCE_S = 40.0
+MACHINE_MS = 2_000
+"""A busy machine's own time, on top of what the protocol takes."""
+LONG_SESSION_MS = 40_000
+"""About what KIP-848's is by default."""
+BOTH = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+"""For what rests on the group's protocol."""
 
 
 async def eventually(world: World, condition: object, what: str) -> None:
@@ -42,6 +46,7 @@ def write(world: World, count: int, topic_partition: int = 0) -> None:
     assert producer.flush(20) == 0
 
 
+@BOTH
 async def test_given_two_members_then_they_share_and_a_planned_stop_hands_over_drained(world: World) -> None:
     _, told_first = await world.member()
     await told_first.until(lambda: told_first.owned == ALL, "the first has all")
@@ -69,6 +74,7 @@ async def test_given_two_members_then_they_share_and_a_planned_stop_hands_over_d
     assert not second.guard_holds()
 
 
+@BOTH
 async def test_given_stop_and_start_then_both_are_idempotent(world: World) -> None:
     member, told = await world.member()
     member.start()
@@ -81,6 +87,7 @@ async def test_given_stop_and_start_then_both_are_idempotent(world: World) -> No
     assert told.names() == ["assigned", "revoked", "assigned"]
 
 
+@BOTH
 async def test_given_probe_answered_then_membership_is_proven_for_what_is_owned(world: World) -> None:
     member, told = await world.member()
     assert await member.prove(0) is False, "nothing is owned yet"
@@ -117,6 +124,7 @@ class StallingClock(SystemClock):
         return super().monotonic_ms()
 
 
+@BOTH
 async def test_given_thread_stalls_beyond_the_session_then_guard_lapses_first_and_lost_is_told(world: World) -> None:
     clock = StallingClock()
     first, told_first = await world.member(clock=clock)
@@ -140,50 +148,86 @@ async def test_given_thread_stalls_beyond_the_session_then_guard_lapses_first_an
     await eventually(world, first.guard_holds, "and proves it")
 
 
+@pytest.mark.parametrize(
+    ("protocol", "session_ms"),
+    [pytest.param("classic", None, id="classic"), pytest.param("consumer", LONG_SESSION_MS, id="consumer")],
+)
+async def test_given_thread_stalls_while_a_rebalance_asks_it_to_give_then_guard_lapses_first(
+    world: World, session_ms: int | None
+) -> None:
+    """A rebalance waits for a silent member no longer than its poll gap, however long its session is: KIP-848's are."""
+    if session_ms is not None:
+        await world.lengthen_session(session_ms)
+    clock = StallingClock()
+    first, told_first = await world.member(clock=clock)
+    await told_first.until(lambda: told_first.owned == ALL, "the first has all")
+    await eventually(world, first.guard_holds, "the guard holds")
+
+    clock.go_on.clear()
+    try:
+        _, told_second = await world.member()
+        await told_second.until(lambda: bool(told_second.owned), "the second is given something")
+        held = first.guard_holds()
+    finally:
+        clock.go_on.set()
+    assert not held, "the guard ended before anybody else was given anything"
+    await told_first.until(lambda: len(told_first.owned) == 4, "the first comes back")
+
+
+@BOTH
 async def test_given_process_is_suspended_beyond_the_session_then_it_learns_its_loss_when_it_wakes(
     world: World,
 ) -> None:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(Path(__file__).with_name("member_process.py")),
-        world.settings.model_dump_json(),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env=environment,
-    )
-    assert process.stdout is not None
-    assert process.stdin is not None
-
-    lines, said = process.stdout, list[dict[str, object]]()
-
-    async def heard(wanted: str, times: int = 1) -> dict[str, object]:
-        """Reads on until the event was said so often; other events may come before it."""
-        async with asyncio.timeout(PATIENCE_S):
-            while len(found := [each for each in said if each["event"] == wanted]) < times:
-                line = await lines.readline()
-                assert line, f"the process ended without saying {wanted}"
-                said.append(json.loads(line))
-        return found[-1]
-
+    member = await Suspendable.join(world.settings)
     try:
-        await heard("guarded")
-        process.send_signal(signal.SIGSTOP)
+        await member.heard("guarded")
+        member.suspend()
         _, told = await world.member()
         await told.until(lambda: told.owned == ALL, "the other takes over from the suspended one")
-        process.send_signal(signal.SIGCONT)
-        woken = await heard("woken")
-        lost = await heard("lost")
-        await heard("assigned", times=2)
+        member.resume()
+        woken = await member.heard("woken")
+        lost = await member.heard("lost")
+        await member.heard("assigned", times=2)
     finally:
-        process.send_signal(signal.SIGCONT)
-        process.stdin.close()
-        await asyncio.wait_for(process.communicate(), PATIENCE_S)
+        await member.end()
 
     assert woken["guard_holds"] is False
     assert lost["guard_holds"] is False
 
 
+@BOTH
+async def test_given_process_is_killed_then_its_share_moves_within_the_bound(world: World) -> None:
+    member = await Suspendable.join(world.settings)
+    try:
+        await member.heard("guarded")
+        _, told = await world.member()
+        await told.until(lambda: len(told.owned) == 4, "the other has its half")
+        killed_at = world.clock.monotonic_ms()
+        member.kill()
+        await told.until(lambda: told.owned == ALL, "the other has all")
+    finally:
+        await member.end()
+
+    took_ms = world.clock.monotonic_ms() - killed_at
+    assert took_ms <= group_session(world.settings).take_over_ms + MACHINE_MS
+
+
+async def test_given_both_protocols_in_one_group_then_a_node_after_the_other_changes_over(world: World) -> None:
+    """A rolling change of the setting: nodes of the old and of the new protocol share meanwhile."""
+    old, told_old = await world.member()
+    await told_old.until(lambda: told_old.owned == ALL, "the old one has all")
+    world.settings = world.settings.model_copy(update={"group_protocol": "consumer"})
+    new, told_new = await world.member()
+    await told_new.until(lambda: len(told_new.owned) == 4, "the new one has its half")
+    await told_old.until(lambda: len(told_old.owned) == 4, "the old one gave half")
+    assert told_old.owned | told_new.owned == ALL
+    await eventually(world, lambda: old.guard_holds() and new.guard_holds(), "both are proven members")
+    assert await old.stop()
+    await told_new.until(lambda: told_new.owned == ALL, "the new one has all")
+    assert "lost" not in told_old.names() + told_new.names()
+
+
+@BOTH
 async def test_given_broker_stops_then_guard_lapses_and_all_goes_on_when_it_is_back(
     fragile_world: World, own_broker: KafkaBrick
 ) -> None:

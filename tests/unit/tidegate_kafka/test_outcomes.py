@@ -32,6 +32,9 @@ def test_given_delivery_error_then_the_record_is(code: int, kind: str) -> None:
     [
         (KafkaError.UNKNOWN_MEMBER_ID, ProbeVerdict.EXPELLED),
         (KafkaError.FENCED_INSTANCE_ID, ProbeVerdict.EXPELLED),
+        (KafkaError.FENCED_MEMBER_EPOCH, ProbeVerdict.EXPELLED),
+        (KafkaError.GROUP_ID_NOT_FOUND, ProbeVerdict.EXPELLED),
+        (KafkaError.STALE_MEMBER_EPOCH, ProbeVerdict.UNSETTLED),
         (KafkaError.ILLEGAL_GENERATION, ProbeVerdict.UNSETTLED),
         (KafkaError.REBALANCE_IN_PROGRESS, ProbeVerdict.UNSETTLED),
         (KafkaError.COORDINATOR_NOT_AVAILABLE, ProbeVerdict.UNSETTLED),

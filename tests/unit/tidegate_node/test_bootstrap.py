@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tidegate_kafka.group_session import GroupProtocolRefused, GroupSession, GroupSessionUnavailable
+from tidegate_kafka.settings import KafkaSettings
 from tidegate_node import bootstrap, init, main
-from tidegate_node.startup import EXIT_CONFIGURATION
+from tidegate_node.startup import EXIT_CONFIGURATION, NotYet, StartRefused
 
 REFUSALS = [
     pytest.param({"dynamodb": {}}, "dynamodb.region is not set", id="no region"),
@@ -72,3 +75,59 @@ def test_given_an_endpoint_without_a_scheme_then_it_is_refused_as_a_setting(
     monkeypatch.setenv("TIDEGATE_DYNAMODB__ENDPOINT_URL", "localhost:8000")
     assert main.run() == EXIT_CONFIGURATION
     assert "dynamodb.endpoint_url: String should match pattern" in capsys.readouterr().out
+
+
+# -- the group's session ------------------------------------------------------------------------------------------------------
+
+
+def guarding(
+    monkeypatch: pytest.MonkeyPatch, answer: GroupSession | Exception
+) -> tuple[KafkaSettings, list[dict[str, object]]]:
+    """What a node guards by, and what it says, when the brokers answer so."""
+    said: list[dict[str, object]] = []
+
+    def ask(_: KafkaSettings) -> GroupSession:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(bootstrap, "group_session", ask)
+    settings = KafkaSettings(group_protocol="consumer")
+    notices: Any = lambda event, **fields: said.append({"event": event, **fields})  # noqa: E731 - a Notices of one line
+    return asyncio.run(bootstrap._guarding(settings, notices)), said
+
+
+def test_given_the_session_of_the_group_then_the_node_guards_by_it_and_says_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings, said = guarding(monkeypatch, GroupSession("consumer", 8_000, 2_000, "group"))
+    assert settings.half_session_ms == 4_000
+    bound = {"protocol": "consumer", "session_ms": 8_000, "said_by": "group", "take_over_ms": 10_000, "guard_ms": 4_000}
+    assert said == [{"event": "take_over_bound", **bound}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "refusal", "words"),
+    [
+        pytest.param(GroupSessionUnavailable("silent"), NotYet, "silent", id="no answer"),
+        pytest.param(
+            GroupProtocolRefused("group_protocol: old"), StartRefused, "kafka.group_protocol", id="old brokers"
+        ),
+        pytest.param(
+            GroupSession("consumer", 3_000, 500, "group"),
+            StartRefused,
+            "with a session of 3000 ms \\(by group\\) drain_ms_max 2500 must stay below",
+            id="too short",
+        ),
+    ],
+)
+def test_given_no_session_to_guard_by_then_the_start_says_whether_to_wait(
+    monkeypatch: pytest.MonkeyPatch, answer: GroupSession | Exception, refusal: type[Exception], words: str
+) -> None:
+    with pytest.raises(refusal, match=words):
+        guarding(monkeypatch, answer)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_given_the_variable_then_it_is_the_groups_protocol(protocol: str) -> None:
+    assert bootstrap.load({"TIDEGATE_KAFKA__GROUP_PROTOCOL": protocol}).kafka.group_protocol == protocol

@@ -1,0 +1,243 @@
+"""Which test shows what: the twenty holes of the first design (H1-H20), and each rule that was made against an interleaving.
+
+Where a bench next to the code shows it already, that test is named; the others are in this folder. `test_table.py` checks that
+every named test exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Table: TypeAlias = Mapping[str, tuple[str, ...]]
+"""What is shown, to the tests that show it: `<folder>/<file without test_ and .py>: <name without test_given_>`."""
+
+FOLDERS: Mapping[str, str] = {
+    "here": "tests/simulation/directed",
+    "actors": "tests/unit/tidegate_core/decisions",
+    "messages": "tests/unit/tidegate_core/decisions/delivery_plane",
+    "runs": "tests/unit/tidegate_core/decisions/run_plane",
+    "model": "tests/unit/tidegate_core/model",
+    "transactions": "tests/unit/tidegate_core/transactions",
+    "kafka": "tests/unit/tidegate_kafka",
+    "launchers": "tests/unit/tidegate_launchers",
+    "node": "tests/unit/tidegate_node",
+    "brokers": "tests/integration/kafka",
+    "program": "tests/unit/tidegate_spark",
+}
+
+HOLES: Table = {
+    "H1": (
+        "model/shards: golden_vectors_then_shards_never_change",
+        "here/ownership: requests_in_the_topic_partition_of_anybody_then_the_owner_applies_them_once",
+        "actors/request_ingest: a_request_of_a_foreign_shard_then_it_lies_in_that_inbox_and_its_owner_is_poked",
+    ),
+    "H2": (
+        "here/ownership: any_number_of_topic_partitions_then_each_shard_has_one_owner",
+        "actors/partition_actor: one_of_two_topic_partitions_then_shards_and_event_positions_follow_from_it",
+    ),
+    "H3": (
+        "here/former_owner: a_move_of_the_position_that_arrives_late_then_its_events_count_once",
+        "transactions/cursor: a_move_then_position_and_rows_are_there_together",
+    ),
+    "H4": (
+        "actors/event_ingest: more_listeners_than_a_transaction_holds_then_each_hears_each_event_once",
+        "actors/event_ingest: a_crash_between_two_pages_then_each_still_hears_each_event_once",
+    ),
+    "H5": (
+        "here/topics: a_topic_that_is_made_again_then_its_records_count_from_the_first_one_on",
+        "here/topics: a_topic_that_is_made_again_and_filled_anew_then_what_has_counted_does_not_count_again",
+        "actors/event_ingest: any_repeats_batches_and_crashes_then_each_id_counts_once",
+    ),
+    "H6": (
+        "actors/lane: many_decisions_then_at_most_sixteen_share_a_transaction_in_their_order",
+        "actors/lane: a_transaction_under_way_then_the_next_waits_for_its_answer",
+    ),
+    "H7": (
+        "here/former_owner: an_acquire_that_arrives_late_then_the_rightful_owner_keeps_the_shard",
+        "actors/partition_actor: a_late_raise_by_a_former_holder_then_the_rightful_one_comes_back",
+        "actors/partition_actor: a_fence_then_membership_decides_what_follows",
+    ),
+    "H8": (
+        "here/former_owner: a_successor_that_cannot_find_what_was_submitted_then_one_program_passes_the_gate",
+        "transactions/gate: any_calls_then_at_most_one_driver_ever_passes_and_the_end_is_set_once",
+    ),
+    "H9": (
+        "here/gate: a_container_that_is_restarted_in_its_pod_then_the_program_does_not_run_again",
+        "here/gate: a_restart_that_comes_after_the_next_attempt_was_made_then_it_is_refused",
+        "launchers/local_command: users_conf_then_it_beats_the_defaults_but_not_the_runs_values",
+    ),
+    "H10": (
+        "runs/admit: a_permit_taken_by_another_shard_in_between_then_the_admission_is_refused",
+        "runs/runs: any_observation_then_permits_are_back_exactly_when_the_run_has_ended",
+        "actors/shard_adoption: a_started_run_that_nobody_can_ask_then_it_is_lost_after_the_gap_and_keeps_its_permit",
+    ),
+    "H11": (
+        "here/former_owner: a_submission_that_arrives_after_the_acknowledged_end_then_its_program_does_not_start",
+        "here/gate: a_start_and_the_owners_end_of_the_run_at_one_time_then_one_of_them_counts",
+        "runs/admit: a_suspend_that_commits_in_between_then_the_admission_is_refused",
+    ),
+    "H12": (
+        "here/schedules: nobody_for_longer_than_is_looked_ahead_then_every_instant_gets_its_run",
+        "here/schedules: a_fire_that_gets_no_answer_for_longer_than_is_looked_ahead_then_it_comes_all_the_same",
+        "here/schedules: a_schedule_that_is_made_within_what_was_looked_ahead_then_its_first_instant_comes",
+    ),
+    "H13": (
+        "here/schedules: a_name_that_comes_back_then_its_first_occurrence_is_another_one_than_the_former_lifes",
+        "runs/fire: another_incarnation_then_the_same_instant_has_another_id",
+        "runs/request: versions_then_they_count_up_over_updates_tombstones_and_new_lives",
+    ),
+    "H14": (
+        "runs/fire: any_lateness_then_following_the_rows_makes_each_instant_once",
+        "runs/fire: a_late_look_then_every_instant_gets_its_job",
+    ),
+    "H15": (
+        "actors/crashes: a_lost_answer_to_any_write_then_the_outcome_is_the_same",
+        "actors/lane_answers: an_answer_that_was_lost_then_what_was_applied_is_observed_once_and_not_done_again",
+        "actors/host: the_own_success_met_as_a_refusal_then_it_counts_as_success",
+    ),
+    "H16": ("here/ownership: any_number_of_topic_partitions_then_each_shard_has_one_owner",),
+    "H17": (
+        "here/former_owner: a_suspended_process_then_what_it_was_about_to_send_stays_where_it_is",
+        "actors/partition_actor: a_successor_then_the_former_holder_changes_nothing_any_more",
+        "brokers/membership: process_is_suspended_beyond_the_session_then_it_learns_its_loss_when_it_wakes",
+    ),
+    "H18": (
+        "node/startup: two_processes_then_they_have_two_owners",
+        "actors/host: tokens_then_two_hosts_never_make_the_same",
+    ),
+    "H19": (
+        "kafka/member: guard_then_a_drain_stays_below_it",
+        "kafka/flow: bound_reached_then_it_flows_again_at_half_of_it",
+        "brokers/membership: thread_stalls_beyond_the_session_then_guard_lapses_first_and_lost_is_told",
+    ),
+    "H20": (
+        "actors/partition_actor: many_shards_then_a_few_are_acquired_at_once",
+        "messages/loading: a_backlog_then_it_is_loaded_as_it_is_delivered",
+        "actors/shard_waiting: a_backlog_that_may_run_at_once_then_few_decisions_admit_all_of_it",
+    ),
+}
+
+RULES: Table = {
+    "a late batch write after a replacement": (
+        "here/former_owner: a_batch_that_lands_after_its_message_was_replaced_then_only_the_newer_one_is_delivered",
+    ),
+    "a late batch write after a cancel": (
+        "here/former_owner: a_batch_that_lands_after_its_message_was_cancelled_then_it_is_not_delivered",
+    ),
+    "a late checkpoint": (
+        "here/former_owner: a_checkpoint_that_arrives_late_then_the_position_does_not_go_back",
+        "messages/plane: a_checkpoint_of_a_new_owner_then_the_former_one_ends",
+    ),
+    "a create at or before the delivery position": (
+        "here/messages: a_create_whose_place_was_passed_before_it_is_read_again_then_it_gets_a_new_one",
+        "messages/sending: a_create_at_or_before_the_checkpoint_then_it_gets_the_next_free_slot",
+    ),
+    "ties within one millisecond": (
+        "messages/checkpoints: many_messages_of_one_instant_then_the_position_moves_within_it",
+        "messages/delivering: messages_of_one_instant_then_they_are_sent_in_the_order_in_which_they_came",
+        "messages/cancelling: cancel_and_later_send_of_one_key_in_one_batch_then_the_send_lives",
+    ),
+    "a destination that stays down": (
+        "here/messages: a_destination_that_stays_down_then_the_others_go_on_and_each_message_ends_once",
+        "messages/retrying: a_crash_while_a_message_moves_then_one_attempt_follows",
+        "messages/checkpoints: an_open_message_in_front_then_sending_stops_at_the_bound_until_it_has_gone_out",
+    ),
+    "a row that fires before its create is durable": (
+        "messages/sending: a_create_whose_position_is_not_durable_then_it_is_not_delivered_yet",
+        "actors/request_ingest: a_message_through_the_inbox_then_it_fires_only_when_its_row_is_gone",
+    ),
+    "a load without an answer": (
+        "messages/loading: a_load_without_an_answer_then_no_checkpoint_passes_what_it_would_bring",
+    ),
+    "a write without an answer": (
+        "messages/loading: a_write_beyond_the_window_without_an_answer_then_no_checkpoint_passes_its_place",
+    ),
+    "a cancel against a queued message": (
+        "messages/cancelling: a_message_that_waits_then_its_cancel_takes_it_back",
+        "here/messages: a_cancel_between_the_guards_that_a_load_has_read_and_its_rows_then_it_is_not_delivered",
+        "messages/plane: a_cancel_while_its_page_is_on_its_way_then_it_is_not_delivered",
+        "messages/loading: a_cancel_while_its_payload_is_on_its_way_then_nothing_is_held_for_it",
+        "messages/cancelling: a_message_on_its_way_then_its_cancel_is_too_late",
+    ),
+    "a cancel of what the predecessor may have sent": (
+        "here/messages: a_predecessor_whose_clock_was_ahead_then_a_cancel_of_what_it_sent_is_too_late",
+        "messages/cancelling: a_message_that_a_predecessor_may_have_sent_then_its_cancel_is_too_late",
+    ),
+    "an older cancel or replacement that comes late": (
+        "transactions/delivery: a_guard_then_it_only_rises",
+        "transactions/delivery: a_new_owner_then_the_former_one_raises_no_guard",
+    ),
+    "two owners' rows of one create": (
+        "messages/sending: a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_delivered_once",
+        "messages/sending: half_of_a_batch_from_a_predecessor_then_its_replay_makes_it_whole_and_once",
+    ),
+    "checkpoints that get no answer": (
+        "messages/checkpoints: checkpoints_that_get_no_answer_then_sending_stops_at_the_bound_and_goes_on_with_them",
+    ),
+    "a planned hand-over": (
+        "messages/plane: a_planned_hand_over_then_nothing_repeats",
+        "actors/partition_actor: a_transaction_under_way_then_a_drain_waits_for_it",
+    ),
+    "the outbox produced, a crash, and again": (
+        "here/outbox: an_end_that_is_told_and_a_crash_again_and_again_then_listeners_hear_it_once",
+        "here/outbox: an_end_that_was_told_twice_then_both_say_which_end_it_is",
+    ),
+    "index version and rows visible one after the other": (
+        "here/index: a_moment_between_rows_version_and_receipt_then_what_comes_after_the_receipt_counts",
+        "here/index: rows_without_a_version_from_an_owner_that_fell_then_its_successor_raises_it_before_it_answers",
+        "here/index: a_suspend_then_what_the_other_node_still_matches_does_not_count",
+    ),
+    "a container restart in one pod": (
+        "here/gate: a_container_that_is_restarted_in_its_pod_then_the_program_does_not_run_again",
+        "here/gate: a_container_that_is_restarted_before_the_gate_then_one_of_them_runs",
+        "program/wrapper: two_processes_of_one_attempt_then_each_is_a_driver_of_its_own",
+    ),
+    "an old and a new map": (
+        "here/ownership: a_holder_of_the_old_map_then_it_changes_nothing_once_the_new_map_is_in_use",
+        "here/ownership: a_create_that_was_read_under_the_old_map_then_the_new_owner_of_its_shard_delivers_it_once",
+        "actors/partition_actor: a_newer_map_then_a_holder_of_the_older_one_does_not_serve",
+    ),
+    "a topic that is made again": (
+        "here/topics: a_topic_that_is_made_again_then_its_records_count_from_the_first_one_on",
+        "here/topics: events_of_the_old_topic_in_the_inbox_then_they_count_beside_those_at_the_same_offsets",
+        "here/topics: a_schedule_that_was_activated_before_then_the_new_topic_counts_whole",
+        "node/startup: a_map_of_something_else_then_it_is_refused",
+    ),
+    "a timer row that was left behind": (
+        "here/schedules: an_update_whose_write_is_under_way_when_the_former_instant_comes_then_that_one_does_not_fire",
+        "runs/fire: a_row_left_behind_then_it_goes_and_nothing_fires",
+    ),
+    "the order of a take-over": (
+        "actors/partition_actor: a_take_over_then_its_order_is_raise_acquire_look_at_the_end_recover_serve",
+        "actors/partition_actor: a_slow_acquire_then_nothing_of_any_shard_is_read_before_all_are_fenced",
+        "actors/partition_actor: a_holder_that_comes_between_the_reads_of_lease_and_position_then_the_former_one_is_fenced",
+    ),
+    "a program that starts before its submission is known": (
+        "actors/shard_launching: a_program_that_starts_before_its_submission_is_known_then_it_runs_on",
+    ),
+    "two drivers of one run, on two hosts": (
+        "runs/runs: the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_driver_reports",
+    ),
+    "a time-out that an event could still prevent": (
+        "runs/expire: unread_events_then_the_time_out_waits_for_them_and_no_longer",
+        "runs/expire: a_clock_ahead_of_the_brokers_then_what_is_in_time_by_the_brokers_still_counts",
+    ),
+    "a request that comes after a newer one": (
+        "runs/request: an_older_request_that_comes_later_then_it_is_superseded",
+    ),
+    "the guard of a process that was frozen": (
+        "actors/guard: any_history_then_it_holds_only_by_a_success_sent_less_than_half_a_session_ago",
+        "brokers/membership: thread_stalls_while_a_rebalance_asks_it_to_give_then_guard_lapses_first",
+        "kafka/group_session: a_session_of_the_brokers_then_the_guard_ends_before_anybody_else_is_given_anything",
+        "kafka/producer: guard_lapses_then_all_is_purged_and_only_a_new_proof_brings_a_new_client",
+    ),
+    "a crash after any effect": ("actors/crashes: a_crash_after_any_effect_then_the_outcome_is_that_without_one",),
+}
+
+
+def place_of(name: str) -> tuple[str, str]:
+    """Returns file and function of a test that the tables name."""
+    where, _, text = name.partition(": ")
+    folder, _, file = where.partition("/")
+    return f"{FOLDERS[folder]}/test_{file}.py", f"test_given_{text}"

@@ -1,0 +1,99 @@
+"""Rows of the event index and their version become visible one after the other; the reader is another node (DESIGN 7, I3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.bench import Behaviour
+from tidegate_testkit.bench_matches import Match, a_batch, a_commit
+from tidegate_testkit.bench_pair import BenchPair
+from tidegate_testkit.builders import SECOND, a_request, a_spec, an_apply, an_event, on_data
+
+SHARDS = 4
+OTHERS = 1
+"""The topic partition that the second node holds: its events are matched there."""
+
+
+def two_nodes() -> BenchPair:
+    """Each holds one of two topic partitions, and both serve."""
+    pair = BenchPair(
+        shards=SHARDS, topic_partitions=2, others={"topic_partition": OTHERS}, behaviour=Behaviour(starts_after=None)
+    )
+    pair.run(SECOND)
+    pair.begin_second()
+    pair.run(SECOND)
+    return pair
+
+
+def of_the_first_node() -> str:
+    """A schedule whose owner is the first node."""
+    return next(name for name in map(str, range(100)) if schedule_shard("flights", name, SHARDS) % 2 != OTHERS)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param(a_batch("index"), id="rows"),
+        pytest.param(a_commit("raise_index"), id="version"),
+        pytest.param(a_batch("vector"), id="end offsets"),
+    ],
+)
+def test_given_a_moment_between_rows_version_and_receipt_then_what_comes_after_the_receipt_counts(held: Match) -> None:
+    """Another node that looks in that moment keeps what it saw until the version moves: rows first, then their version,
+    then the receipt, or an event produced after the receipt would be matched without the schedule.
+    """
+    pair, name = two_nodes(), of_the_first_node()
+    # The other node has the index in its cache.
+    pair.event(an_event("before"), OTHERS)
+    pair.first.hold_back(held)
+    pair.request(an_apply(a_spec(name, on_data(count=100))))
+    assert pair.first.holds_something
+    assert pair.status_of(f"apply-{name}") is None, "not before all of it is there"
+    pair.event(an_event("meanwhile"), OTHERS)
+
+    pair.first.release()
+    pair.run(SECOND)
+    assert pair.status_of(f"apply-{name}") == "accepted"
+    heard = sum(sum(row["counts"]) for row in pair.first.rows("E#"))  # type: ignore[arg-type, misc]  # a list of numbers
+    pair.event(an_event("after"), OTHERS)
+    pair.run(15 * SECOND)  # The poke goes to the other process; a sweep does without.
+    (evidence,) = pair.first.rows("E#")
+    assert evidence["counts"] == [heard + 1]
+
+
+def test_given_rows_without_a_version_from_an_owner_that_fell_then_its_successor_raises_it_before_it_answers() -> None:
+    """Whoever answers from what a predecessor left first raises the versions: the rows may be there unseen."""
+    pair, name = two_nodes(), of_the_first_node()
+    pair.event(an_event("before"), OTHERS)
+    pair.first.hold_back(a_commit("raise_index"))
+    pair.request(an_apply(a_spec(name, on_data(count=100))))
+    assert pair.first.rows("data/")
+    pair.event(an_event("meanwhile"), OTHERS)
+    pair.first.crash()
+    pair.run(SECOND)
+    assert pair.status_of(f"apply-{name}") == "accepted"
+    pair.event(an_event("after"), OTHERS)
+    pair.run(15 * SECOND)
+    (evidence,) = pair.first.rows("E#")
+    assert evidence["counts"] == [1]
+
+
+def test_given_a_suspend_then_what_the_other_node_still_matches_does_not_count() -> None:
+    """Index rows are removed behind the receipt; their matches are dropped by the owner, which knows the generation."""
+    pair, name = two_nodes(), of_the_first_node()
+    pair.request(an_apply(a_spec(name, on_data(count=100))))
+    pair.run(SECOND)
+    pair.event(an_event("d1"), OTHERS)
+    pair.run(15 * SECOND)
+    pair.first.hold_back(a_batch("unindex"))
+    pair.request(a_request("suspend", name))
+    pair.run(SECOND)
+    assert pair.first.holds_something
+    pair.event(an_event("d2"), OTHERS)
+    pair.run(15 * SECOND)
+    pair.first.release()
+    pair.run(15 * SECOND)
+    assert pair.status_of(f"suspend-{name}") == "accepted"
+    assert pair.first.rows("I#") == []
+    assert pair.first.rows("E#") == [], "what was counted before is given up, and nothing is counted after"

@@ -1,0 +1,104 @@
+"""Who owns what, under whatever number of topic partitions, and with holders of an old and of a new map (H1, H2, H16, I6)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_core.store import keys
+from tidegate_testkit.bench import Behaviour
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.bench_pair import BenchPair
+from tidegate_testkit.builders import (
+    MINUTE,
+    SECOND,
+    a_holding,
+    a_request,
+    a_send,
+    a_spec,
+    an_apply,
+    every,
+)
+
+SHARDS = 4
+NEW_MAP = {"map_version": 2, "topic_partitions": 2}
+
+
+@given(shards=st.integers(1, 64), data=st.data())
+def test_given_any_number_of_topic_partitions_then_each_shard_has_one_owner(shards: int, data: st.DataObject) -> None:
+    """H2, H16: ownership follows from one topic alone, and N need not divide S."""
+    topic_partitions = data.draw(st.integers(1, shards))
+    owned = [
+        shard
+        for number in range(topic_partitions)
+        for shard in a_holding(topic_partition=number, topic_partitions=topic_partitions, shards=shards).owned_shards()
+    ]
+    assert sorted(owned) == list(range(shards))
+
+
+def owned_by(number: int) -> str:
+    """A schedule of topic partition `number`'s holder, with two of them."""
+    return next(name for name in map(str, range(100)) if schedule_shard("flights", name, SHARDS) % 2 == number)
+
+
+def test_given_requests_in_the_topic_partition_of_anybody_then_the_owner_applies_them_once() -> None:
+    """H1: clients put records where their own hash says; only ours says whose they are."""
+    pair = BenchPair(
+        shards=SHARDS, topic_partitions=2, others={"topic_partition": 1}, behaviour=Behaviour(runs_for=100)
+    )
+    pair.run(SECOND)
+    pair.begin_second()
+    for number in (0, 1):
+        for where in (0, 1):
+            pair.request(an_apply(a_spec(owned_by(number), every("1h")), f"apply-{number}-{where}"), where)
+            pair.run(15 * SECOND)
+        pair.request(a_request("trigger", owned_by(number), f"trigger-{number}"), 1 - number)
+    pair.run(15 * SECOND)
+    statuses = [pair.status_of(f"apply-{number}-{where}") for number in (0, 1) for where in (0, 1)]
+    assert statuses == ["accepted", "unchanged", "accepted", "unchanged"]
+    assert sorted(order.file for order in pair.started) == sorted(f"/jobs/{owned_by(number)}.py" for number in (0, 1))
+
+
+def test_given_a_holder_of_the_old_map_then_it_changes_nothing_once_the_new_map_is_in_use() -> None:
+    """I6, DESIGN 3: raise and acquire record the map and refuse an older one; that holder is still a member of the group."""
+    pair = BenchPair(shards=SHARDS, others=NEW_MAP)
+    pair.run(SECOND)
+    assert sorted(pair.first.actor.shards) == [0, 1, 2, 3]
+    pair.begin_second()
+    pair.run(SECOND)
+    assert sorted(pair.second.actor.shards) == [0, 2]
+    before = {shard: pair.second.store.peek(keys.lease(shard)) for shard in (0, 2)}
+
+    # Whatever it does next meets the newer epoch; it proves its membership and begins again, under the old map.
+    pair.request(a_send("m-1", after="1s"))
+    pair.run(MINUTE)
+    assert pair.first.notices("outranked")
+    assert not pair.first.actor.is_serving
+    assert {shard: pair.second.store.peek(keys.lease(shard)) for shard in (0, 2)} == before
+    assert pair.second.notices("fenced") == []
+
+
+def test_given_a_create_that_was_read_under_the_old_map_then_the_new_owner_of_its_shard_delivers_it_once() -> None:
+    """DESIGN 3: rows are written, the position is not. Under the new map its shard is somebody else's, so that the replay
+    hands it to that one's inbox; the rows that are there already have to wait for it, and are the same.
+    """
+    pair = BenchPair(shards=SHARDS, others=NEW_MAP)
+    pair.run(SECOND)
+    pair.first.hold_back(a_commit("cursor"))
+    of_the_other = next(name for name in map(str, range(100)) if message_shard("orders", None, name, SHARDS) % 2 == 1)
+    pair.request(a_send(of_the_other, after="40s"))
+    assert pair.first.rows("D#")
+    pair.take_over()
+    pair.run(SECOND)
+    (row,) = pair.second.rows("I#")
+    assert row["pk"] == keys.shard_pk(message_shard("orders", None, of_the_other, SHARDS))
+
+    # The first one comes back as the holder of the second topic partition, under the new map.
+    pair.first._holding |= {**NEW_MAP, "topic_partition": 1}
+    pair.first.crash()
+    pair.join(pair.first)
+    pair.run(MINUTE)
+    assert sorted(pair.first.actor.shards) == [1, 3]
+    assert pair.delivered() == [of_the_other]
+    assert pair.first.rows("I#") == []
