@@ -118,7 +118,14 @@ def assemble(around: Surroundings) -> Node:
         )
     )
     heartbeats = HeartbeatLoop(
-        facts, store=around.store, plain=clients.plain, clock=clock, metrics=metrics, notices=notices, act=node.act
+        facts,
+        store=around.store,
+        plain=clients.plain,
+        clock=clock,
+        metrics=metrics,
+        notices=notices,
+        act=node.act,
+        served=holdings.served,
     )
     drivers = DriverMaker(facts, Shell(around.store, bus, launch, clock, notices), node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
+from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.effects import Produced, Write
-from tidegate_core.store import keys
-from tidegate_core.store.values import Batch, Item, Put
+from tidegate_core.store.values import Batch
 from tidegate_node.facts import NodeFacts
 from tidegate_node.heartbeat import BEAT_EVERY_MS, Heartbeat, Verdict
 from tidegate_node.pokes import Beat, beat_record
@@ -30,6 +30,7 @@ class HeartbeatLoop:
     Args:
         plain: Publisher that needs no guard.
         act: Told each verdict but `STAY`.
+        served: Up to when each topic partition that this node holds or held was certainly served: its signs of life.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class HeartbeatLoop:
         metrics: Metrics,
         notices: Notices,
         act: Callable[[Verdict], Awaitable[None]],
+        served: Callable[[int], Mapping[int, int]],
         every_ms: int = BEAT_EVERY_MS,
     ) -> None:
         self._facts = facts
@@ -51,6 +53,7 @@ class HeartbeatLoop:
         self._metrics = metrics
         self._notices = notices
         self._act = act
+        self._served = served
         self._every_ms = every_ms
         self._heartbeat = Heartbeat(facts.owner)
         self._under_way: set[asyncio.Task[object]] = set()
@@ -85,12 +88,11 @@ class HeartbeatLoop:
 
     async def write_seen(self) -> bool:
         """Writes `NODE#<owner>`; False when the store did not answer."""
-        key = keys.node(self._facts.owner)
         now = self._clock.now_ms()
-        item: Item = {"pk": key.pk, "sk": key.sk, "seen": now, "node": self._facts.name}
-        item["expires_at"] = now // 1000 + SEEN_DAYS * 86_400
+        expires_at = now // 1000 + SEEN_DAYS * 86_400
+        sign = sign_of_life(self._facts.owner, self._facts.name, now, self._served(now), expires_at)
         before = self._store.answered_at_ms
-        await self._store.write(Write(Batch("seen", (Put(key, item),))))
+        await self._store.write(Write(Batch("seen", (sign,))))
         return self._store.answered_at_ms > before
 
     async def _send_beat(self) -> None:

@@ -43,6 +43,7 @@ class Holdings:
         self._notices = notices
         self._loop = loop
         self._drivers: dict[int, PartitionDriver] = {}
+        self._served: dict[int, int] = {}
         self._make_driver: Callable[[int], PartitionDriver] | None = None
         self._reader: PartitionReader | None = None
         self._heartbeats: Heartbeats | None = None
@@ -63,6 +64,14 @@ class Holdings:
     def serving(self) -> frozenset[int]:
         """Those that are recovered and fire."""
         return frozenset(number for number, driver in self._drivers.items() if driver.is_serving)
+
+    def served(self, now: int) -> dict[int, int]:
+        """Returns up to when each topic partition was certainly served that is or was held."""
+        for number, driver in self._drivers.items():
+            until = driver.served_until(now)
+            if until is not None:
+                self._served[number] = until
+        return dict(self._served)
 
     def shards(self, topic_partitions: Iterable[int]) -> int:
         """How many shards follow from them."""

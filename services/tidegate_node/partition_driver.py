@@ -51,6 +51,8 @@ class Actor(Protocol):
 
     def next_wake(self) -> int | None: ...
 
+    def served_until(self, now: int) -> int | None: ...
+
     @property
     def has_ended(self) -> bool: ...
 
@@ -105,6 +107,10 @@ class PartitionDriver:
     @property
     def is_serving(self) -> bool:
         return self._actor is not None and self._actor.is_serving
+
+    def served_until(self, now: int) -> int | None:
+        """Returns up to when what is held was certainly served; None when there is nothing newer to say."""
+        return None if self._actor is None else self._actor.served_until(now)
 
     def begin(self) -> None:
         """Takes the topic partition over."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tidegate_core.store.values import Batch, Item, Key, Page, RangeRead, Transaction, Value
 
@@ -382,6 +382,10 @@ Result: TypeAlias = (
     | Inspected
     | Membership
 )
+
+
+STORE_ANSWERS: Final = (Items, Page, Committed, Refused, Invalid, Written)
+"""Results that only a store gives that was reached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,10 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "warning",
         "tidegate_messages_refused_total",
     ),
+    "outage": LogEvent(
+        "Nobody served the shard from `begin` to `end` (ms since the epoch): a fact that catch-up and time-outs follow.",
+        "warning",
+    ),
     "shard_lags": LogEvent(
         "Messages of a shard are more than 7 days late: their rows are written again before they expire. Look why nobody "
         "served the shard.",

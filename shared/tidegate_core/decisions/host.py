@@ -68,12 +68,16 @@ class Host:
     """One per partition actor.
 
     The clock never goes back: `now` is the latest instant that the driver ever told (DESIGN 2).
+
+    Attributes:
+        store_seen: When the store last answered, whatever it said.
     """
 
     def __init__(self, holding: Holding) -> None:
         self.holding = holding
         self.operations = Operations()
         self.now = 0
+        self.store_seen = 0
         self.ended = False
         self._alarms: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0

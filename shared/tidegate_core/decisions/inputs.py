@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tidegate_core.decisions.outages import CatchUp
 from tidegate_core.effects import Answer
 from tidegate_core.model.position import Position
 
@@ -38,6 +40,7 @@ class Holding:
         minimum_period_ms: Shortest period of a time trigger (TIDEGATE_MINIMUM_PERIOD_MS, default 10 s).
         tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
             when a topic partition comes back to the process.
+        catch_up: By `<ns>/<name>`, what the language has no word for yet; `all` where nothing is said.
         topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`.
     """
 
@@ -57,6 +60,11 @@ class Holding:
     minimum_period_ms: int = 10_000
     program_files_checked: bool = True
     tenure: int = 0
+    catch_up: Mapping[str, CatchUp] = field(default_factory=dict)
+
+    def after_outage(self, ref: str) -> CatchUp:
+        """Returns what becomes of a schedule's instants in an outage."""
+        return self.catch_up.get(ref, "all")
 
     def owned_shards(self) -> range:
         return range(self.topic_partition, self.shards, self.topic_partitions)

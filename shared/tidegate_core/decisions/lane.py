@@ -86,6 +86,10 @@ class Procedure(ABC):
 Work = Decision | Procedure
 
 
+def _nothing() -> Operation[None]:
+    yield from ()
+
+
 class Lane:
     """The queue and its single worker.
 
@@ -98,6 +102,7 @@ class Lane:
             kept in memory, and all that follows from a change, derives from the rows.
         settled: Called after each transaction, also after one that had nothing to write.
         failed: Called with work that was dropped because it cannot be done, and why.
+        before: What has to be in the store before anything is decided from it.
     """
 
     def __init__(
@@ -109,6 +114,7 @@ class Lane:
         observe: Callable[[Key, Item | None], None],
         settled: Callable[[], None],
         failed: Callable[[Work, Exception], None],
+        before: Callable[[], Operation[None]] = _nothing,
     ) -> None:
         self.host = host
         self.shard = shard
@@ -118,6 +124,7 @@ class Lane:
         self._observe = observe
         self._settled = settled
         self._failed = failed
+        self._before = before
         self._queue: deque[Work] = deque()
         self._urgent: deque[Procedure] = deque()
         self._work = Signal(f"lane {shard}")
@@ -330,6 +337,7 @@ class Lane:
 
     def _decide_with_reads(self, unit: UnitOfWork, decision: Decision) -> Operation[None]:
         for _ in range(READS_PER_DECISION_MAX):
+            yield from self._before()
             try:
                 decision.decide(unit, self.host.now)
                 return

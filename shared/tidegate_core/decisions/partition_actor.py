@@ -7,7 +7,7 @@ by the former holder would otherwise fence the rightful one for ever (protocol H
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidegate_core.decisions.controls import ControlsWatch
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
@@ -25,10 +25,13 @@ from tidegate_core.decisions.inputs import (
     Tick,
 )
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.outage_watch import OutageWatch, read_signs
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, last_sign, with_outage
 from tidegate_core.decisions.request_ingest import RequestIngest
 from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import (
+    STORE_ANSWERS,
     Answer,
     Ask,
     Drained,
@@ -41,6 +44,7 @@ from tidegate_core.effects import (
     Refused,
     StopReading,
 )
+from tidegate_core.records.outages import outages_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.transactions.delivery import progress_of
@@ -88,6 +92,7 @@ class PartitionActor:
             incoming: What happened.
         """
         self._host.now = max(self._host.now, now)
+        self._look_for_silence()
         try:
             self._take(incoming)
             self._host.ring()
@@ -105,9 +110,27 @@ class PartitionActor:
         """Nothing will come of this actor any more."""
         return self._host.ended
 
+    def served_until(self, now: int) -> int | None:
+        """Returns up to when what is held here was certainly served: the node's sign of life for it. None: no newer one.
+
+        No later than the store's last answer: an owner that waits for it serves nobody, however alive it is.
+        """
+        if not self.shards:
+            return None
+        return min(self._host.store_seen, *(shard.outages.complete_until(now) for shard in self.shards.values()))
+
+    def _look_for_silence(self) -> None:
+        """Before anything that this input leads to: the store did not answer for long, or this process stood still."""
+        since = self._host.store_seen
+        if self._host.now - since >= OUTAGE_GRACE_MS:
+            for shard in self.shards.values():
+                shard.outages.away_since(since)
+
     def _take(self, incoming: Input) -> None:
         match incoming:
             case Answer():
+                if isinstance(incoming.result, STORE_ANSWERS):
+                    self._host.store_seen = self._host.now
                 self._host.operations.answer(incoming)
             case RecordsArrived(topic, topic_partition, records):
                 cursor = self._cursors.get((topic, topic_partition))
@@ -181,35 +204,46 @@ class PartitionActor:
             wanted = tuple(key for shard in group for key in (keys.lease(shard), keys.progress(shard)))
             found = yield from self._host.read_for_good(Read(wanted))
             assert isinstance(found, Items)
+            items = {
+                shard: (found.found.get(keys.lease(shard)), found.found.get(keys.progress(shard))) for shard in group
+            }
+            signs = yield from read_signs(self._host, [lease for lease, _ in items.values()])
             yield from self._side_by_side(
-                [
-                    self._acquire(
-                        shard, found.found.get(keys.lease(shard)), found.found.get(keys.progress(shard)), requests
-                    )
-                    for shard in group
-                ]
+                [self._acquire(shard, lease, progress, requests, signs) for shard, (lease, progress) in items.items()]
             )
 
-    def _acquire(self, shard: int, lease: Item | None, progress: Item | None, requests: TopicCursor) -> Operation[None]:
-        map_version, tp_epoch = self.holding.map_version, requests.at.epoch
+    def _acquire(
+        self, shard: int, lease: Item | None, progress: Item | None, requests: TopicCursor, signs: Mapping[str, int]
+    ) -> Operation[None]:
+        map_version, tp_epoch, owner = self.holding.map_version, requests.at.epoch, self.holding.owner
         while True:
             if outranked(lease, map_version, tp_epoch):
                 raise Fenced(keys.lease(shard))
+            now, before = self._host.now, outages_of(progress)
+            sign = last_sign(lease, signs)
+            outages = before if sign is None else with_outage(before, sign, now)
+            served = now if sign is None or (outages and outages[-1].end == now) else sign
             token = self._host.token()
-            wanted = acquire_shard(shard, lease, progress, map_version, tp_epoch, self.holding.owner, token)
+            wanted = acquire_shard(
+                shard, lease, progress, map_version, tp_epoch, owner, token, served=served, outages=outages
+            )
             verdict = yield from self._host.commit_for_good(wanted)
             answer = yield from self._host.read_for_good(Read((keys.lease(shard), keys.progress(shard))))
             assert isinstance(answer, Items)
             lease, progress = answer.found.get(keys.lease(shard)), answer.found.get(keys.progress(shard))
             if not isinstance(verdict, Refused) and lease is not None and progress is not None:
                 break
+            signs = yield from read_signs(self._host, [lease])
         epoch = whole(lease, "epoch")
         # One read of two items is no snapshot: another holder may have raised both in between.
         if lease["owner"] != self.holding.owner or whole(progress, "epoch") != epoch:
             raise Fenced(keys.lease(shard))
+        if outages and outages[-1].end == now:
+            self._host.note("outage", shard=shard, begin=outages[-1].begin, end=outages[-1].end)
         plane = DeliveryPlane(self._host, shard, progress_of(progress), requests.at.next)
         self.planes[shard] = plane
-        self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, carried_by(lease))
+        watch = OutageWatch(self._host, shard, epoch, plane.checkpoints.durable.outages, served)
+        self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, carried_by(lease), watch)
 
     def _recover_all(self) -> Operation[None]:
         yield from self._side_by_side([shard.recover(self._controls.known) for shard in self.shards.values()])

@@ -15,6 +15,7 @@ from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.lane import Lane, Work
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.outage_watch import OutageWatch, WriteDownOutage
 from tidegate_core.decisions.run_plane.attempts import Attempts
 from tidegate_core.decisions.run_plane.controls import ShardControls
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
@@ -40,6 +41,7 @@ TIMER_WINDOW_MS = 5 * 60_000
 SWEEP_MS = 10_000
 """A lost poke costs at most this (DESIGN 4)."""
 CHUNKS_PER_BATCH = 1_000
+DRAIN_LOOK_MS = 5
 CLOCK_OFF_MS_MAX = 500
 """A node whose clock is further off the broker's does not serve (DESIGN 3)."""
 
@@ -54,16 +56,29 @@ class ShardActor:
         shard: 0 to S-1.
         epoch: Under which the shard was acquired; every write checks it.
         carried: Versions of wide controls that the lease carries.
+        outages: The shard's.
     """
 
     def __init__(
-        self, host: Host, index: EventIndex, plane: DeliveryPlane, shard: int, epoch: int, carried: Carried
+        self,
+        host: Host,
+        index: EventIndex,
+        plane: DeliveryPlane,
+        shard: int,
+        epoch: int,
+        carried: Carried,
+        outages: OutageWatch,
     ) -> None:
         self.shard = shard
         self.plane = plane
         self.memory = Memory(shard, host.holding.shards)
+        self.outages = outages
         self._host = host
-        self._lane = Lane(host, shard, epoch, carried.seen, self._written, self._arm, self._failed)
+        self._lane = Lane(host, shard, epoch, carried.seen, self._written, self._arm, self._failed, outages.settle)
+        outages.connect(
+            lambda: self._lane.add(WriteDownOutage(outages, f"shard {shard}")),
+            (self.memory.outages_are, plane.checkpoints.outages_are),
+        )
         self._waiting = Waiting(self._lane, self.memory)
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
@@ -94,6 +109,7 @@ class ShardActor:
             self.memory.learn(key, row)
         # In front of all else: nothing is decided before the lease carries what is decided from.
         self._controls.recover()
+        self.outages.served()
         self._host.operations.start(self._lane.serve())
         self._attempts.recover()
         self._outgoing.recover()
@@ -107,12 +123,14 @@ class ShardActor:
     def drain(self) -> Operation[None]:
         """Takes no new work and waits for the transaction under way."""
         self._draining = True
+        while self.outages.is_open:
+            yield from self._host.sleep(DRAIN_LOOK_MS)  # Once this is gone its node gives newer signs of life.
         self._inbox.close()
         self._attempts.close()
         self._home_limits.close()
         self._lane.close()
         while not self._lane.is_idle:
-            yield from self._host.sleep(5)
+            yield from self._host.sleep(DRAIN_LOOK_MS)
 
     def controls_are(self, controls: Controls) -> None:
         """The wide controls have changed."""
@@ -190,7 +208,7 @@ class ShardActor:
         rows = self.memory.take_due(now)
         for row in rows:
             if row.kind == "S":
-                self._lane.add(FireSchedule(row))
+                self._lane.add(FireSchedule(row, self.memory, self._host.holding.after_outage(row.ref)))
             elif row.kind == "C":
                 self._host.start_safely("clean_up", row.ref, self._clean_up(row))
         timed_out = [row for row in rows if row.kind == "E"]

@@ -25,6 +25,9 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
+        gathered: Cursor of the catch-up after an outage: how many instants were walked that no occurrence stands for yet;
+            `next_nominal` is where it goes on.
+        gathered_from, gathered_through: The first and the last of them.
         expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
     """
 
@@ -39,6 +42,9 @@ class ScheduleState:
     next_nominal: int | None = None
     fired_through: int = 0
     seals: int = 0
+    gathered: int | None = None
+    gathered_from: int = 0
+    gathered_through: int = 0
     spec_hash: str = ""
     changed_at: int = 0
     reason: str | None = None
@@ -47,6 +53,10 @@ class ScheduleState:
 
     def key(self, shard: int) -> Key:
         return keys.schedule_state(shard, self.namespace, self.name)
+
+    def has_due(self, now: int) -> bool:
+        """Whether some instant has come that no occurrence stands for yet."""
+        return self.next_nominal is not None and (self.next_nominal <= now or self.gathered is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +88,8 @@ class Job:
         upstream: JSON of the upstream run's facts for program-status triggers.
         unmet: All that stood in its way at the last look whose reason codes were new, as JSON.
         asked: Keys (`pk|sk`) of its waiter rows, in the queues of the shared limits that it waits for.
+        covered: Instants of an outage that it stands for, its nominal the last of them; None = only for its own.
+        covered_from: The first of them.
     """
 
     id: str
@@ -101,6 +113,8 @@ class Job:
     evidence_correlation: str = ""
     attempt: int = 1
     asked: tuple[str, ...] = ()
+    covered: int | None = None
+    covered_from: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -126,6 +140,7 @@ class Run:
         start_by: The launcher must have taken it by then (SEMANTICS 13: 1 h); once it has, the gate must have been passed by
             then (15 min).
         not_before: A further submission of an attempt that died before the gate waits until then.
+        covered, covered_from: As of its job.
     """
 
     id: str
@@ -166,6 +181,8 @@ class Run:
     not_before: int = 0
     queued: bool | None = None
     expires_at: int | None = None
+    covered: int | None = None
+    covered_from: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -328,6 +345,9 @@ class LedgerRow:
         reason: `<reason>` of `skipped/<reason>` and so on; empty for launched.
         at: When it was decided.
         state: Final state of the run of a launched occurrence.
+        covered: Instants of an outage that this entry stands for, `nominal` the last of them (those before it are
+            coalesced into it, or skipped with it); None = only for its own.
+        covered_from: The first of them.
     """
 
     namespace: str
@@ -350,6 +370,8 @@ class LedgerRow:
     node: str | None = None
     detail: str | None = None
     expires_at: int | None = None
+    covered: int | None = None
+    covered_from: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.ledger(shard, self.namespace, self.name, self.nominal, self.job_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate_core.store.values import Condition
+from tidegate_core.store.values import Condition, Value
 
 
 def holds_lease(epoch: int, controls: int) -> Condition:
@@ -125,6 +125,32 @@ def progress_raisable(epoch_seen: int | None) -> Condition:
     if epoch_seen is None:
         return Condition("attribute_not_exists(#epoch)", {"#epoch": "epoch"})
     return Condition("#epoch = :epoch_seen", {"#epoch": "epoch"}, {":epoch_seen": epoch_seen})
+
+
+def outage_ends(epoch_seen: int, slot: int, message_id: str, outages: list[Value]) -> Condition:
+    """I1: the outage that an acquire ends begins at a position that nobody moved since; no fact is doubled or shortened."""
+    facts = _facts_are(outages)
+    return Condition(
+        f"#epoch = :epoch_seen AND #slot = :slot_seen AND #id = :id_seen AND {facts.expression}",
+        {"#epoch": "epoch", "#slot": "fired_slot", "#id": "fired_id", **facts.names},
+        {":epoch_seen": epoch_seen, ":slot_seen": slot, ":id_seen": message_id, **facts.values},
+    )
+
+
+def outages_recordable(epoch: int, outages: list[Value]) -> Condition:
+    """I1, I5: an owner that was away says so itself, once, and only while it is the owner."""
+    facts = _facts_are(outages)
+    return Condition(
+        f"#epoch = :epoch AND {facts.expression}",
+        {"#epoch": "epoch", **facts.names},
+        {":epoch": epoch, **facts.values},
+    )
+
+
+def _facts_are(outages: list[Value]) -> Condition:
+    if not outages:
+        return Condition("attribute_not_exists(#outages)", {"#outages": "outages"})
+    return Condition("#outages = :outages_seen", {"#outages": "outages"}, {":outages_seen": outages})
 
 
 def holds_progress(epoch: int) -> Condition:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_core.records.messages import Guard
+from tidegate_core.records.outages import Outage, outages_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, Transaction, Update
 from tidegate_core.transactions import conditions
@@ -35,12 +36,17 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A shard's delivery position as stored: everything up to and including (slot, id) is dealt with."""
+    """A shard's delivery position as stored: everything up to and including (slot, id) is dealt with.
+
+    Attributes:
+        outages: When nobody served the shard, oldest first; checkpoints leave them alone.
+    """
 
     epoch: int
     slot: int
     id: str
     tally: Tally
+    outages: tuple[Outage, ...] = ()
 
 
 def progress_of(item: Item) -> Progress:
@@ -52,7 +58,7 @@ def progress_of(item: Item) -> Progress:
         return value
 
     tally = Tally(*map(number, ("delivered", "expired", "cancelled", "dead", "digest")))
-    return Progress(number("epoch"), number("fired_slot"), str(item["fired_id"]), tally)
+    return Progress(number("epoch"), number("fired_slot"), str(item["fired_id"]), tally, outages_of(item))
 
 
 def checkpoint(

@@ -5,9 +5,11 @@ That order is the protocol: any other one loses creates (modelled). Epochs only 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tidegate_core.records.outages import ATTRIBUTE, Outage, outages_of, outages_value
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Transaction, Update, Value
 from tidegate_core.transactions import conditions
@@ -70,21 +72,50 @@ def cursor_of(key: Key, stored: Item) -> Cursor:
 
 
 def acquire_shard(
-    shard: int, lease: Item | None, progress: Item | None, map_version: int, tp_epoch: int, owner: str, token: str
+    shard: int,
+    lease: Item | None,
+    progress: Item | None,
+    map_version: int,
+    tp_epoch: int,
+    owner: str,
+    token: str,
+    *,
+    served: int = 0,
+    outages: Sequence[Outage] = (),
 ) -> Transaction:
-    """Fences the shard: the lease's epoch and the delivery position's epoch are raised together."""
+    """Fences the shard: the lease's epoch and the delivery position's epoch are raised together.
+
+    Args:
+        shard: 0 to S-1.
+        lease: As read, None when it has none yet.
+        progress: Likewise.
+        map_version: The acquirer's map.
+        tp_epoch: Epoch under which it holds the topic partition.
+        owner: UUID of its process.
+        token: Unique; written as `w`.
+        served: Up to when the shard was served, or its facts say that it was not. Not the moment of the acquire: an owner
+            that falls before it serves is no sign of life.
+        outages: The shard's facts from now on; an outage that ends here is written here, so that no crash comes between.
+    """
     lease_epoch = None if lease is None else whole(lease, "epoch")
-    progress_epoch = None if progress is None else whole(progress, "epoch")
     epoch = (lease_epoch or 0) + 1
-    lease_names = {"#epoch": "epoch", "#map": "map", "#tp_epoch": "tp_epoch", "#owner": "owner", "#w": "w"}
+    lease_names = {
+        "#epoch": "epoch",
+        "#map": "map",
+        "#tp_epoch": "tp_epoch",
+        "#owner": "owner",
+        "#served": "served",
+        "#w": "w",
+    }
     lease_values: dict[str, Value] = {
         ":epoch": epoch,
         ":map_mine": map_version,
         ":tp_mine": tp_epoch,
         ":owner": owner,
+        ":served": served,
         ":w": token,
     }
-    lease_set = "#epoch = :epoch, #map = :map_mine, #tp_epoch = :tp_mine, #owner = :owner, #w = :w"
+    lease_set = "#epoch = :epoch, #map = :map_mine, #tp_epoch = :tp_mine, #owner = :owner, #served = :served, #w = :w"
     if lease is None:
         lease_names["#controls"], lease_values[":zero"] = "controls", 0
         lease_set += ", #controls = :zero"
@@ -95,22 +126,30 @@ def acquire_shard(
         lease_values,
         conditions.acquirable(lease_epoch, map_version, tp_epoch),
     )
+    update_progress = _raise_progress(shard, progress, epoch, outages)
+    return Transaction("acquire", (update_lease, update_progress), token, keys.lease(shard))
+
+
+def _raise_progress(shard: int, progress: Item | None, epoch: int, outages: Sequence[Outage]) -> Update:
     names = {"#epoch": "epoch"}
     values: dict[str, Value] = {":epoch": epoch}
-    assignments = "#epoch = :epoch"
+    expression = "SET #epoch = :epoch"
     if progress is None:
         tallies = ("delivered", "expired", "cancelled", "dead", "digest")
         names |= {"#slot": "fired_slot", "#id": "fired_id"} | {f"#{name}": name for name in tallies}
-        assignments += ", #slot = :zero, #id = :none, " + ", ".join(f"#{name} = :zero" for name in tallies)
-    begin: dict[str, Value] = {} if progress is not None else {":zero": 0, ":none": "-"}
-    update_progress = Update(
-        keys.progress(shard),
-        f"SET {assignments}",
-        names,
-        {**values, **begin},
-        conditions.progress_raisable(progress_epoch),
+        values |= {":zero": 0, ":none": "-"}
+        expression += ", #slot = :zero, #id = :none, " + ", ".join(f"#{name} = :zero" for name in tallies)
+        return Update(keys.progress(shard), expression, names, values, conditions.progress_raisable(None))
+    seen, before = whole(progress, "epoch"), outages_of(progress)
+    if before == tuple(outages):
+        return Update(keys.progress(shard), expression, names, values, conditions.progress_raisable(seen))
+    names["#outages"] = ATTRIBUTE
+    expression += ", #outages = :outages" if outages else " REMOVE #outages"
+    values |= {":outages": outages_value(outages)} if outages else {}
+    condition = conditions.outage_ends(
+        seen, whole(progress, "fired_slot"), str(progress["fired_id"]), outages_value(before)
     )
-    return Transaction("acquire", (update_lease, update_progress), token, keys.lease(shard))
+    return Update(keys.progress(shard), expression, names, values, condition)
 
 
 class Carried(NamedTuple):

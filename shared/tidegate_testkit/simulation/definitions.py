@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from tidegate_core.decisions.outages import CatchUp
+
 NAMESPACE = "sim"
 DAYS = 12
 WIDE = ("tool", 20)
@@ -21,6 +23,7 @@ class Definition:
         trigger: As in the document.
         most: Runs of the schedule at a time; None = no bound.
         program: Shared program with its bound, as (name, max), or None.
+        catch_up: What becomes of instants in an outage; the document cannot say it yet.
     """
 
     name: str
@@ -30,6 +33,7 @@ class Definition:
     makes: str | None = None
     window: tuple[str, str] | None = None
     pending_timeout: str | None = None
+    catch_up: CatchUp = "all"
 
     @property
     def is_timed(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
+from tidegate_core.records.outages import outages_of
 from tidegate_core.store.values import Action, Check, Delete, Key, Put, Transaction
 from tidegate_testkit.memory_store import BeforeImages, MemoryStore
 from tidegate_testkit.simulation.record import Record
@@ -60,6 +62,7 @@ class StoreMonitor:
             return
         self._check_witness(written)
         self._note_evidence(written, before)
+        self._note_outages(written, before)
         if written.name in OWNERLESS:
             return
         author = _Author.of(written.token)
@@ -88,6 +91,19 @@ class StoreMonitor:
                 evidence[str(action.item["id"])].schedule = str(action.item["name"])
             elif isinstance(action, Delete) and kind == "E" and (item := before.get(action.key)) is not None:
                 evidence[str(item["id"])].gone = self._store.now
+
+    def _note_outages(self, written: Transaction, before: BeforeImages) -> None:
+        """A fact is written once: nothing takes it back, makes it shorter, or writes it beside itself."""
+        for key in (action.key for action in written.actions if action.key.sk == "PROGRESS"):
+            old, new = outages_of(before.get(key)), outages_of(self._store.memory.peek(key))
+            if old == new:
+                continue
+            self._record.outages[int(key.pk.removeprefix("SH#"))].update(dict.fromkeys(new))
+            apart = all(first.end < second.begin for first, second in pairwise(new))
+            if not apart or any(
+                fact.begin != was.begin or fact.end < was.end for was, fact in zip(old, new, strict=False)
+            ):
+                self._fail(f"I1: {written.name} {written.token} made of the facts {old} of {key.pk} {new}")
 
     def _check_witness(self, written: Transaction) -> None:
         """A lost answer is settled by reading the witness, so it has to say who wrote it."""

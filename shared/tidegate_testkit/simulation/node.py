@@ -8,6 +8,8 @@ from typing import TypeAlias
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.guard import Guard, ProbeVerdict
 from tidegate_core.decisions.inputs import Poked, TopicFacts
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_testkit.simulation.absences import SEEN_MS
 from tidegate_testkit.simulation.cluster import EVENTS, REQUESTS, Cluster
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.membership import MemberClient
@@ -51,6 +53,7 @@ class Node:
         self.topics: Mapping[str, TopicFacts] = cluster.broker.described(READ_TOPICS)
         self._latest = 0
         self._tenures_begun = 0
+        self._served: dict[int, int] = {}
 
     def clock(self) -> int:
         """The checked clock: the machine's, but it never goes back."""
@@ -66,6 +69,7 @@ class Node:
         self.cluster.trace.note(self.name, "started", self.owner)
         self.member.join()
         self._probe()
+        self._say_seen()
 
     def crash(self, why: str) -> None:
         self.cluster.trace.bit("crash", why)
@@ -116,6 +120,17 @@ class Node:
     def poked(self, poke: Poked) -> None:
         for tenure in list(self.tenures.values()):
             tenure.take(poke)
+
+    def _say_seen(self) -> None:
+        """As the node's heartbeat loop does."""
+        now = self.clock()
+        for topic_partition, tenure in self.tenures.items():
+            until = tenure.actor.served_until(now)
+            if until is not None:
+                self._served[topic_partition] = until
+        sign = sign_of_life(self.owner, self.name, now, self._served, now // 1_000)
+        self.store.write((sign,), lambda answer: None)
+        self.process.after(SEEN_MS, self._say_seen)
 
     # -- membership probes --------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.records.outages import Outage
 from tidegate_core.store.values import Value
 
 
@@ -142,6 +143,7 @@ class Record:
         stints: By name.
         pauses: Nodes that were frozen, as (node, from, to).
         evidence: By its id.
+        outages: Facts by shard, in the order in which they were written; a later one may go on with an earlier one.
         failures: What must not happen at all (an actor that raises, a monitor that objects).
     """
 
@@ -154,6 +156,7 @@ class Record:
     stints: dict[str, Stint] = field(default_factory=dict)
     pauses: list[tuple[str, int, int]] = field(default_factory=list)
     evidence: defaultdict[str, EvidenceSeen] = field(default_factory=lambda: defaultdict(EvidenceSeen))
+    outages: defaultdict[int, dict[Outage, None]] = field(default_factory=lambda: defaultdict(dict))
     failures: list[str] = field(default_factory=list)
 
     def receipt_appended(self, topic_partition: int, record: LogRecord) -> None:

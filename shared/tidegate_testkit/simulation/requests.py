@@ -10,6 +10,7 @@ from typing import Any
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import NotProduced
 from tidegate_testkit.simulation import cluster as world
+from tidegate_testkit.simulation.absences import nobody_until
 from tidegate_testkit.simulation.broker import Outgoing
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.record import ReceiptSeen
@@ -92,8 +93,14 @@ class Requests:
         self._cluster.timeline.after(REPEAT_MS, lambda: self._send_if_unanswered(asked))
 
     def _send_if_unanswered(self, asked: Asked) -> None:
-        if asked.receipt is None:
+        """Who was not answered asks again; for hours nobody asks every few seconds."""
+        if asked.receipt is not None:
+            return
+        until = nobody_until(self._cluster.swarm, self._cluster.timeline.now)
+        if until is None:
             self._send(asked)
+        else:
+            self._cluster.timeline.after(until - self._cluster.timeline.now, lambda: self._send_if_unanswered(asked))
 
     # -- what the topics say ------------------------------------------------------------------------------------------
 

@@ -144,4 +144,5 @@ def _holding(node: Node, topic_partition: int, number: int) -> Holding:
         events_dlq_topic=world.EVENTS_DLQ,
         minimum_period_ms=MINIMUM_PERIOD_MS,
         tenure=number,
+        catch_up=cluster.catch_up,
     )

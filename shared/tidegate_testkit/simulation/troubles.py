@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store.values import Transaction
+from tidegate_testkit.simulation.absences import nobody_until
 from tidegate_testkit.simulation.cluster import EVENTS
 from tidegate_testkit.simulation.coverage import moment_of
 from tidegate_testkit.simulation.faults.node import Trouble
@@ -40,6 +41,9 @@ class Troubles:
         for trouble in swarm.node.trouble:
             after(trouble.at, partial(self._come, trouble))
         self._plan_topics()
+        for begin, end in swarm.node.black_outs:
+            after(begin, self._black_out)
+            after(end, self._all_back)
         for _down_from, down_to in swarm.broker.downs:
             after(down_to + 1, self._cluster.coordinator.forgive)
         for _ in range(self._timeline.chance.randint(0, CANCELS_MAX)):
@@ -53,6 +57,9 @@ class Troubles:
         present = self._cluster.nodes.get(name)
         if present is not None and present.process.alive:
             return
+        until = nobody_until(self._cluster.swarm, self._timeline.now)
+        if until is not None:
+            return  # All of them come back together.
         chance = self._timeline.chance
         drift = self._cluster.swarm.node.drift_ms
         owner = f"{chance.getrandbits(128):032x}"
@@ -99,6 +106,16 @@ class Troubles:
                 self._cluster.record.pauses.append((node.name, self._timeline.now, self._timeline.now + length))
                 node.process.pause()
                 after(length, lambda: self._go_on(node))
+
+    def _black_out(self) -> None:
+        self._cluster.trace.bit("black_out", "nodes")
+        for node in self._cluster.nodes.values():
+            if node.process.alive:
+                node.crash("black-out")
+
+    def _all_back(self) -> None:
+        for number in range(self._cluster.swarm.nodes):
+            self._timeline.after(self._timeline.between(0, 3_000), partial(self._start, f"node{number}"))
 
     def _go_on(self, node: Node) -> None:
         if node.process.paused:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
 
-def _loop(around: Surroundings, acted: list[Verdict] | None = None) -> HeartbeatLoop:
+def _loop(
+    around: Surroundings, acted: list[Verdict] | None = None, served: Callable[[int], dict[int, int]] = lambda now: {}
+) -> HeartbeatLoop:
     async def act(verdict: Verdict) -> None:
         if acted is not None:
             acted.append(verdict)
@@ -30,6 +32,7 @@ def _loop(around: Surroundings, acted: list[Verdict] | None = None) -> Heartbeat
         metrics=around.metrics,
         notices=around.notes,
         act=act,
+        served=served,
         every_ms=5,
     )
 
@@ -67,6 +70,12 @@ async def test_given_time_then_the_node_is_seen_in_the_store(around: Surrounding
     assert item["node"] == "node-1"
     around.clock.pass_ms(1)
     assert await loop.write_seen()
+
+
+async def test_given_what_was_served_until_when_then_the_node_says_so_of_each(around: Surroundings, until: Any) -> None:
+    async with _running(_loop(around, served=lambda now: {3: now, 1: now - 70_000})):
+        item = await until(lambda: around.store.peek(keys.node(around.facts.owner)), "seen")
+    assert item["served"] == {"1": around.clock.now_ms() - 70_000, "3": around.clock.now_ms()}
 
 
 async def test_given_a_clock_that_is_off_then_it_is_acted_upon_and_shown(around: Surroundings, until: Any) -> None:

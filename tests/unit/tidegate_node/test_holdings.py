@@ -27,6 +27,7 @@ class QuietActor:
         self.given: list[Input] = []
         self.is_serving = False
         self.has_ended = False
+        self.behind: int | None = 0
         self._slow = slow
 
     def step(self, now: int, incoming: Input) -> list[Ask]:
@@ -43,6 +44,9 @@ class QuietActor:
 
     def next_wake(self) -> int | None:
         return None
+
+    def served_until(self, now: int) -> int | None:
+        return None if self.behind is None else now - self.behind
 
 
 class PendingDrain:
@@ -106,6 +110,17 @@ async def test_given_an_assignment_then_each_is_driven_and_its_pokes_are_read(wo
         ("assign", "tidegate.pokes", 3, END),
     ]
     assert world.given(1) == [Begin()]
+
+
+async def test_given_what_is_held_or_was_then_each_has_its_last_sign_of_life(world: World, until: Any) -> None:
+    world.group.assigned([1, 3])
+    await until(lambda: world.holdings.serving == {1, 3}, "both serve")
+    assert world.holdings.served(9_000) == {1: 9_000, 3: 9_000}
+    world.actors[3][0].behind = 500
+    assert world.holdings.served(10_000) == {1: 10_000, 3: 9_500}
+    world.actors[1][0].behind = None
+    world.group.lost([3])
+    assert world.holdings.served(20_000) == {1: 10_000, 3: 9_500}
 
 
 async def test_given_a_revocation_then_it_is_done_once_all_are_drained(world: World, until: Any) -> None:

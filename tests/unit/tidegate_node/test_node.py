@@ -78,6 +78,9 @@ class ServingActor:
     def next_wake(self) -> int | None:
         return None
 
+    def served_until(self, now: int) -> int | None:
+        return now
+
 
 class World:
     def __init__(self, around: Surroundings) -> None:
@@ -109,6 +112,7 @@ class World:
             metrics=around.metrics,
             notices=around.notes,
             act=self.node.act,
+            served=self.holdings.served,
         )
         events = DriverEvents(self.node.actor_failed, self.node.actor_ended)
         self.holdings.connect(

@@ -42,6 +42,7 @@ class ScriptedActor:
         self.wake: int | None = None
         self.is_serving = True
         self.has_ended = False
+        self.behind: int | None = 0
         self.inside = False
 
     def step(self, now: int, incoming: Input) -> list[Ask]:
@@ -57,6 +58,9 @@ class ScriptedActor:
 
     def next_wake(self) -> int | None:
         return self.wake
+
+    def served_until(self, now: int) -> int | None:
+        return None if self.behind is None else now - self.behind
 
 
 class Watched:

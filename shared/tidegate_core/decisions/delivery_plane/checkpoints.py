@@ -13,6 +13,7 @@ from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, NOTHING, NO
 from tidegate_core.decisions.host import Fenced, Host
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Refused
+from tidegate_core.records.outages import Outage
 from tidegate_core.records.receipts import expiry
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put
@@ -79,6 +80,10 @@ class Checkpoints:
     def slot_for(self, nominal: int) -> int:
         """Returns a slot that no checkpoint covers, behind what was sent: else a stream of late creates would hold it up."""
         return max(nominal, self.promised[0] + 1, self.sent_through[0] + 1)
+
+    def outages_are(self, outages: tuple[Outage, ...]) -> None:
+        """This owner has written them down beside the position."""
+        self.durable = replace(self.durable, outages=outages)
 
     # -- the bound ----------------------------------------------------------------------------------------------------
 

@@ -279,6 +279,8 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
         chunks=job.chunks,
         upstream=job.upstream,
         limits=limits,
+        covered=job.covered,
+        covered_from=job.covered_from,
     )
 
 

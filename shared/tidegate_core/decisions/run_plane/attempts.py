@@ -11,7 +11,6 @@ from tidegate_core.decisions.run_plane.entries import Entry, chunk_range, merged
 from tidegate_core.decisions.run_plane.launching import launch_order
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.runs import (
-    START_WITHIN_MS,
     LookAtRun,
     MarkLost,
     MarkSubmitted,
@@ -49,12 +48,10 @@ class Attempts:
         self._host = lane.host
         self._memory = memory
         self._launching: set[tuple[str, int]] = set()
-        self._here_since = self._host.now
         self._closed = False
 
     def recover(self) -> None:
         """Goes on with a predecessor's runs."""
-        self._here_since = self._host.now
         for run_id in list(self._memory.runs):
             self.adopt(run_id)
 
@@ -72,9 +69,7 @@ class Attempts:
     def look(self, run_id: str) -> None:
         """The run's item may have changed, or its time may be up."""
         if run_id in self._memory.runs:
-            # It had no chance while nobody was here.
-            not_before = self._here_since + START_WITHIN_MS
-            self._lane.add(LookAtRun(self._lane.shard, run_id, self._seen, not_before))
+            self._lane.add(LookAtRun(self._lane.shard, run_id, self._seen, self._memory))
 
     def look_at_all(self) -> None:
         for run_id in list(self._memory.runs):

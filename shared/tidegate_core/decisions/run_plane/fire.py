@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
+from tidegate_core.decisions.outages import CatchUp
+from tidegate_core.decisions.run_plane.catch_up import Due, Walk, walk
 from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.jobs import end_job, time_job
+from tidegate_core.decisions.run_plane.jobs import end_job, time_job, write_ledger
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import TimeTrigger
 
-INSTANTS_PER_TRANSACTION = 8
-"""Missed instants of one schedule made in one transaction; the rest follows at once through the next timer row."""
-
 
 @dataclass(frozen=True, slots=True)
 class FireSchedule:
-    """Decides on a timer row of kind `S`. The row is a lower bound: the state's `next_nominal` is the truth."""
+    """Decides on a timer row of kind `S`. The row is a lower bound: the state's `next_nominal` is the truth.
+
+    Attributes:
+        memory: Knows the outages.
+        after_outage: What becomes of instants in one.
+    """
 
     row: TimerRow
+    memory: Memory | None = None
+    after_outage: CatchUp = "all"
     name: str = "fire"
     stale: tuple[Key, ...] = ()
 
@@ -37,26 +46,64 @@ class FireSchedule:
             return  # A row left behind by an update, suspend or delete.
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
-        assert isinstance(spec.trigger, TimeTrigger)
-        nominal: int | None = state.next_nominal
-        made, last = 0, state.fired_through
-        while nominal is not None and nominal <= now and made < INSTANTS_PER_TRANSACTION:
-            # An instant before its activation, such as a past `at`, became due with that.
-            due = max(nominal, state.activated_at)
-            suspended_until = unit.controls.suspended_until(namespace, due, now)
-            if suspended_until is not None:
-                nominal = spec.trigger.next_after(suspended_until, self.row.ref)
-                continue
-            job = time_job(unit.shard, state, spec, nominal, now)
-            unit.put_new(job, job.key(unit.shard))
-            if unit.controls.has_dropped(namespace, due):
-                # It was due before the suspend, and it is too late for it now: that is told, never silent (I1).
-                end_job(unit, job, "cancelled", "suspended", now)
-            last = max(last, nominal)
-            # From the last scheduled instant and never from now: a late poll must not lose one.
-            nominal = spec.trigger.next_after(nominal, self.row.ref)
-            made += 1
-        unit.put(replace(state, next_nominal=nominal, fired_through=last), key)
-        if nominal is not None:
-            row = TimerRow(at=nominal, kind="S", ref=self.row.ref)
+        walked = self._walk(unit, state, spec, now)
+        for due in walked.made:
+            self._make(unit, state, spec, due, now)
+        unit.put(_moved(state, walked), key)
+        if walked.following is not None:
+            row = TimerRow(at=walked.following, kind="S", ref=self.row.ref)
             unit.set_row(row, row.key(unit.shard))
+
+    def _walk(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int) -> Walk:
+        trigger = spec.trigger
+        assert isinstance(trigger, TimeTrigger)
+        next_after = partial(trigger.next_after, identity=self.row.ref)
+
+        def live(nominal: int | None) -> int | None:
+            """Goes on to the first instant outside of all suspended spans: those within are never misses."""
+            while nominal is not None and nominal <= now:
+                until = unit.controls.suspended_until(spec.namespace, _due(state, nominal), now)
+                if until is None:
+                    return nominal
+                nominal = next_after(until)
+            return nominal
+
+        gathered = None
+        if state.gathered is not None:
+            gathered = Due(state.gathered_from, state.gathered_through, state.gathered, missed=True)
+        outages = () if self.memory is None else self.memory.outages
+        following = live(state.next_nominal)
+        return walk(following, lambda after: live(next_after(after)), now, self.after_outage, outages, gathered)
+
+    def _make(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, due: Due, now: int) -> None:
+        job = time_job(unit.shard, state, spec, due.last, now)
+        if due.missed:
+            job = replace(job, covered=due.count, covered_from=due.first)
+        if due.missed and self.after_outage == "none":
+            write_ledger(unit, job, "skipped", "outage", now)
+            return
+        if due.missed and self.after_outage == "coalesce":
+            job = replace(job, interval_start=time_job(unit.shard, state, spec, due.first, now).interval_start)
+        unit.put_new(job, job.key(unit.shard))
+        if unit.controls.has_dropped(spec.namespace, _due(state, due.last)):
+            # It was due before the suspend, and it is too late for it now: that is told, never silent (I1).
+            end_job(unit, job, "cancelled", "suspended", now)
+
+
+def _due(state: ScheduleState, nominal: int) -> int:
+    """An instant before its activation, such as a past `at`, became due with that."""
+    return max(nominal, state.activated_at)
+
+
+def _moved(state: ScheduleState, walked: Walk) -> ScheduleState:
+    """Returns the state behind all that was walked, whether an occurrence stands for it already or not yet."""
+    gathered = walked.gathered
+    walked_through = [due.last for due in walked.made] + ([] if gathered is None else [gathered.last])
+    return replace(
+        state,
+        next_nominal=walked.following,
+        fired_through=max([state.fired_through, *walked_through]),
+        gathered=None if gathered is None else gathered.count,
+        gathered_from=0 if gathered is None else gathered.first,
+        gathered_through=0 if gathered is None else gathered.last,
+    )

@@ -111,5 +111,7 @@ def write_ledger(
         interval_end=job.interval_end,
         detail=detail,
         expires_at=expiry(now, LEDGER_DAYS),
+        covered=job.covered,
+        covered_from=job.covered_from,
     )
     unit.put_new(row, row.key(unit.shard))

@@ -12,6 +12,7 @@ from bisect import insort
 from collections.abc import Iterable
 
 from tidegate_core.records.codec import from_item
+from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
@@ -27,6 +28,7 @@ class Memory:
         inbox: Rows that are being dealt with.
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
+        outages: Facts of the shard, as PROGRESS says.
     """
 
     def __init__(self, shard: int, shards: int = 1) -> None:
@@ -38,6 +40,7 @@ class Memory:
         self.inbox_gone: set[Key] = set()
         self.outbox: dict[Key, OutboxRow] = {}
         self.horizon = 0
+        self.outages: tuple[Outage, ...] = ()
         self._set_aside: set[str] = set()
         self._holds: dict[str, int] = {}
         self._hold_order: list[tuple[int, str]] = []
@@ -46,6 +49,9 @@ class Memory:
         self._waiting: dict[str, list[tuple[int, int, str]]] = {}
         self._timers: dict[Key, TimerRow] = {}
         self._due: list[tuple[int, str]] = []
+
+    def outages_are(self, known: tuple[Outage, ...]) -> None:
+        self.outages = known
 
     # -- rows in and out ----------------------------------------------------------------------------------------------
 

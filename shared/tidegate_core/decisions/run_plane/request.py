@@ -163,9 +163,10 @@ class ApplyRequest(Procedure):
     ) -> Operation[ScheduleState | None]:
         """Makes what was due before the request came: what ends then ends with a ledger row, never silently (I1)."""
         ref = keys.schedule_ref(request.namespace, request.name)
-        while before is not None and before.next_nominal is not None and before.next_nominal <= lane.host.now:
+        while before is not None and before.next_nominal is not None and before.has_due(lane.host.now):
             row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
-            yield from lane.decide_alone(FireSchedule(row))
+            after_outage = lane.host.holding.after_outage(ref)
+            yield from lane.decide_alone(FireSchedule(row, self.memory, after_outage))
             # There may be thousands, after an outage: the schedules behind this one fire meanwhile.
             yield from lane.give_way()
             before = yield from self._state(lane, request)

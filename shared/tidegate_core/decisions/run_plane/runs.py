@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tidegate_core.decisions.outages import served_deadline
 from tidegate_core.decisions.run_plane.admit import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
 from tidegate_core.model.facts import RunFact, fact_to_json
 from tidegate_core.model.run_records import RunRecord
@@ -33,7 +35,9 @@ SUBMIT_BACKOFF_MS = 5_000
 """First pause before such a further attempt; doubled each time, at most 5 min."""
 UNKNOWN_HOST_MS = 10 * 60_000
 """A started run that no node could find for so long is `lost` (SEMANTICS 13, probe gap)."""
-BEFORE_GATE = frozenset({"submitting", "submitted"})
+START_WITHIN = {"submitting": SUBMIT_WITHIN_MS, "submitted": START_WITHIN_MS}
+"""How long a run may be in each state before the gate, until its `start_by`."""
+BEFORE_GATE = frozenset(START_WITHIN)
 HOST_SILENT = "its host does not answer"
 
 
@@ -87,11 +91,11 @@ class LookAtRun(_AboutRun):
     """Somebody says that the run changed, or it is time to look.
 
     Attributes:
-        not_before: Time-outs before this instant are not the run's: nobody was there to submit it, or to let it start.
+        memory: Knows the outages: no time-out runs while nobody was there to submit it, to let it start, or to find it.
     """
 
     seen: Callable[[Run], None]
-    not_before: int = 0
+    memory: Memory | None = None
     name: str = "look"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -100,17 +104,24 @@ class LookAtRun(_AboutRun):
             return
         if run.ended_at is not None:
             finish(unit, run, now)
-        elif run.state in BEFORE_GATE and max(run.start_by, self.not_before) <= now:
+        elif run.state in BEFORE_GATE and self._is_over(run.start_by, START_WITHIN[run.state], now):
             reason = "submit_timeout" if run.state == "submitting" else "start_timeout"
             end_before_gate(unit, run, "failed", reason, "transient", now)
             unit.after(Cancel(run.id, run.attempt))
         else:
             if run.cancel_requested:
                 unit.after(Cancel(run.id, run.attempt))  # Again until it is gone: whoever asked first may have fallen.
-            if run.external_id is None and run.started_at is not None and run.started_at + UNKNOWN_HOST_MS <= now:
+            if run.external_id is None and run.started_at is not None and self._is_unfound(run.started_at, now):
                 mark_lost(unit, run)
             else:
                 unit.after(lambda: self.seen(run))
+
+    def _is_unfound(self, started_at: int, now: int) -> bool:
+        return self._is_over(started_at + UNKNOWN_HOST_MS, UNKNOWN_HOST_MS, now)
+
+    def _is_over(self, deadline: int, length: int, now: int) -> bool:
+        outages = () if self.memory is None else self.memory.outages
+        return deadline <= now and served_deadline(deadline - length, deadline, outages) <= now
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +303,8 @@ def ledger_row(run: Run, now: int) -> LedgerRow:
         node=run.node,
         detail=run.reason,
         expires_at=expiry(now, LEDGER_DAYS),
+        covered=run.covered,
+        covered_from=run.covered_from,
     )
 
 

@@ -18,6 +18,7 @@ from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.fires import check_fires
 from tidegate_testkit.simulation.checks.limits import check_limits
 from tidegate_testkit.simulation.checks.messages import check_messages
+from tidegate_testkit.simulation.checks.outages import check_outages
 from tidegate_testkit.simulation.checks.repeats import check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.runs import check_runs
@@ -32,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     check_rest,
     check_answers,
     check_fires,
+    check_outages,
     check_dispositions,
     check_runs,
     check_events,

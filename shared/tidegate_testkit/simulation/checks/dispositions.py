@@ -41,6 +41,8 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
             return None if by_request else f"no {ENDED_BY[row.reason]} of then ended it"
         case "cancelled", "by_request":
             return None if _was_cancelled(case, row) else "nobody asked for it then"
+        case "skipped", "outage":
+            return None if row.covered is not None else "it stands for no outage"
         case "expired", "constraint_timeout":
             return _constraint_problem(life, row)
         case "expired", "trigger_timeout":

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.schedules import Life
 
-HORIZON_MS = 120_000
-"""Further ahead than the instants that a receipt shows."""
+HORIZON_MS = 3_600_000
+"""Further ahead of a receipt than the instants that it shows."""
 
 
 def check_fires(case: Case) -> Iterator[str]:
@@ -33,9 +33,10 @@ def check_fires(case: Case) -> Iterator[str]:
 
 def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
     segments, ended_at = case.segments(life), case.world.ended_at
-    entries = Counter((row.incarnation, row.nominal) for row in rows)
-    yield from (f"I1: {life.name} {_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
-    made = Counter(row.nominal for row in rows)
+    stood_for = [(row.incarnation, instant) for row in rows for instant in instants_of(life.definition.trigger, row)]
+    entries = Counter(stood_for)
+    yield from (f"I1: {life.name} {text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
+    made = Counter(instant for _, instant in stood_for)
     must: Counter[int] = Counter()
     may: Counter[int] = Counter()
     for incarnation in sorted({segment.begin.incarnation for segment in segments}):
@@ -44,10 +45,10 @@ def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
         may.update({instant for segment in mine for instant in _maybe_due(life, segment, ended_at)})
     for instant in sorted(must):
         if made[instant] < must[instant]:
-            yield f"I1: {life.name} {_text(instant)} was due and has {made[instant]} of {must[instant]} entries"
+            yield f"I1: {life.name} {text(instant)} was due and has {made[instant]} of {must[instant]} entries"
     for instant in sorted(made):
         if made[instant] > max(may[instant], must[instant]):
-            yield f"I1: {life.name} {_text(instant)} has {made[instant]} entries, at most {may[instant]} were due"
+            yield f"I1: {life.name} {text(instant)} has {made[instant]} entries, at most {may[instant]} were due"
 
 
 def _surely_due(case: Case, life: Life, segment: Segment, ended_at: int) -> list[int]:
@@ -90,19 +91,24 @@ def _check_shown(life: Life, segment: Segment) -> Iterator[str]:
         return
     shown = _shown(segment)
     begin = segment.begin.sent - SKEW_MS
-    coming = _instants(life.definition.trigger, begin, begin + HORIZON_MS)
+    coming = _instants(life.definition.trigger, begin, segment.begin.done + HORIZON_MS)
     latest = next(instant for instant in coming if instant >= segment.begin.done + SKEW_MS)
     if not shown or shown[0] > latest or shown != [each for each in coming if each >= shown[0]][: len(shown)]:
         request = f"{segment.begin.kind} {segment.begin.asked.id}"
         yield (
-            f"I1: {life.name}: {request} was answered with the next instants {list(map(_text, shown))}, "
-            f"the first one is due by {_text(latest)}"
+            f"I1: {life.name}: {request} was answered with the next instants {list(map(text, shown))}, "
+            f"the first one is due by {text(latest)}"
         )
 
 
 def _shown(segment: Segment) -> list[int]:
     receipt = segment.begin.asked.receipt
     return [parse_instant(instant) for instant in (receipt.body.get("next") or [])] if receipt else []
+
+
+def instants_of(trigger: dict[str, Any], row: LedgerRow) -> list[int]:
+    """Returns the instants that an entry stands for: its own, or all that it covers."""
+    return [row.nominal] if row.covered_from is None else _instants(trigger, row.covered_from, row.nominal)
 
 
 def _instants(trigger: dict[str, Any], begin: int, end: int) -> list[int]:
@@ -126,5 +132,5 @@ def _check_manual(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
         yield f"I1: {life.name}: manual job {job} has {found[job]} entries, {wanted[job]} were asked for"
 
 
-def _text(instant: int) -> str:
+def text(instant: int) -> str:
     return f"{(instant - START) / 1000:.3f}s"

@@ -39,6 +39,7 @@ _NODE: Mapping[str, str] = {
     "crash": "a node dies; `on <transaction>` at the moment at which that took effect and before it knows",
     "pause": "a node is frozen and goes on; `on <transaction>` likewise",
     "drain": "a node is told to end",
+    "black_out": "all nodes are gone for hours",
     "clock_step": "a node's clock jumps",
     "grown": "a topic gets further topic partitions",
     "recreated": "a topic is deleted and made again, empty and under another id",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, TypeAlias
 
+from tidegate_testkit.simulation.faults.draws import Period
 from tidegate_testkit.simulation.transaction_names import OWNERS, RARE, RAREST
 
 DRIFT_MS_MAX = 400
@@ -46,12 +47,14 @@ class NodeFaults:
     drift_ms: Largest deviation of a node's clock.
     steps: Whether clocks step while running.
     late_loss_ms: Delay of the news that membership was lost.
+    black_outs: Periods in which there is no node at all.
     """
 
     trouble: tuple[Trouble, ...]
     drift_ms: int = 0
     steps: bool = False
     late_loss_ms: int = 0
+    black_outs: tuple[Period, ...] = ()
 
 
 def calm_nodes() -> NodeFaults:

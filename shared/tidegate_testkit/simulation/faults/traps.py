@@ -14,6 +14,7 @@ from typing import TypeAlias
 from tidegate_core.store import keys
 from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE
+from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 
@@ -173,5 +174,7 @@ TRAPS: Mapping[str, Trap] = {
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
+    "black_out": Trap(black_out, 0.03, "black_out"),
+    "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
 }

@@ -17,6 +17,7 @@ from tidegate_testkit.simulation.mutants.controls import CONTROLS
 from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
+from tidegate_testkit.simulation.mutants.outages import OUTAGES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.runs import RUNS
@@ -34,6 +35,7 @@ LISTS = (
     RUNS,
     LIMITS,
     CONTROLS,
+    OUTAGES,
     MESSAGES,
 )
 MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutants in LISTS for mutant in mutants}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.decisions.run_plane.fire import INSTANTS_PER_TRANSACTION, FireSchedule
+from tidegate_core.decisions.run_plane.catch_up import MADE_PER_TRANSACTION
+from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
@@ -70,7 +71,7 @@ def test_given_an_instant_that_has_come_then_it_becomes_a_job_and_the_next_is_ar
         pytest.param(MINUTE - 1, 1, id="just before the next"),
         pytest.param(MINUTE, 2, id="at the next"),
         pytest.param(3 * MINUTE + 5, 4, id="three missed"),
-        pytest.param(100 * MINUTE, INSTANTS_PER_TRANSACTION, id="more than one transaction makes"),
+        pytest.param(100 * MINUTE, MADE_PER_TRANSACTION, id="more than one transaction makes"),
     ],
 )
 def test_given_a_late_look_then_every_instant_gets_its_job(late_by: int, made: int) -> None:

@@ -1,0 +1,160 @@
+"""How the fact of an outage comes to be (DESIGN 8).
+
+Whoever acquires a shard writes it in the very transaction of the acquire: there is no moment between the fence and the fact in
+which a second crash could hide the outage behind the new owner's own signs of life. Who held the shard all along, but could
+not reach the store or stood still, writes it before its run plane decides anything else, and until then its node's sign of life
+says nothing newer than the beginning: a successor finds the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate_core.decisions.host import Fenced, Host
+from tidegate_core.decisions.lane import Lane, Procedure
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, with_outage
+from tidegate_core.effects import Items, Read, Refused
+from tidegate_core.records.outages import Outage, outages_of
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Put, Value
+from tidegate_core.transactions.outages import record_outages
+from tidegate_core.transactions.ownership import whole
+
+SERVED = "served"
+"""Attribute of a node's item: by ownership topic partition, its last sign of life there."""
+
+
+def read_signs(host: Host, leases: Sequence[Item | None]) -> Operation[dict[str, int]]:
+    """Reads up to when the owners that these leases name have served this topic partition; for `last_sign`.
+
+    A process that lost it may live on and serve others, so each has a sign of its own. Shards that another map gave to
+    another topic partition have the newest one.
+    """
+    owners = sorted({str(lease["owner"]) for lease in leases if lease is not None})
+    if not owners:
+        return {}
+    wanted = {owner: keys.node(owner) for owner in owners}
+    answer = yield from host.read_for_good(Read(tuple(wanted.values())))
+    assert isinstance(answer, Items)
+    found = {owner: answer.found[key].get(SERVED) for owner, key in wanted.items() if key in answer.found}
+    signs: dict[str, int] = {}
+    for owner, served in found.items():
+        if isinstance(served, dict) and served:
+            own = served.get(str(host.holding.topic_partition))
+            signs[owner] = max(int(str(each)) for each in (served.values() if own is None else (own,)))
+    return signs
+
+
+def sign_of_life(owner: str, node: str, now: int, served: Mapping[int, int], expires_at: int) -> Put:
+    """Returns what a node writes every 10 s.
+
+    Without a condition: one process writes it, and what arrives late makes an outage seem to begin earlier, which nothing
+    that was fired meanwhile minds.
+
+    Args:
+        owner: UUID of the process.
+        node: Its name, for people.
+        now: Its clock.
+        served: By ownership topic partition, up to when it was certainly served (`PartitionActor.served_until`), those
+            included that are not held any more.
+        expires_at: Epoch seconds.
+    """
+    key = keys.node(owner)
+    signs: dict[str, Value] = {str(topic_partition): until for topic_partition, until in sorted(served.items())}
+    item: Item = {"pk": key.pk, "sk": key.sk, "seen": now, "node": node, SERVED: signs, "expires_at": expires_at}
+    return Put(key, item)
+
+
+class OutageWatch:
+    """What an owner knows of its shard's outages.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: 0 to S-1.
+        epoch: Under which the shard was acquired.
+        known: As PROGRESS says.
+        complete: Up to when they say all.
+
+    Attributes:
+        known: The facts, written down all of them.
+    """
+
+    def __init__(self, host: Host, shard: int, epoch: int, known: Sequence[Outage], complete: int) -> None:
+        self.known = tuple(known)
+        self._opened: Callable[[], None] | None = None
+        self._learners: Sequence[Callable[[tuple[Outage, ...]], None]] = ()
+        self._host = host
+        self._shard = shard
+        self._epoch = epoch
+        self._complete: int | None = complete
+        self._since: int | None = None
+
+    def connect(self, opened: Callable[[], None], learners: Sequence[Callable[[tuple[Outage, ...]], None]]) -> None:
+        """Tells `opened` that there is one to write down, `learners` the facts, now and whenever there are others."""
+        self._opened, self._learners = opened, learners
+        self._learn(self.known)
+
+    def served(self) -> None:
+        """The shard is recovered: from now on it is served. Until then it was not, however long ago it was acquired."""
+        complete, self._complete = self._complete, None
+        if complete is not None and self._host.now - complete >= OUTAGE_GRACE_MS:
+            self.away_since(complete)
+
+    def away_since(self, instant: int) -> None:
+        """The store has not answered since, or this process stood still: when it is over, that is a fact."""
+        if self._since is None:
+            self._since = instant
+            assert self._opened is not None
+            self._opened()
+
+    def complete_until(self, now: int) -> int:
+        """Returns up to when the facts say all: a sign of life that is later would hide the rest from a successor."""
+        return next((each for each in (self._complete, self._since) if each is not None), now)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one to write down."""
+        return self._since is not None
+
+    def settle(self) -> Operation[None]:
+        """Writes down what has ended. Nothing that depends on outages is decided before.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        key = keys.progress(self._shard)
+        while self._since is not None:
+            answer = yield from self._host.read_for_good(Read((key,)))
+            assert isinstance(answer, Items)
+            progress, end = answer.found[key], self._host.now  # The store answers: it is over.
+            if whole(progress, "epoch") != self._epoch:
+                raise Fenced(key)
+            before = outages_of(progress)
+            known = with_outage(before, self._since, end)
+            if known != before:
+                recorded = record_outages(self._shard, self._epoch, before, known, self._host.token())
+                if isinstance((yield from self._host.commit_for_good(recorded)), Refused):
+                    continue  # It has another owner now, or the fact is there: the item says which.
+                self._host.note("outage", shard=self._shard, begin=self._since, end=end)
+            self._learn(known)
+            # A store that fell silent again while this was written: the same outage goes on.
+            self._since = end if self._host.now - end >= OUTAGE_GRACE_MS else None
+
+    def _learn(self, known: tuple[Outage, ...]) -> None:
+        self.known = known
+        for learner in self._learners:
+            learner(known)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDownOutage(Procedure):
+    """Has the fact written although nothing else is to be decided: a shard may be idle for days."""
+
+    watch: OutageWatch
+    about: str
+    name: str = "outage"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        yield from self.watch.settle()

@@ -1,0 +1,27 @@
+"""The fact of an outage, written by an owner that was there all along; who takes over writes it with the acquire (`ownership`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate_core.records.outages import ATTRIBUTE, Outage, outages_value
+from tidegate_core.store import keys
+from tidegate_core.store.values import Transaction, Update
+from tidegate_core.transactions import conditions
+
+
+def record_outages(
+    shard: int, epoch: int, before: Sequence[Outage], outages: Sequence[Outage], token: str
+) -> Transaction:
+    """Replaces the facts of a shard; its position and tally stay as they are, a checkpoint meanwhile takes nothing away.
+
+    One that arrives late or twice is refused: it consumes the facts from which it was made.
+    """
+    names, values = {"#w": "w", "#outages": ATTRIBUTE}, {":w": token}
+    condition = conditions.outages_recordable(epoch, outages_value(before))
+    if not outages:
+        update = Update(keys.progress(shard), "SET #w = :w REMOVE #outages", names, values, condition)
+    else:
+        facts = {":outages": outages_value(outages)}
+        update = Update(keys.progress(shard), "SET #w = :w, #outages = :outages", names, {**values, **facts}, condition)
+    return Transaction("outage", (update,), token, keys.progress(shard))

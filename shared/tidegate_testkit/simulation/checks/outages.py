@@ -1,0 +1,89 @@
+"""I1 in outages: the fact is there, and what it does to a schedule's instants is what the schedule wants.
+
+With `all` each instant has its own occurrence. Else one occurrence stands for all instants of an outage, each of them exactly
+once (`fires` counts them), and for none outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tidegate_core.store import keys
+from tidegate_testkit.simulation.absences import SEEN_MS, absences
+from tidegate_testkit.simulation.checks.fires import instants_of, text
+from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.timeline import START
+
+if TYPE_CHECKING:
+    from tidegate_core.records.outages import Outage
+    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.schedules import Life
+
+UNDER_WAY_MAX: Final = 2
+"""Instants that were decided while the store was silent, before anybody could know that it would be for long."""
+
+
+def check_outages(case: Case) -> Iterator[str]:
+    yield from _check_facts(case)
+    for life in case.lives:
+        rows = [row for row in case.rows_of.get(life.name, []) if row.trigger == "time"]
+        for row in rows:
+            yield from _check_covering(case, life, row)
+        if life.definition.catch_up != "all":
+            yield from _check_missed(case, life, rows)
+
+
+def _check_facts(case: Case) -> Iterator[str]:
+    """A shard that was served before everybody was away has a fact that says so."""
+    for begin, end in ((START + begin, START + end) for begin, end in absences(case.swarm)):
+        for shard in range(case.swarm.shards):
+            served = any(
+                stint.serving is not None and stint.serving < begin and (stint.ended is None or stint.ended >= begin)
+                for stint in case.stints_of_shard(shard)
+            )
+            known = case.record.outages.get(shard, {})
+            if served and not any(_spans(fact, begin, end) for fact in known):
+                yield f"I1: shard {shard} was away from {text(begin)} to {text(end)}, and its facts are {_texts(known)}"
+
+
+def _spans(fact: Outage, begin: int, end: int) -> bool:
+    """It begins with the last sign of life, which may be one beat old, and ends when somebody is there again."""
+    return fact.begin <= begin + SEEN_MS + SKEW_MS and end - SKEW_MS <= fact.end
+
+
+def _check_covering(case: Case, life: Life, row: LedgerRow) -> Iterator[str]:
+    name = f"{life.name} {text(row.nominal)}"
+    if row.covered is None:
+        if row.reason == "outage":
+            yield f"I1: {name} was skipped with an outage, and stands for nothing in it"
+        return
+    mode = life.definition.catch_up
+    if mode == "all" or (mode == "none") != (row.reason == "outage"):
+        yield f"I1: {name} is {row.disposition}/{row.reason} for {row.covered} instants, its schedule wants {mode}"
+    stood_for = instants_of(life.definition.trigger, row)
+    if len(stood_for) != row.covered:
+        yield f"I1: {name} says that it stands for {row.covered} instants, and stands for {len(stood_for)}"
+    facts = case.record.outages.get(_shard(row), {})
+    if not any(stood_for[0] in fact and stood_for[-1] in fact for fact in facts):
+        yield f"I1: {name} stands for {text(stood_for[0])} on, which no outage spans: {_texts(facts)}"
+
+
+def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
+    """Nothing of what everybody missed is made up for one by one."""
+    for begin, end in ((START + begin, START + end) for begin, end in absences(case.swarm)):
+        alone = [row.nominal for row in rows if row.covered is None and begin + SKEW_MS < row.nominal < end - SKEW_MS]
+        if len(alone) > UNDER_WAY_MAX:
+            yield (
+                f"I1: {len(alone)} instants of {life.name} from {text(alone[0])} on were made one by one, although it was "
+                f"away from {text(begin)} to {text(end)}"
+            )
+
+
+def _shard(row: LedgerRow) -> int:
+    return keys.shard_of_run(row.job_id)
+
+
+def _texts(facts: dict[Outage, None]) -> list[str]:
+    return [f"{text(fact.begin)}-{text(fact.end)}" for fact in facts]

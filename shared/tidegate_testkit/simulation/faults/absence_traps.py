@@ -1,0 +1,46 @@
+"""Traps in which nobody is there for long: what falls due meanwhile is caught up with (SEMANTICS 3), once, and by whoever is next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from tidegate_testkit.simulation.faults.node import Trouble
+from tidegate_testkit.simulation.swarm import Swarm
+
+MINUTE_MS = 60_000
+AFTERWARDS_MS = 45_000
+"""For users, faults and the rest of what is to be caught up with."""
+
+
+def black_out(swarm: Swarm, chance: Random) -> Swarm:
+    """All nodes end, and none comes back for one to three hours; who comes back falls again in the middle of it.
+
+    Programs that were on their way to a platform that is not reached are still to be submitted then.
+    """
+    begin = chance.randint(15_000, 40_000)
+    end = begin + chance.randint(65, 180) * MINUTE_MS
+    again = tuple(
+        Trouble(end, "crash", chance.randint(200, 9_000), once_applied=name)
+        for name in chance.sample(("acquire", "fire", "fire", "admit", "checkpoint"), 2)
+    )
+    node = replace(swarm.node, black_outs=((begin, end),), trouble=(*swarm.node.trouble, *again))
+    launcher = replace(swarm.launcher, refused=chance.choice((swarm.launcher.refused, 0.7)))
+    return replace(swarm, node=node, launcher=launcher, busy_ms=max(swarm.busy_ms, end + AFTERWARDS_MS))
+
+
+def silence(swarm: Swarm, chance: Random) -> Swarm:
+    """The store answers nobody for a little more than the grace, or for a little less, while all nodes stay where they are.
+
+    One of them falls in the moment in which the store is back.
+    """
+    begin = chance.randint(15_000, 40_000)
+    end = begin + chance.choice((50, 75, 100)) * 1_000
+    fall = Trouble(end + chance.randint(-1_000, 1_500), "crash", chance.randint(200, 9_000))
+    noted = Trouble(
+        end, "crash", chance.randint(200, 9_000), once_applied=chance.choice(("outage", "fire", "checkpoint"))
+    )
+    # An answer that is some 10 s late would say in the middle of the silence that the store is there.
+    store = replace(swarm.store, brown_outs=(*swarm.store.brown_outs, (begin, end)), slow_loads=False)
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, fall, noted))
+    return replace(swarm, store=store, node=node, busy_ms=max(swarm.busy_ms, end + AFTERWARDS_MS))

@@ -1,0 +1,28 @@
+"""Outages as they lie in the PROGRESS item."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.records.outages import ATTRIBUTE, Outage, outages_of, outages_value
+
+instants = st.integers(0, 10**13)
+
+
+def test_given_a_shard_without_outages_then_there_are_none() -> None:
+    assert outages_of(None) == ()
+    assert outages_of({"pk": "SH#0000", "sk": "PROGRESS"}) == ()
+
+
+def test_given_an_outage_then_it_is_stored_as_one_text() -> None:
+    assert outages_value([Outage(1_000, 2_000)]) == ["1000-2000"]
+
+
+def test_given_an_outage_then_its_begin_lies_in_it_and_its_end_does_not() -> None:
+    assert [instant in Outage(10, 20) for instant in (9, 10, 19, 20)] == [False, True, True, False]
+
+
+@given(st.lists(st.builds(Outage, instants, instants)))
+def test_given_any_outages_then_they_come_back_as_they_were(outages: list[Outage]) -> None:
+    assert outages_of({ATTRIBUTE: outages_value(outages)}) == tuple(outages)
