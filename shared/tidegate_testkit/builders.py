@@ -62,6 +62,13 @@ def a_spec(name: str = "nightly", trigger: Doc | None = None, args: Sequence[str
     }
 
 
+def a_recurring(name: str = "ping", trigger: Doc | None = None, *, payload: Any = "ping", **target: Any) -> Doc:
+    """Returns a schedule that sends a message to `out`, every 10 s unless told otherwise."""
+    message = {"type": "message", "topic": "out", "payload": payload, **target}
+    named = {"kind": "schedule", "namespace": "flights", "name": name}
+    return {**named, "target": message, "trigger": trigger or every("10s")}
+
+
 def parsed_spec(name: str = "nightly", trigger: Doc | None = None, **more: Any) -> ScheduleSpec:
     return parse_schedule(a_spec(name, trigger, **more))
 

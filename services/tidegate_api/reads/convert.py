@@ -8,7 +8,7 @@ from signal import Signals
 from typing import Any
 
 from tidegate_client.views import EvidenceView, JobView, OccurrenceView, RunView, ScheduleView, Unmet
-from tidegate_core.decisions.run_plane.control import next_instants
+from tidegate_core.decisions.run_plane.control import coming_instants
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.model.instants import as_datetime
 from tidegate_core.model.states import Disposition, RunState
@@ -24,14 +24,14 @@ def moment(instant: int | None) -> datetime | None:
     return None if instant is None else as_datetime(instant)
 
 
-def schedule_view(state: ScheduleState, definition: Definition | None) -> ScheduleView:
+def schedule_view(state: ScheduleState, definition: Definition | None, now: int) -> ScheduleView:
     spec = None if definition is None else parsed(definition.spec)
     return ScheduleView(
         namespace=state.namespace,
         name=state.name,
         status=state.status,
         version=state.version,
-        next=[] if spec is None else [as_datetime(instant) for instant in next_instants(spec, state)],
+        next=[] if spec is None else [as_datetime(instant) for instant in coming_instants(spec, state, now)],
         changed_at=moment(state.changed_at),
         actor=state.actor,
         reason=state.reason,

@@ -42,16 +42,16 @@ class ScheduleReads:
         self._cluster = cluster
         self._ranges = ranges
 
-    async def page(self, namespace: str | None, place: Place, size: int) -> Page[ScheduleView]:
+    async def page(self, namespace: str | None, place: Place, size: int, now: int) -> Page[ScheduleView]:
         cluster = await self._cluster.current()
         span = Span.of_prefix(f"S#{prefix_of(namespace)}")
         found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, _is_alive)
         states = [(shard, from_item(ScheduleState, item)) for shard, item in found]
         definitions = await self.definitions((shard, s.namespace, s.name, s.version) for shard, s in states)
-        views = [schedule_view(state, definitions.get(_definition_key(shard, state))) for shard, state in states]
+        views = [schedule_view(state, definitions.get(_definition_key(shard, state)), now) for shard, state in states]
         return Page(items=views, next_page_token="" if after is None else after.text())
 
-    async def one(self, namespace: str, name: str) -> ScheduleView:
+    async def one(self, namespace: str, name: str, now: int) -> ScheduleView:
         """Raises ApiProblem (404)."""
         shard = await self.shard_of(namespace, name)
         state = await self._state(shard, namespace, name)
@@ -59,7 +59,7 @@ class ScheduleReads:
             raise not_found(f"schedule {namespace}/{name}: there is none; tidegate schedule list shows what there is")
         key = _definition_key(shard, state)
         found = await self.definitions([(shard, namespace, name, state.version)])
-        return schedule_view(state, found.get(key))
+        return schedule_view(state, found.get(key), now)
 
     async def try_apply(self, request: ScheduleApply, now: int) -> DryRun:
         """Returns what the request would do now, by the very functions that decide it.

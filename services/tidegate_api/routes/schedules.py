@@ -30,6 +30,7 @@ from tidegate_api.routes.common import (
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView
 from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.programs import ProgramTarget
 from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule_checks import check_schedule
 from tidegate_ports.program_files import problem_with
@@ -49,7 +50,7 @@ async def list_schedules(
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[ScheduleView]:
-    return await services.schedules.page(namespace, place_of(page_token), page_size)
+    return await services.schedules.page(namespace, place_of(page_token), page_size, services.clock.now_ms())
 
 
 @router.get("/schedules/{namespace}/{name}", response_model=ScheduleView, summary="Show a schedule")
@@ -57,7 +58,7 @@ async def get_schedule(
     namespace: NamespacePath, name: NamePath, services: ServicesOf, response: Response
 ) -> ScheduleView:
     """With its definition and up to three coming instants; the ETag is its version."""
-    view = await services.schedules.one(namespace, name)
+    view = await services.schedules.one(namespace, name, services.clock.now_ms())
     response.headers["ETag"] = f'"{view.version}"'
     return view
 
@@ -165,11 +166,13 @@ async def _dry_run(services: Services, wanted: ScheduleApply) -> DryRun:
     # Like the owner: an unchanged definition may have run its course.
     if answer.would != "unchanged":
         problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
-        file = wanted.spec.target.program.file
-        unusable = await services.pools.read(lambda: problem_with(file, "the API's host"))
-        if unusable is not None:
-            hint = "give the path of a file that nodes and API can read"
-            problems += (Problem("target.program.file", unusable, hint),)
+        target = wanted.spec.target
+        if isinstance(target, ProgramTarget):
+            file = target.program.file
+            unusable = await services.pools.read(lambda: problem_with(file, "the API's host"))
+            if unusable is not None:
+                hint = "give the path of a file that nodes and API can read"
+                problems += (Problem("target.program.file", unusable, hint),)
         if problems:
             raise InvalidInput(problems)
     return answer

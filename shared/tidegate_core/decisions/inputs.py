@@ -38,6 +38,8 @@ class Holding:
         shards: S, fixed for the life of the cluster; shards `s mod N == p` are owned.
         requests, events: The two topics that are read with a durable position.
         minimum_period_ms: Shortest period of a time trigger (TIDEGATE_MINIMUM_PERIOD_MS, default 10 s).
+        recurring_near_ms: A recurring message whose next fire is further ahead is not read at a recovery, but brought near in its
+            time by a row of its own: two transactions for each such fire. Longer than the window of the messages (1 min).
         tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
             when a topic partition comes back to the process.
         catch_up: By `<ns>/<name>`, what the language has no word for yet; `all` where nothing is said.
@@ -59,6 +61,7 @@ class Holding:
     events_dlq_topic: str
     minimum_period_ms: int = 10_000
     program_files_checked: bool = True
+    recurring_near_ms: int = 3_600_000
     tenure: int = 0
     catch_up: Mapping[str, CatchUp] = field(default_factory=dict)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.delivery_plane.recurring_change import PlaceRecord
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.lane import Lane, Work
@@ -99,6 +100,7 @@ class ShardActor:
         """
         rows: list[Item] = []
         self._controls.begin(controls)
+        yield from self._recover_recurring()
         yield from self.plane.recover((yield from self._inbox.messages()))
         for low, high in (("J#", "J#~"), ("R#", "R#~"), ("Z#", "Z#~")):
             rows.extend((yield from self._lane.read_range(low, high)))
@@ -119,6 +121,15 @@ class ShardActor:
         for ref in self.memory.waiting_refs():
             self._waiting.look(ref)
         self._arm()
+
+    def _recover_recurring(self) -> Operation[None]:
+        """Schedules whose fires have no rows: known before the first fire, and before any checkpoint."""
+        records = yield from self._lane.read_range("C#", f"C#{keys.LAST}")
+
+        def place(ref: str, summons: Key | None) -> None:
+            self._lane.add(PlaceRecord(ref, self.plane.recurring, summons))
+
+        self.plane.recurring.begin(records, place)
 
     def drain(self) -> Operation[None]:
         """Takes no new work and waits for the transaction under way."""
@@ -166,6 +177,8 @@ class ShardActor:
         run_before = self.memory.runs.get(name) if kind == "R" else None
         known = key in self.memory.outbox
         self.memory.learn(key, item)
+        if kind in {"C", "D"}:
+            self.plane.recurring.learn(key, item)
         if kind == "J":
             self._follow_job(job_before, None if item is None else from_item(Job, item))
         elif kind == "R":

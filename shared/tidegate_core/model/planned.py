@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 PROOFS = "0.2"
-"""Recurring messages and the proofs: audit of what was delivered."""
+"""The proofs: audit of what was delivered."""
 LANGUAGE = "0.3"
 """The scheduling language: dialects, composites, catch-up, overlap policies, priorities, retries, suspend modes."""
 OPERATIONS = "0.4"

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from tidegate_core.model.document import AtMost, Document, Text
 from tidegate_core.model.names import Name
-from tidegate_core.model.planned import PLATFORM, PROOFS, PlannedKinds, planned
+from tidegate_core.model.planned import PLATFORM, PlannedKinds, planned
 from tidegate_core.model.problems import refused
 
 MAX_ARGUMENTS = 256
@@ -142,12 +142,6 @@ class ProgramTarget(Document):
     """
 
     EXAMPLE: ClassVar = {"type": "program", "program": PythonProgram.EXAMPLE}
-    PLANNED_VALUES: ClassVar = {
-        "type": {
-            **planned(PROOFS, "message", hint="send one-shot messages with requests of type message.send"),
-            **planned(PLATFORM, "workflow", hint="chain schedules with run_status triggers"),
-        }
-    }
 
     type: Literal["program"] = "program"
     program: Program

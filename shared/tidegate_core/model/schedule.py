@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from tidegate_core.constraints import ConcurrencyConstraint, Constraint
 from tidegate_core.model.document import AtMost, Document, Flag, Text, Whole
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.identity import base32
+from tidegate_core.model.message_target import MessageTarget, with_delivery_defaults
 from tidegate_core.model.names import Name, Namespace
-from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
+from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
 from tidegate_core.model.problems import refused
-from tidegate_core.model.programs import ProgramTarget
+from tidegate_core.model.programs import Program, ProgramTarget
 from tidegate_core.model.shards import hash_of
 from tidegate_core.triggers import Trigger
 
@@ -24,6 +25,18 @@ DEFAULT_PENDING_TIMEOUT_MS = 24 * 3_600_000
 
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 LabelValue = Annotated[Text, StringConstraints(max_length=256)]
+
+
+def _program_by_default(target: Any) -> Any:
+    return {"type": "program", **target} if isinstance(target, dict) else target
+
+
+Target: TypeAlias = Annotated[
+    ProgramTarget | MessageTarget,
+    Field(discriminator="type"),
+    BeforeValidator(_program_by_default),
+    PlannedKinds(planned(PLATFORM, "workflow", hint="chain schedules with run_status triggers")),
+]
 
 
 class Retry(Document):
@@ -60,10 +73,10 @@ class ScheduleSpec(Document):
 
     Attributes:
         labels: For people and selectors.
-        target: What is started.
+        target: What is started or sent.
         trigger: When.
         constraints: What a satisfied job waits for; all have to hold.
-        overlap: `queue`: one after another, in order; `allow`: as the constraints let them.
+        overlap: `queue`: one after another, in order; `allow`: as the constraints let them. Messages are always `allow`.
         priority: `medium`.
         retry: What follows a failed run.
         pending_timeout: How long a satisfied job waits for its constraints before it expires.
@@ -145,7 +158,7 @@ class ScheduleSpec(Document):
     namespace: Namespace
     name: Name
     labels: Annotated[dict[LabelName, LabelValue], AtMost(MAX_LABELS)] = Field(default_factory=dict)
-    target: ProgramTarget
+    target: Target
     trigger: Trigger
     constraints: Annotated[tuple[Constraint, ...], AtMost(MAX_CONSTRAINTS)] = ()
     overlap: Literal["queue", "allow"] = "queue"
@@ -155,6 +168,11 @@ class ScheduleSpec(Document):
         default=DEFAULT_PENDING_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"}
     )
     suspended: Flag = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _delivery_defaults(cls, given: Any) -> Any:
+        return with_delivery_defaults(given)
 
     @field_validator("priority", "overlap", mode="before")
     @classmethod
@@ -174,6 +192,16 @@ class ScheduleSpec(Document):
                 )
             scopes.add(constraint.scope)
         return self
+
+    @property
+    def program(self) -> Program:
+        """What runs; only asked of schedules whose target is a program."""
+        assert isinstance(self.target, ProgramTarget)
+        return self.target.program
+
+    @property
+    def sends_messages(self) -> bool:
+        return isinstance(self.target, MessageTarget)
 
     def spec_hash(self) -> str:
         """Returns 32 characters that are equal for equal definitions: re-applying one changes nothing (SEMANTICS 12.1)."""

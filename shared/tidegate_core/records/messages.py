@@ -57,6 +57,7 @@ class MessageTimer:
         attempt: 1 for the first delivery.
         size: Bytes of the payload (an older node's row does not say it: the largest).
         moved_to: The broker refused this attempt; the next one has this slot.
+        ref, generation: Of the recurring message that this is an occurrence of; live while the schedule has this generation.
     """
 
     slot: int
@@ -67,6 +68,8 @@ class MessageTimer:
     expires_at: int
     size: int = MAX_PAYLOAD_BYTES
     moved_to: int | None = None
+    ref: str | None = None
+    generation: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.message_timer(shard, self.slot, self.id, self.version)
@@ -83,6 +86,7 @@ class Message:
         expires_at: None while it is held back.
         headers: JSON list of [name, value].
         request_id: Of its sender, to recognise a repeat under a key.
+        covered_from, covered_to, covered_count: Occurrences that this one stands for, itself included, after an outage.
     """
 
     id: str
@@ -100,6 +104,9 @@ class Message:
     message_key: str | None = None
     request_id: str | None = None
     expires: int | None = None
+    covered_from: int | None = None
+    covered_to: int | None = None
+    covered_count: int = 1
 
     def key(self, shard: int) -> Key:
         return keys.message(shard, self.id, self.version)

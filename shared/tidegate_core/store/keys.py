@@ -7,7 +7,9 @@ messages, data partitions, correlation values) enters a key only as a hash.
 
 | sk | item |
 |---|---|
-| `D#<slot>#<id>#<version>` | timer row of a message (delivery plane) |
+| `C#<ns>/<name>` | intervals of a recurring message whose next fire is near |
+| `CF#<ns>/<name>` | the same while its next fire is far |
+| `D#<slot>#<id>#<version>` | timer row of a message (delivery plane); version `+`: of a far recurring message |
 | `DEF#<ns>/<name>#<version>` | a schedule version, immutable |
 | `E#<ns>/<name>#<correlation hash>` | evidence of the one unsealed job of that correlation |
 | `EC#<evidence id>#<chunk>` | its entries, write-once |
@@ -195,6 +197,14 @@ def held_message(shard: int, message_id: str, version: str) -> Key:
 
 def held_moves(shard: int) -> Key:
     return Key(shard_pk(shard), "HELD")
+
+
+def recurring(shard: int, namespace: str, name: str) -> Key:
+    return Key(shard_pk(shard), f"C#{schedule_ref(namespace, name)}")
+
+
+def recurring_far(shard: int, namespace: str, name: str) -> Key:
+    return Key(shard_pk(shard), f"CF#{schedule_ref(namespace, name)}")
 
 
 def index_shard_of(event_key: str) -> int:

@@ -16,13 +16,19 @@ DIGEST_MODULUS = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What became of messages since the last closed tally; `digest` is an order-free hash of the delivered ids."""
+    """What became of messages since the last closed tally.
+
+    Attributes:
+        digest: Order-free hash of the delivered ids.
+        coalesced: Occurrences of recurring messages that another one, delivered after an outage, stands for.
+    """
 
     delivered: int = 0
     expired: int = 0
     cancelled: int = 0
     dead: int = 0
     digest: int = 0
+    coalesced: int = 0
 
     def plus(self, other: Tally) -> Tally:
         return Tally(
@@ -31,6 +37,7 @@ class Tally:
             self.cancelled + other.cancelled,
             self.dead + other.dead,
             (self.digest + other.digest) % DIGEST_MODULUS,
+            self.coalesced + other.coalesced,
         )
 
 
@@ -57,8 +64,16 @@ def progress_of(item: Item) -> Progress:
         assert isinstance(value, int)
         return value
 
-    tally = Tally(*map(number, ("delivered", "expired", "cancelled", "dead", "digest")))
+    delivered, expired, cancelled, dead, digest = map(number, ("delivered", "expired", "cancelled", "dead", "digest"))
+    tally = Tally(delivered, expired, cancelled, dead, digest, coalesced_of(item))
     return Progress(number("epoch"), number("fired_slot"), str(item["fired_id"]), tally, outages_of(item))
+
+
+def coalesced_of(item: Item) -> int:
+    """Returns a count that items of an older node do not have."""
+    value = item.get("coalesced", 0)
+    assert isinstance(value, int)
+    return value
 
 
 def checkpoint(
@@ -78,13 +93,14 @@ def checkpoint(
     update = Update(
         keys.progress(shard),
         "SET #slot = :slot, #id = :id, #delivered = :delivered, #expired = :expired, #cancelled = :cancelled, "
-        "#dead = :dead, #digest = :digest, #w = :w",
+        "#dead = :dead, #digest = :digest, #coalesced = :coalesced, #w = :w",
         {
             "#delivered": "delivered",
             "#expired": "expired",
             "#cancelled": "cancelled",
             "#dead": "dead",
             "#digest": "digest",
+            "#coalesced": "coalesced",
             "#w": "w",
         },
         {
@@ -95,6 +111,7 @@ def checkpoint(
             ":cancelled": tally.cancelled,
             ":dead": tally.dead,
             ":digest": tally.digest,
+            ":coalesced": tally.coalesced,
             ":w": token,
         },
         conditions.fired_through(seen.epoch, seen.slot, seen.id),

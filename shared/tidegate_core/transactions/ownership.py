@@ -135,7 +135,7 @@ def _raise_progress(shard: int, progress: Item | None, epoch: int, outages: Sequ
     values: dict[str, Value] = {":epoch": epoch}
     expression = "SET #epoch = :epoch"
     if progress is None:
-        tallies = ("delivered", "expired", "cancelled", "dead", "digest")
+        tallies = ("delivered", "expired", "cancelled", "dead", "digest", "coalesced")
         names |= {"#slot": "fired_slot", "#id": "fired_id"} | {f"#{name}": name for name in tallies}
         values |= {":zero": 0, ":none": "-"}
         expression += ", #slot = :zero, #id = :none, " + ", ".join(f"#{name} = :zero" for name in tallies)

@@ -39,6 +39,10 @@ class Definition:
     def is_timed(self) -> bool:
         return self.trigger["type"] in {"every", "cron", "at"}
 
+    @property
+    def sends_messages(self) -> bool:
+        return False
+
     def document(self, variant: int) -> dict[str, Any]:
         """Returns the spec; each variant differs in its arguments."""
         program: dict[str, Any] = {"type": "python", "file": "/programs/one.py", "args": [f"variant={variant}"]}

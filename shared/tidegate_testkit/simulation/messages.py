@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import NotProduced
-from tidegate_core.model.instants import format_instant
+from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.model.shards import message_shard
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.broker import Outgoing
@@ -194,7 +194,10 @@ class Senders:
         letter.shards.append(self._shard_of(document.get("key"), document.get("id") or position.text()))
 
     def delivered(self, topic_partition: int, record: LogRecord) -> None:
-        headers = dict(record.headers)
+        headers = {name: value.decode() for name, value in record.headers}
         name = (record.value or b"").decode()
-        delivery = Delivery(record.append_time, headers["tidegate-id"].decode(), name, sent_of(record))
+        nominal = parse_instant(headers["tidegate-nominal"])
+        ends = [headers[each] for each in ("tidegate-covered-from", "tidegate-covered-to") if each in headers]
+        covered = (parse_instant(ends[0]), parse_instant(ends[1])) if ends else None
+        delivery = Delivery(record.append_time, headers["tidegate-id"], name, sent_of(record), nominal, covered)
         self._cluster.record.deliveries.append(delivery)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import NotProduced, Produce, Produced
+from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.simulation.broker import Outgoing
 from tidegate_testkit.simulation.record import Sent
 
@@ -32,13 +33,15 @@ def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Produced | NotPro
     cluster, node = tenure.node.cluster, tenure.node
     headers, patience = wanted.headers, float(PRODUCE_PATIENCE_MS)
     message = wanted.value.decode(errors="replace")
+    said = {name: value.decode() for name, value in wanted.headers if name in {"tidegate-id", "tidegate-nominal"}}
     stint = tenure.stint.name
 
     def done(result: Produced | NotProduced) -> None:
         if isinstance(result, NotProduced) and wanted.guarded:
             cluster.record.not_sent.add(message)
+            cluster.record.not_sent.add(f"{message.split('/')[0]}@{parse_instant(said['tidegate-nominal'])}")
             if result.kind == "unavailable":
-                cluster.record.unsure.add((stint, message))
+                cluster.record.unsure.add((stint, said["tidegate-id"]))
         node.process.post(lambda: answer(result))
 
     if wanted.guarded:

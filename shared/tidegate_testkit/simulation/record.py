@@ -73,12 +73,18 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message's record on its topic."""
+    """A message's record on its topic.
+
+    Attributes:
+        covered: First and last nominal of the occurrences that it stands for, after an outage.
+    """
 
     at: int
     id: str
     message: str
     sent: Sent
+    nominal: int
+    covered: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +143,8 @@ class Record:
 
     Attributes:
         receipts: By request id, in the order of their records.
-        unsure: Produces whose acknowledgement was lost, as (stint, message).
-        not_sent: Messages of which some produce was given up, for whatever reason.
+        unsure: Produces whose acknowledgement was lost, as (stint, id).
+        not_sent: Messages of which some produce was given up, for whatever reason; occurrences of schedules as `name@nominal`.
         never_ran: Runs whose artefact the world ended before its body began.
         stints: By name.
         pauses: Nodes that were frozen, as (node, from, to).

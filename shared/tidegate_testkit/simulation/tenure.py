@@ -11,6 +11,7 @@ from tidegate_core.effects import Answer, Result
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.carrying import Carrier
 from tidegate_testkit.simulation.record import Stint
+from tidegate_testkit.simulation.recurring import NEAR_MS
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
@@ -143,6 +144,7 @@ def _holding(node: Node, topic_partition: int, number: int) -> Holding:
         requests_dlq_topic=world.REQUESTS_DLQ,
         events_dlq_topic=world.EVENTS_DLQ,
         minimum_period_ms=MINIMUM_PERIOD_MS,
+        recurring_near_ms=NEAR_MS,
         tenure=number,
         catch_up=cluster.catch_up,
     )

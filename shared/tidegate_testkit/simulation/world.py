@@ -20,6 +20,7 @@ from tidegate_testkit.simulation.limit_monitor import LimitMonitor
 from tidegate_testkit.simulation.messages import SINKS, Senders
 from tidegate_testkit.simulation.monitor import StoreMonitor
 from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.recurring import draw_recurring
 from tidegate_testkit.simulation.requests import Requests
 from tidegate_testkit.simulation.schedules import ScheduleUser, draw_users
 from tidegate_testkit.simulation.store import SimStore
@@ -78,6 +79,7 @@ def build(
     trace.note("world", "swarm", drawn)
     definitions = draw(source(seed, "schedules"), START, drawn.busy_ms)
     definitions += crowd(source(seed, "crowd"), definitions, drawn.crowd)
+    definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     cluster.catch_up |= {f"{NAMESPACE}/{each.name}": each.catch_up for each in definitions}
     users = draw_users(cluster, requests, definitions)

@@ -77,6 +77,11 @@ class Checkpoints:
         """Whether a checkpoint covers, or may come to cover, this place."""
         return place <= self.promised
 
+    @property
+    def stored(self) -> Place:
+        """The durable position: a successor goes on behind it."""
+        return _place(self.durable)
+
     def slot_for(self, nominal: int) -> int:
         """Returns a slot that no checkpoint covers, behind what was sent: else a stream of late creates would hold it up."""
         return max(nominal, self.promised[0] + 1, self.sent_through[0] + 1)
@@ -113,6 +118,10 @@ class Checkpoints:
         """Counts what has ended for good and does not come again after a crash (cancels; their guards are durable)."""
         self._counted = self._counted.plus(tally)
         self._arm(CHECKPOINT_AFTER_MS)
+
+    def tell(self, slot: int) -> None:
+        """A row of this slot has ended without having been sent: a checkpoint counts it, also when nothing else happens."""
+        self._host.call_at(max(slot, self._host.now) + CHECKPOINT_AFTER_MS, self._start)
 
     def _is_exceeded(self) -> bool:
         if len(self._uncovered) < CHECKPOINT_AFTER_FIRES:
@@ -194,6 +203,7 @@ class Checkpoints:
             "cancelled": tally.cancelled,
             "dead": tally.dead,
             "digest": tally.digest,
+            "coalesced": tally.coalesced,
             "expires_at": expiry(self._host.now, TALLY_DAYS),
         }
         self._tally_from = self._host.now

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 PAUSE_MS = 200
 """Pause of a group after the guard lapsed or the broker did not answer."""
-EXPIRED = Tally(expired=1)
 
 
 def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
@@ -61,10 +60,10 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slott
         message = row.message
         if message is None:
             continue  # There is no message row: closed already.
-        if plane.guards.cover(row.id, row.version):
+        if plane.has_ended(row):
             plane.withdraw(row)  # While its payload was read.
         elif message.expires is not None and message.expires <= plane.host.now:
-            plane.close(row, Stage.DONE, EXPIRED)
+            plane.close(row, Stage.DONE, Tally(expired=message.covered_count))
         else:
             wanted.append((row, message))
     return sorted(wanted, key=lambda each: (each[1].nominal, each[0].origin))
@@ -72,7 +71,7 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slott
 
 def _put_back(plane: DeliveryPlane, row: Slotted) -> None:
     """Due again, unless it was replaced or cancelled while it was with the broker's client (I7)."""
-    if plane.guards.cover(row.id, row.version):
+    if plane.has_ended(row):
         plane.withdraw(row)
     else:
         plane.payloads.drop_if_scarce(row)

@@ -59,6 +59,7 @@ class Firing:
         for row in rows:
             plane.payloads.hold(row)
             plane.checkpoints.sending(row)
+        plane.recurring.taken(rows)
         return rows
 
     def _deliver(self, rows: list[Slotted]) -> Operation[None]:

@@ -13,7 +13,7 @@ from tidegate_core.effects import Items, Read, ReadRange
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Message, MessageTimer
 from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Key, Page, Put, RangeRead
+from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead
 from tidegate_core.transactions.delivery import Progress
 
 WINDOW_MS = 60_000
@@ -59,7 +59,7 @@ class Window:
         shard: int,
         slots: Slots,
         progress: Progress,
-        take: Callable[[Sequence[MessageTimer]], Operation[None]],
+        take: Callable[[Sequence[Item]], Operation[None]],
     ) -> None:
         self._host = host
         self._pk = keys.shard_pk(shard)
@@ -78,7 +78,7 @@ class Window:
         while self._after < high and self._slots.loaded < ROWS_MAX:
             page = yield from self._host.read_for_good(ReadRange(RangeRead(self._pk, "D#", high, after=self._after)))
             assert isinstance(page, Page)
-            yield from self._take([from_item(MessageTimer, item) for item in page.items])
+            yield from self._take(page.items)
             self._after = page.next_after or high
             self.loaded_through = place_of(self._after)
         # Rows made from now on beyond what was read are read in their turn.
@@ -128,7 +128,7 @@ class Payloads:
     def keep(self, row: Slotted, message: Message) -> None:
         """Keeps the payload of a row that was just made, when it is near and there is room; else it is read again."""
         if row.slot <= self._host.now + WINDOW_MS and row.size <= self.room_ahead:
-            self._give(row, message)
+            self.give(row, message)
 
     def hold(self, row: Slotted) -> None:
         """Sets room aside for a payload that will be loaded."""
@@ -166,10 +166,11 @@ class Payloads:
                 if item is None:
                     missing.append(row)
                 elif row.message is None:
-                    self._give(row, from_item(Message, item))
+                    self.give(row, from_item(Message, item))
         return missing
 
-    def _give(self, row: Slotted, message: Message) -> None:
+    def give(self, row: Slotted, message: Message) -> None:
+        """The row has its payload."""
         row.message = message
         self._hold(row, len(message.payload))
 

@@ -24,6 +24,12 @@ def record_of(shard: int, message: Message, attempt: int) -> Produce:
         ("tidegate-nominal", format_instant(message.nominal).encode()),
         ("tidegate-attempt", str(attempt).encode()),
     ]
+    if message.covered_from is not None and message.covered_to is not None:
+        headers += [
+            ("tidegate-covered-from", format_instant(message.covered_from).encode()),
+            ("tidegate-covered-to", format_instant(message.covered_to).encode()),
+            ("tidegate-covered-count", str(message.covered_count).encode()),
+        ]
     key = None if message.message_key is None else message.message_key.encode()
     return Produce(message.topic, key, message.payload, tuple(headers), guarded=True)
 
@@ -56,8 +62,13 @@ def _error_headers(
 
 def delivered(shard: int, message: Message) -> Tally:
     """Returns what a delivery adds to the tally."""
-    digest = hashlib.blake2b(_id(shard, message).encode(), digest_size=8).digest()
-    return Tally(delivered=1, digest=int.from_bytes(digest, "big") % DIGEST_MODULUS)
+    return delivered_as(_id(shard, message), message.covered_count)
+
+
+def delivered_as(delivered_id: str, covered: int = 1) -> Tally:
+    """Returns the tally of a delivery under this id, which stands for so many occurrences."""
+    digest = hashlib.blake2b(delivered_id.encode(), digest_size=8).digest()
+    return Tally(delivered=1, digest=int.from_bytes(digest, "big") % DIGEST_MODULUS, coalesced=covered - 1)
 
 
 def _id(shard: int, message: Message) -> str:

@@ -1,8 +1,8 @@
 """A shard's delivery plane: takes creates and cancels, and sends what is due (DESIGN 5).
 
 Its parts keep their own state: the rows in memory (`slots`), what of the store is among them (`window`), their payloads'
-budget (`payloads`), what is being sent (`Firing`), the delivery position (`checkpoints`), and what must not be sent any more
-(`guards`).
+budget (`payloads`), what is being sent (`Firing`), the delivery position (`checkpoints`), what must not be sent any more
+(`guards`), and the schedules whose fires have no rows (`recurring`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from tidegate_core.decisions.delivery_plane.loading import (
     Window,
     renew,
 )
+from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.retrying import follow
 from tidegate_core.decisions.delivery_plane.sending import send_messages
-from tidegate_core.decisions.delivery_plane.slots import NOTHING, Slots, Slotted, Stage
+from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Slots, Slotted, Stage
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
 from tidegate_core.decisions.host import Fenced, Host
 from tidegate_core.decisions.operations import Operation, Signal
@@ -34,7 +35,7 @@ from tidegate_core.effects import Committed, Refused
 from tidegate_core.records.messages import MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key, Transaction
+from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_core.transactions.delivery import Progress, Tally, remove_inboxed
 
 CLOCKS_APART_MS = 1_000
@@ -66,6 +67,7 @@ class DeliveryPlane:
         )
         self.guards = Guards()
         self.holding = Holding(self)
+        self.recurring = RecurringSource(self)
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self._waiting = Waiting(host, position)
         self._work: deque[Callable[[], Operation[None]]] = deque()
@@ -85,12 +87,14 @@ class DeliveryPlane:
         """
         for origin in pending_origins:
             self._waiting.expect(origin)
+        yield from self.recurring.recover()
         yield from self.window.extend()
         serving = (
             self._firing.serve(),
             self.window.keep_extended(),
             self._write_in_turn(),
             self._load_payloads_ahead(),
+            self.recurring.keep_placed(),
         )
         for operation in serving:
             self.host.operations.start(operation)
@@ -188,8 +192,15 @@ class DeliveryPlane:
         self.payloads.drop(row)
         row.stage, row.ended = stage, ended
 
+    def has_ended(self, row: Slotted) -> bool:
+        """Whether the row was cancelled or replaced, or its schedule stopped or changed: it is not to be sent any more."""
+        return self.guards.cover(row.id, row.version) or self.recurring.has_ended(row)
+
     def withdraw(self, row: Slotted) -> None:
         """The row was cancelled or replaced, and will not be sent."""
+        if row.occurrence is not None:
+            self.recurring.withdraw(row)
+            return
         self.close(row, Stage.GONE)
         self.checkpoints.count(CANCELLED)
 
@@ -217,6 +228,7 @@ class DeliveryPlane:
             size=timer.size,
             maybe_sent=maybe_sent or timer.slot <= self.maybe_sent_through,
             from_store=from_store,
+            occurrence=None if timer.ref is None else Occurrence(timer.ref, timer.generation),
         )
         if self.slots.add(row):
             self.settle(row)
@@ -226,8 +238,9 @@ class DeliveryPlane:
         if timer.slot <= self.window.taking_through or len(self.slots) < ROWS_MAX:
             self.take_loaded(timer, maybe_sent=maybe_sent, from_store=False)
 
-    def _load_page(self, timers: Sequence[MessageTimer]) -> Operation[None]:
+    def _load_page(self, items: Sequence[Item]) -> Operation[None]:
         """Guards are read now, consistently, and never while firing (DESIGN 5)."""
+        timers = yield from self.recurring.sort_out(items)
         found = yield from read_guards(self, {timer.id for timer in timers})
         live: Sequence[MessageTimer] = [
             timer
@@ -251,7 +264,8 @@ class DeliveryPlane:
 
     def load_payloads(self, rows: Sequence[Slotted]) -> Operation[None]:
         """Brings payloads into memory; a row without message row is gone (its create never became durable)."""
-        for row in (yield from self.payloads.load(rows)):
+        yield from self.recurring.load([row for row in rows if row.fire is not None])
+        for row in (yield from self.payloads.load([row for row in rows if row.fire is None])):
             self.host.note("message_row_missing", shard=self.shard, id=row.id, slot=row.slot)
             self.close(row, Stage.GONE)
 

@@ -41,17 +41,21 @@ def pause_after(attempt: int) -> int:
 def refused(plane: DeliveryPlane, problems: Sequence[tuple[Slotted, Message, str]]) -> Operation[None]:
     """Deals with the rows of a group that the broker refused; the checkpoint waits until each is moved or buried."""
     again: list[Slotted] = []
+    fires: list[tuple[Slotted, Message]] = []
     dead: list[tuple[Slotted, Message, str]] = []
     for row, message, problem in problems:
         plane.host.note("message_refused", shard=plane.shard, id=row.id, attempt=row.attempt, problem=problem)
-        if plane.guards.cover(row.id, row.version):
+        if plane.has_ended(row):
             plane.withdraw(row)  # While it was with the broker's client (I7).
         elif row.attempt >= ATTEMPTS_MAX:
             dead.append((row, message, problem))
+        elif row.fire is not None:
+            fires.append((row, message))
         else:
             again.append(row)
     yield from _bury(plane, dead)
     yield from _move(plane, again)
+    yield from make_rows(plane, fires)
 
 
 def follow(plane: DeliveryPlane, moved: Sequence[MessageTimer]) -> Operation[list[MessageTimer]]:
@@ -78,15 +82,24 @@ def _move(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     onward = [_onward(timer) for timer in moved]
     yield from _write(plane, "retry", onward)
     for row, timer in zip(rows, onward, strict=True):
-        if plane.guards.cover(row.id, row.version):
-            plane.withdraw(row)
-        else:
-            plane.close(row, Stage.GONE)
-            plane.take_moved(timer, maybe_sent=row.maybe_sent)
+        move_on(plane, row, timer)
+
+
+def move_on(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
+    """The rows at its new place are durable: from here on that one is it."""
+    if plane.has_ended(row):
+        plane.withdraw(row)
+    else:
+        plane.close(row, Stage.GONE)
+        plane.take_moved(timer, maybe_sent=row.maybe_sent)
+
+
+def retry_slot(plane: DeliveryPlane, row: Slotted) -> int:
+    return plane.checkpoints.slot_for(plane.host.now + pause_after(row.attempt))
 
 
 def _moved(plane: DeliveryPlane, row: Slotted) -> MessageTimer:
-    slot = plane.checkpoints.slot_for(plane.host.now + pause_after(row.attempt))
+    slot = retry_slot(plane, row)
     return MessageTimer(
         slot=row.slot,
         id=row.id,
@@ -96,6 +109,8 @@ def _moved(plane: DeliveryPlane, row: Slotted) -> MessageTimer:
         expires_at=row_expiry(max(row.slot, slot)),
         size=row.size,
         moved_to=slot,
+        ref=None if row.occurrence is None else row.occurrence.ref,
+        generation=0 if row.occurrence is None else row.occurrence.generation,
     )
 
 
@@ -103,6 +118,41 @@ def _onward(moved: MessageTimer) -> MessageTimer:
     assert moved.moved_to is not None
     slot = moved.moved_to
     return replace(moved, slot=slot, attempt=moved.attempt + 1, expires_at=row_expiry(slot), moved_to=None)
+
+
+def make_rows(plane: DeliveryPlane, fires: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+    """Gives occurrences of recurring messages, which had no rows, those of a message that is tried again.
+
+    First the timer rows, then the message rows, and only then the fires leave their places: a successor that computes one of
+    them anew asks for its message row, and where there is one it leaves it to its timer row.
+    """
+    slots = [retry_slot(plane, row) for row, _ in fires]
+    messages = [
+        replace(message, slot=slot, expires_at=row_expiry(slot))
+        for (_, message), slot in zip(fires, slots, strict=True)
+    ]
+    timers = [_timer_of(row, message) for (row, _), message in zip(fires, messages, strict=True)]
+    yield from _write(plane, "retry", timers)
+    keyed = [(message, message.key(plane.shard)) for message in messages]
+    if keyed:
+        yield from write(plane.host, "refused", [Put(key, to_item(message, key)) for message, key in keyed])
+    for (row, _), timer in zip(fires, timers, strict=True):
+        move_on(plane, row, timer)
+
+
+def _timer_of(row: Slotted, message: Message) -> MessageTimer:
+    assert row.occurrence is not None
+    return MessageTimer(
+        slot=message.slot,
+        id=message.id,
+        version=message.version,
+        origin=message.origin,
+        attempt=row.attempt + 1,
+        expires_at=row_expiry(message.slot),
+        size=row.size,
+        ref=row.occurrence.ref,
+        generation=row.occurrence.generation,
+    )
 
 
 def _write(plane: DeliveryPlane, name: str, timers: Sequence[MessageTimer]) -> Operation[None]:

@@ -10,12 +10,15 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from tidegate_core.model.messages import MAX_PAYLOAD_BYTES
 from tidegate_core.records.messages import Message
 from tidegate_core.store import keys
 from tidegate_core.transactions.delivery import Tally
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.recurring import Fire
 
 Place: TypeAlias = tuple[int, str, str]
 """Slot, id, version: the order of the timer rows' sort keys."""
@@ -52,9 +55,16 @@ class Stage(Enum):
         return self in (Stage.DONE, Stage.GONE)
 
 
+class Occurrence(NamedTuple):
+    """Which schedule a row is an occurrence of, and under which of its generations."""
+
+    ref: str
+    generation: int
+
+
 @dataclass(slots=True, eq=False)
 class Slotted:
-    """One timer row in memory.
+    """One timer row in memory, or a fire that follows from a schedule and has none.
 
     Attributes:
         size: Bytes of its payload, as its timer row says.
@@ -65,6 +75,8 @@ class Slotted:
             origin of the inbox row that brought it. None when it is.
         from_store: It was loaded, not made here.
         ended: What became of it, counted by the checkpoint that passes it.
+        occurrence: Of a recurring message.
+        fire: It has no timer row: it follows from this.
     """
 
     slot: int
@@ -80,6 +92,8 @@ class Slotted:
     waits_for: int | str | None = None
     from_store: bool = False
     ended: Tally = NOTHING
+    occurrence: Occurrence | None = None
+    fire: Fire | None = None
 
     @property
     def place(self) -> Place:
@@ -91,10 +105,12 @@ class Slots:
 
     Attributes:
         loaded: How many of them came from the store.
+        held: Schedules of which nothing is taken, because a request is about to end what they do.
     """
 
     def __init__(self) -> None:
         self.loaded = 0
+        self.held: set[str] = set()
         self._rows: dict[Place, Slotted] = {}
         self._by_id: dict[str, list[Slotted]] = {}
         self._writing: dict[Place, Slotted] = {}
@@ -161,7 +177,7 @@ class Slots:
             place = heapq.heappop(self._due)
             if row is None or row.stage.is_closed:
                 continue
-            if row.stage is Stage.READY:
+            if row.stage is Stage.READY and not self._is_held(row):
                 row.stage = Stage.SENDING
                 taken.append(row)
             else:
@@ -169,6 +185,9 @@ class Slots:
         for place in waiting:
             heapq.heappush(self._due, place)
         return taken
+
+    def _is_held(self, row: Slotted) -> bool:
+        return row.occurrence is not None and row.occurrence.ref in self.held
 
     def put_back(self, row: Slotted) -> None:
         """A row that was taken and not sent after all."""

@@ -242,7 +242,7 @@ def limits_of(spec: ScheduleSpec) -> tuple[LimitRef, ...]:
     Overlap `queue` acts at `concurrency.max` of the schedule's scope, 1 where there is none (SEMANTICS 4); `allow`
     knows no bound but the constraints.
     """
-    program = spec.target.program
+    program = spec.program
     wanted = [limit for each in spec.constraints for limit in each.limits(spec.namespace, spec.name, program)]
     if spec.overlap == "queue" and not any(limit.scope == "schedule" for limit in wanted):
         wanted.append(LimitRef(scope="schedule", namespace=spec.namespace, name=spec.name, max=1))

@@ -9,6 +9,7 @@ from tidegate_core.decisions.run_plane.control import version_conflict
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
+from tidegate_core.model.planned import LANGUAGE
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
@@ -17,6 +18,12 @@ from tidegate_core.records.run_plane import Definition, Job, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+NO_MANUAL_MESSAGES = Problem(
+    field="type",
+    problem=f"for a schedule that sends messages is planned for {LANGUAGE}",
+    hint="send the message once, with a request of type message.send",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +63,12 @@ class TriggerNow:
                 Definition, keys.definition(unit.shard, state.namespace, state.name, state.version)
             )
             assert definition is not None
-            job = manual_job(unit.shard, state, parsed(definition.spec), self.position, now)
-            unit.put_new(job, job.key(unit.shard))
+            spec = parsed(definition.spec)
+            if spec.sends_messages:
+                status, errors = ReceiptStatus.REJECTED, (NO_MANUAL_MESSAGES,)
+            else:
+                job = manual_job(unit.shard, state, spec, self.position, now)
+                unit.put_new(job, job.key(unit.shard))
         receipt = Receipt.model_construct(
             request_id=self.request_id,
             status=status,

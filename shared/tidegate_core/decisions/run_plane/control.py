@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.model.identity import incarnation_of
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.requests import ScheduleRequest
+from tidegate_core.model.requests import ScheduleApply, ScheduleRequest
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import Definition, ScheduleState, TimerRow
@@ -41,6 +42,7 @@ class Applied:
         state: None when nothing changes.
         definition: The version's spec, for `schedule.apply`.
         reason: Why pending things end (`superseded`, `suspended`, `schedule_deleted`), None when they stay.
+        first: First nominal of a schedule that sends messages: those lie in no state, and have no timer row of the run plane.
     """
 
     status: ReceiptStatus
@@ -49,6 +51,7 @@ class Applied:
     reason: str | None = None
     errors: tuple[Problem, ...] = ()
     next: tuple[int, ...] = ()
+    first: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class MoveState:
     applied: Applied
     before: ScheduleState | None
     outcome: Outcome
+    recurring: RecurringChange | None = None
     stale: tuple[Key, ...] = ()
     name: str = "control"
 
@@ -85,6 +89,8 @@ class MoveState:
             row = TimerRow(at=state.next_nominal, kind="S", ref=ref)
             unit.set_row(row, row.key(unit.shard))
         unit.put(state, key)
+        if self.recurring is not None and (before is None or before.generation != state.generation):
+            self.recurring.write(unit, state, self.applied.first)
         self._answer(unit, now)
 
     def _answer(self, unit: UnitOfWork, now: int) -> None:
@@ -171,6 +177,20 @@ def applied_spec(
         None if before is None else "superseded",
         next=next_instants(spec, state),
     )
+
+
+def outside_of_state(applied: Applied, request: ScheduleRequest, definition: Definition | None) -> Applied:
+    """Returns the same, with the next instant of a schedule that sends messages taken out of the state.
+
+    Nothing is written when such a schedule fires, so the state cannot say what comes next.
+    """
+    spec = request.spec if isinstance(request, ScheduleApply) else None
+    if spec is None and definition is not None:
+        spec = parsed(definition.spec)
+    if spec is None or not spec.sends_messages or applied.state is None:
+        return applied
+    first = applied.state.next_nominal
+    return replace(applied, state=replace(applied.state, next_nominal=None), first=first)
 
 
 def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> Applied:
@@ -264,8 +284,21 @@ def _first_nominal(
     return spec.trigger.next_after(state.fired_through, ref)
 
 
+def coming_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple[int, ...]:
+    """Returns up to three instants that are still to come.
+
+    The state of a schedule that sends messages does not name the next one: nothing is written when it fires.
+    """
+    if not spec.sends_messages or state.status != "active" or not isinstance(spec.trigger, TimeTrigger):
+        return next_instants(spec, state)
+    ref = keys.schedule_ref(state.namespace, state.name)
+    return next_instants(
+        spec, replace(state, next_nominal=spec.trigger.next_after(max(now, state.activated_at) - 1, ref))
+    )
+
+
 def next_instants(spec: ScheduleSpec, state: ScheduleState) -> tuple[int, ...]:
-    """Returns up to three coming instants, as the receipt shows them."""
+    """Returns up to three instants from the state's next one on, as the receipt shows them."""
     instants: list[int] = []
     nominal = state.next_nominal
     ref = keys.schedule_ref(state.namespace, state.name)

@@ -13,9 +13,17 @@ SPECS_KEPT = 10_000
 """Parsed specs per process (about 5 KB each)."""
 
 
-@lru_cache(maxsize=SPECS_KEPT)
+SPEC_CHARACTERS_KEPT_MAX = 20_000
+"""Longer ones, with the payload of a message in them, are parsed again each time: requests alone ask for them."""
+
+
 def parsed(text: str) -> ScheduleSpec:
     """Returns the spec of a stored definition's canonical JSON."""
+    return _kept(text) if len(text) <= SPEC_CHARACTERS_KEPT_MAX else ScheduleSpec.from_canonical(text)
+
+
+@lru_cache(maxsize=SPECS_KEPT)
+def _kept(text: str) -> ScheduleSpec:
     return ScheduleSpec.from_canonical(text)
 
 

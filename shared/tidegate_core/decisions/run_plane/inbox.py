@@ -92,8 +92,8 @@ class Inbox:
 
     def _application_of(self, row: InboxRow) -> ApplyRequest:
         if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.CONTROLS_NAME):
-            return ApplyControl(row, self._memory, self.announce)
-        return ApplyRequest(row, self._memory, self.announce)
+            return ApplyControl(row, self._memory, self._plane.recurring, self.announce)
+        return ApplyRequest(row, self._memory, self._plane.recurring, self.announce)
 
     # -- removing -----------------------------------------------------------------------------------------------------
 

@@ -33,14 +33,14 @@ def resolve_order(spec: ScheduleSpec, job: Job) -> str:
         if upstream is None
         else UpstreamValues(run_id=upstream["run_id"], args=tuple(upstream["args"]), outputs=upstream["outputs"]),
     )
-    program = resolve_program(spec.target.program, values)
+    program = resolve_program(spec.program, values)
     order = {
-        "program_type": spec.target.program.type,
+        "program_type": spec.program.type,
         "file": program.file,
         "args": list(program.args),
         "conf": dict(program.conf),
         "env": dict(program.env),
-        "properties": dict(spec.target.program.properties),
+        "properties": dict(spec.program.properties),
     }
     return json.dumps(order, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
+from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.lane import Lane, Procedure
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
@@ -59,6 +61,7 @@ class ApplyRequest(Procedure):
 
     row: InboxRow
     memory: Memory
+    recurring: RecurringSource
     announce: Callable[[InboxRow, str], None]
     name: str = "request"
 
@@ -141,15 +144,38 @@ class ApplyRequest(Procedure):
     ) -> Operation[None]:
         before = yield from self._state(lane, request)
         definition = yield from self._definition(lane, before)
-        applied = Applied(ReceiptStatus.ACCEPTED)
         if outcome.receipt is None:
             before = yield from self._make_due(lane, request, before)
-            applied = yield from self._decide(lane, request, position, before, definition)
-            yield from lane.decide_alone(MoveState(request, request_id, position, applied, before, outcome))
+            if _sends_messages(request, definition):
+                yield from self._move_recurring(lane, request, request_id, position, before, definition, outcome)
+            else:
+                applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
+                yield from lane.decide_alone(MoveState(request, request_id, position, applied, before, outcome))
         while not outcome.settled:
             assert outcome.receipt is not None
             reason = ENDED_BY[type(request)]
             yield from lane.decide_alone(EndPending(request, outcome.receipt, reason, self.memory, outcome))
+
+    def _move_recurring(
+        self,
+        lane: Lane,
+        request: ScheduleRequest,
+        request_id: str,
+        position: Position,
+        before: ScheduleState | None,
+        definition: Definition | None,
+        outcome: Outcome,
+    ) -> Operation[None]:
+        """Nothing of the schedule is sent from here on, until it has moved or it turns out that it does not."""
+        change = RecurringChange(self.recurring, lane, request.namespace, request.name)
+        try:
+            yield from change.begin()
+            before = change.caught_up(before)
+            applied = yield from self._decide(lane, request, position, before, definition, change.since)
+            applied = control.outside_of_state(applied, request, definition)
+            yield from lane.decide_alone(MoveState(request, request_id, position, applied, before, outcome, change))
+        finally:
+            change.end()
 
     def _leave_index(self, lane: Lane, request: Request) -> Operation[None]:
         """Last of all, also when a predecessor gave the answer: nobody else would remove what it listened to before."""
@@ -179,8 +205,8 @@ class ApplyRequest(Procedure):
         position: Position,
         before: ScheduleState | None,
         definition: Definition | None,
+        now: int,
     ) -> Operation[Applied]:
-        now = lane.host.now
         if before is not None and before.position > position.text():
             return Applied(ReceiptStatus.SUPERSEDED)
         conflict = control.version_conflict(request, before)
@@ -188,7 +214,7 @@ class ApplyRequest(Procedure):
             return Applied(ReceiptStatus.CONFLICT, errors=(conflict,))
         match request:
             case ScheduleApply():
-                return (yield from self._decide_apply(lane, request, position, before, definition))
+                return (yield from self._decide_apply(lane, request, position, before, definition, now))
             case ScheduleDelete():
                 return control.deleted(before, request, position, now)
             case ScheduleSuspend():
@@ -208,9 +234,9 @@ class ApplyRequest(Procedure):
         position: Position,
         before: ScheduleState | None,
         definition: Definition | None,
+        now: int,
     ) -> Operation[Applied]:
         spec = request.spec
-        now = lane.host.now
         applied = control.applied_spec(before, spec, position, request.actor, request.reason, now)
         if applied.definition is None or applied.state is None:
             return applied
@@ -220,12 +246,12 @@ class ApplyRequest(Procedure):
         if applied.state.status == "active" and spec.suspended and not _began_suspended(definition):
             problem = "only says how a schedule begins, and this one is active"
             errors += (Problem(field="suspended", problem=problem, hint="leave it out, and suspend the schedule"),)
-        program = spec.target.program
-        inspected = yield Inspect(program.type, program.file)
-        assert isinstance(inspected, Inspected)
-        if inspected.problem is not None:
-            hint = "give the path of a file that the nodes can read"
-            errors += (Problem(field="target.program.file", problem=inspected.problem, hint=hint),)
+        if not spec.sends_messages:
+            inspected = yield Inspect(spec.program.type, spec.program.file)
+            assert isinstance(inspected, Inspected)
+            if inspected.problem is not None:
+                hint = "give the path of a file that the nodes can read"
+                errors += (Problem(field="target.program.file", problem=inspected.problem, hint=hint),)
         if errors:
             return Applied(ReceiptStatus.REJECTED, errors=errors)
         if applied.state.status == "active":
@@ -249,6 +275,12 @@ class ApplyRequest(Procedure):
 def _read(lane: Lane, key: Key) -> Operation[Item | None]:
     yield from lane.fetch(NotAtHand(keys=[key]))
     return lane.view.item(key)
+
+
+def _sends_messages(request: ScheduleRequest, definition: Definition | None) -> bool:
+    """Whether messages are what the schedule sends now, or would send after the request."""
+    wanted = isinstance(request, ScheduleApply) and request.spec.sends_messages
+    return wanted or (definition is not None and parsed(definition.spec).sends_messages)
 
 
 def _began_suspended(definition: Definition | None) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_answers(case: Case) -> Iterator[str]:
-    for life in case.lives:
+    for life in (*case.lives, *case.recurring):
         for step in case.steps(life):
             if step.asked.status not in _right_answers(case, step):
                 yield (

@@ -31,13 +31,20 @@ def ledger_rows(world: World) -> Iterator[LedgerRow]:
 
 
 class Case:
-    """One world that is judged."""
+    """One world that is judged.
+
+    Attributes:
+        lives: Of schedules with programs.
+        recurring: Of schedules that send messages.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.record = world.cluster.record
         self.swarm = world.cluster.swarm
-        self.lives = [user.life for user in world.users]
+        lives = [user.life for user in world.users]
+        self.lives = [life for life in lives if not life.definition.sends_messages]
+        self.recurring = [life for life in lives if life.definition.sends_messages]
         self.wide = WideSpans(span for user in world.controllers for span in user.spans)
         self._steps: dict[str, list[Step]] = {}
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.schedules import Life
 
 HORIZON_MS = 3_600_000
-"""Further ahead of a receipt than the instants that it shows."""
+"""Further ahead of a receipt than the instants that it shows; of rare ones as many periods."""
+PERIODS_AHEAD = 5
 
 
 def check_fires(case: Case) -> Iterator[str]:
@@ -27,7 +28,7 @@ def check_fires(case: Case) -> Iterator[str]:
         if life.definition.is_timed:
             yield from _check_timed(case, life, [row for row in rows if row.trigger == "time"])
             for segment in case.segments(life):
-                yield from _check_shown(life, segment)
+                yield from check_shown(life, segment)
         yield from _check_manual(case, life, [row for row in rows if row.trigger == "manual"])
 
 
@@ -35,23 +36,23 @@ def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
     segments, ended_at = case.segments(life), case.world.ended_at
     stood_for = [(row.incarnation, instant) for row in rows for instant in instants_of(life.definition.trigger, row)]
     entries = Counter(stood_for)
-    yield from (f"I1: {life.name} {text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
+    yield from (f"I1: {life.name} {at_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
     made = Counter(instant for _, instant in stood_for)
     must: Counter[int] = Counter()
     may: Counter[int] = Counter()
     for incarnation in sorted({segment.begin.incarnation for segment in segments}):
         mine = [segment for segment in segments if segment.begin.incarnation == incarnation]
-        must.update({instant for segment in mine for instant in _surely_due(case, life, segment, ended_at)})
-        may.update({instant for segment in mine for instant in _maybe_due(life, segment, ended_at)})
+        must.update({instant for segment in mine for instant in surely_due(case, life, segment, ended_at)})
+        may.update({instant for segment in mine for instant in maybe_due(life, segment, ended_at)})
     for instant in sorted(must):
         if made[instant] < must[instant]:
-            yield f"I1: {life.name} {text(instant)} was due and has {made[instant]} of {must[instant]} entries"
+            yield f"I1: {life.name} {at_text(instant)} was due and has {made[instant]} of {must[instant]} entries"
     for instant in sorted(made):
         if made[instant] > max(may[instant], must[instant]):
-            yield f"I1: {life.name} {text(instant)} has {made[instant]} entries, at most {may[instant]} were due"
+            yield f"I1: {life.name} {at_text(instant)} has {made[instant]} entries, at most {may[instant]} were due"
 
 
-def _surely_due(case: Case, life: Life, segment: Segment, ended_at: int) -> list[int]:
+def surely_due(case: Case, life: Life, segment: Segment, ended_at: int) -> list[int]:
     """Instants at which nothing wider was suspended; a past one of an `at` comes with the update that brings it."""
     is_at = life.definition.trigger["type"] == "at"
     begin, end = segment.begin.sent, segment.begin.done
@@ -71,7 +72,7 @@ def _due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     return _instants(trigger, min([begin, *_shown(segment)]), end)
 
 
-def _maybe_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
+def maybe_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     end = ended_at + SKEW_MS if segment.end is None else segment.end.done + SKEW_MS
     trigger = life.definition.trigger
     if trigger["type"] == "at":
@@ -85,19 +86,20 @@ def _resumed(segment: Segment) -> bool:
     return segment.begin.kind == "resume"
 
 
-def _check_shown(life: Life, segment: Segment) -> Iterator[str]:
+def check_shown(life: Life, segment: Segment) -> Iterator[str]:
     """The receipt shows the next instants: the trigger's own, one after the other, from its activation on."""
     if life.definition.trigger["type"] == "at":
         return
     shown = _shown(segment)
     begin = segment.begin.sent - SKEW_MS
-    coming = _instants(life.definition.trigger, begin, segment.begin.done + HORIZON_MS)
+    horizon = max(HORIZON_MS, PERIODS_AHEAD * parse_duration(life.definition.trigger.get("period", "0s")))
+    coming = _instants(life.definition.trigger, begin, segment.begin.done + horizon)
     latest = next(instant for instant in coming if instant >= segment.begin.done + SKEW_MS)
     if not shown or shown[0] > latest or shown != [each for each in coming if each >= shown[0]][: len(shown)]:
         request = f"{segment.begin.kind} {segment.begin.asked.id}"
         yield (
-            f"I1: {life.name}: {request} was answered with the next instants {list(map(text, shown))}, "
-            f"the first one is due by {text(latest)}"
+            f"I1: {life.name}: {request} was answered with the next instants {list(map(at_text, shown))}, "
+            f"the first one is due by {at_text(latest)}"
         )
 
 
@@ -114,8 +116,8 @@ def instants_of(trigger: dict[str, Any], row: LedgerRow) -> list[int]:
 def _instants(trigger: dict[str, Any], begin: int, end: int) -> list[int]:
     """Returns the trigger's instants in `begin..end`, by arithmetic of this check's own."""
     if trigger["type"] == "every":
-        period = parse_duration(trigger["period"])
-        return list(range(-(-begin // period) * period, end + 1, period))
+        period, phase = parse_duration(trigger["period"]), parse_duration(trigger.get("phase", "0s"))
+        return list(range(-(-(begin - phase) // period) * period + phase, end + 1, period))
     every = int(trigger["expression"].split()[0].removeprefix("*/"))
     seconds = range(-(-begin // 1_000), end // 1_000 + 1)
     return [second * 1_000 for second in seconds if second % 60 % every == 0]
@@ -132,5 +134,5 @@ def _check_manual(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
         yield f"I1: {life.name}: manual job {job} has {found[job]} entries, {wanted[job]} were asked for"
 
 
-def text(instant: int) -> str:
+def at_text(instant: int) -> str:
     return f"{(instant - START) / 1000:.3f}s"

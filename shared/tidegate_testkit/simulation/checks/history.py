@@ -90,7 +90,7 @@ def steps_of(life: Life) -> list[Step]:
             status, moves, suspended = ("unchanged" if suspended else "accepted"), not suspended, True
         elif kind == "schedule.resume":
             status, moves, suspended = ("accepted" if suspended else "unchanged"), suspended, False
-        elif suspended:
+        elif suspended or life.definition.sends_messages:
             status = "rejected"
         known = True
         generation += 1 if moves else 0
@@ -112,4 +112,7 @@ def segments_of(steps: list[Step]) -> list[Segment]:
 
 
 def _variant(document: Any) -> int:
-    return int(document["spec"]["target"]["program"]["args"][0].removeprefix("variant="))
+    target = document["spec"]["target"]
+    if target["type"] == "message":
+        return int(target["payload_text"].split("/")[1])
+    return int(target["program"]["args"][0].removeprefix("variant="))

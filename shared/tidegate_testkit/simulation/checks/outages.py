@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.absences import SEEN_MS, absences
-from tidegate_testkit.simulation.checks.fires import instants_of, text
+from tidegate_testkit.simulation.checks.fires import at_text, instants_of
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.timeline import START
 
@@ -45,7 +45,7 @@ def _check_facts(case: Case) -> Iterator[str]:
             )
             known = case.record.outages.get(shard, {})
             if served and not any(_spans(fact, begin, end) for fact in known):
-                yield f"I1: shard {shard} was away from {text(begin)} to {text(end)}, and its facts are {_texts(known)}"
+                yield f"I1: shard {shard} was away from {at_text(begin)} to {at_text(end)}, and its facts are {_texts(known)}"
 
 
 def _spans(fact: Outage, begin: int, end: int) -> bool:
@@ -54,7 +54,7 @@ def _spans(fact: Outage, begin: int, end: int) -> bool:
 
 
 def _check_covering(case: Case, life: Life, row: LedgerRow) -> Iterator[str]:
-    name = f"{life.name} {text(row.nominal)}"
+    name = f"{life.name} {at_text(row.nominal)}"
     if row.covered is None:
         if row.reason == "outage":
             yield f"I1: {name} was skipped with an outage, and stands for nothing in it"
@@ -67,7 +67,7 @@ def _check_covering(case: Case, life: Life, row: LedgerRow) -> Iterator[str]:
         yield f"I1: {name} says that it stands for {row.covered} instants, and stands for {len(stood_for)}"
     facts = case.record.outages.get(_shard(row), {})
     if not any(stood_for[0] in fact and stood_for[-1] in fact for fact in facts):
-        yield f"I1: {name} stands for {text(stood_for[0])} on, which no outage spans: {_texts(facts)}"
+        yield f"I1: {name} stands for {at_text(stood_for[0])} on, which no outage spans: {_texts(facts)}"
 
 
 def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
@@ -76,8 +76,8 @@ def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
         alone = [row.nominal for row in rows if row.covered is None and begin + SKEW_MS < row.nominal < end - SKEW_MS]
         if len(alone) > UNDER_WAY_MAX:
             yield (
-                f"I1: {len(alone)} instants of {life.name} from {text(alone[0])} on were made one by one, although it was "
-                f"away from {text(begin)} to {text(end)}"
+                f"I1: {len(alone)} instants of {life.name} from {at_text(alone[0])} on were made one by one, although it was "
+                f"away from {at_text(begin)} to {at_text(end)}"
             )
 
 
@@ -86,4 +86,4 @@ def _shard(row: LedgerRow) -> int:
 
 
 def _texts(facts: dict[Outage, None]) -> list[str]:
-    return [f"{text(fact.begin)}-{text(fact.end)}" for fact in facts]
+    return [f"{at_text(fact.begin)}-{at_text(fact.end)}" for fact in facts]

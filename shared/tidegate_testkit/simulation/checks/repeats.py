@@ -23,7 +23,7 @@ def check_repeats(case: Case) -> Iterator[str]:
     again: dict[tuple[str, str], list[Delivery]] = {}
     for deliveries in sent.values():
         for before, after in itertools.pairwise(sorted(deliveries, key=lambda each: each.sent.at)):
-            if (before.sent.stint, before.message) not in case.record.unsure:
+            if (before.sent.stint, before.id) not in case.record.unsure:
                 yield from _check_repeat(case, before, after)
                 if before.sent.stint != after.sent.stint:
                     again.setdefault((before.sent.stint, before.id.split("-", 1)[0]), []).append(before)

@@ -162,6 +162,17 @@ def wide_controls(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)), bursts=(*swarm.bursts, due))
 
 
+def refusals(swarm: Swarm, chance: Random) -> Swarm:
+    """One sink refuses all for half a minute, and owners fall as soon as they have stopped or changed a schedule: what waits for
+    its next attempt by then is its successor's to leave alone.
+    """
+    broker = replace(swarm.broker, refusals=((8_000, 38_000),))
+    falls = tuple(
+        Trouble(at, "crash", chance.randint(200, 3_000), once_applied="control") for at in range(12_000, 48_000, 4_000)
+    )
+    return replace(swarm, broker=broker, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+
+
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
     return replace(swarm, busy_ms=max(swarm.busy_ms, WINDOW_MS + 24_000), bursts=(*swarm.bursts, *bursts))
 
@@ -177,4 +188,5 @@ TRAPS: Mapping[str, Trap] = {
     "black_out": Trap(black_out, 0.03, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
+    "refusals": Trap(refusals, 0.02, "refused"),
 }

@@ -18,6 +18,7 @@ from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
 from tidegate_testkit.simulation.mutants.outages import OUTAGES
+from tidegate_testkit.simulation.mutants.recurring import RECURRING
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.runs import RUNS
@@ -36,6 +37,7 @@ LISTS = (
     LIMITS,
     CONTROLS,
     OUTAGES,
+    RECURRING,
     MESSAGES,
 )
 MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutants in LISTS for mutant in mutants}

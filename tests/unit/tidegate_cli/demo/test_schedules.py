@@ -23,7 +23,7 @@ def test_given_a_schedule_of_the_demo_then_it_is_valid_and_its_program_is_there(
     spec = parse_schedule(document)
     assert (spec.namespace, spec.name) == (NAMESPACE, name)
     assert check_schedule(spec, now=from_datetime(NOW), minimum_period_ms=MINIMUM_PERIOD_MS) == ()
-    assert Path(spec.target.program.file).is_file()
+    assert Path(spec.program.file).is_file()
     assert "{{" not in spec.canonical_json()
 
 

@@ -200,7 +200,7 @@ def test_given_names_that_cannot_be_stored_then_the_refusal_leaves_them_out(name
         ({"expire_after": "0s"}, (), ["expire_after"]),
         ({"receipt": "yes"}, (), ["receipt"]),
         ({"key": "a\nb"}, (), ["key"]),
-        ({"namespace": "Orders", "topic": ""}, (), ["namespace", "topic"]),
+        ({"namespace": "Orders", "topic": ""}, (), ["topic", "namespace"]),
         ({"cron": "@daily"}, (), ["cron"]),
     ],
 )

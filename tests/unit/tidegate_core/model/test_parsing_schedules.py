@@ -141,7 +141,12 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"trigger": {"type": "data_partitions", "dataset": "d", "unit": "files"}}, "trigger.unit", "0.3"),
         ({"trigger": {"type": "data_partitions", "dataset": "d", "take": "exactly_n"}}, "trigger.take", "0.3"),
         ({"trigger": {"type": "data_partitions", "dataset": "d", "max_wait": "1h"}}, "trigger.max_wait", "0.3"),
-        ({"target": {"type": "message", "topic": "t", "payload": 1}}, "target.type", "0.2"),
+        ({"target": {"type": "message", "topic": "t", "payload": "${nominal}"}}, "target.payload", "0.3"),
+        (
+            {"target": {"type": "message", "topic": "t", "payload": 1, "headers": {"k": "${x}"}}},
+            "target.headers.k",
+            "0.3",
+        ),
         ({"target": {"type": "workflow", "nodes": []}}, "target.type", "0.5"),
         ({"target": {"program": {"type": "spark_connect", "url": "x"}}}, "target.program.type", "0.5"),
         *(({"overlap": word}, "overlap", "0.3") for word in ("skip", "keep_latest", "cancel_running", "coalesce")),
@@ -217,8 +222,8 @@ def test_given_numbers_and_booleans_in_texts_then_they_are_spelt_as_spark_does()
     program = {"type": "pyspark", "file": "a.py", "conf": {"spark.a": 8, "spark.b": True}, "args": [1, 2.5, False]}
     spec = parse_schedule(document(target={"type": "program", "program": program}))
 
-    assert spec.target.program.args == ("1", "2.5", "false")
-    assert spec.target.program.model_dump()["conf"] == {"spark.a": "8", "spark.b": "true"}
+    assert spec.program.args == ("1", "2.5", "false")
+    assert spec.program.model_dump()["conf"] == {"spark.a": "8", "spark.b": "true"}
 
 
 def test_given_one_scope_limited_twice_then_it_is_refused() -> None:

@@ -1,0 +1,209 @@
+"""The fires of a recurring message: a pure function of an interval, of the outages, and of a place (DESIGN 5).
+
+Nothing remembers a fire. What lies behind the delivery position is done, what lies before it is found here, by whoever owns
+the shard, and always the same. So nothing in here may depend on who asks, or when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
+
+from pydantic import TypeAdapter
+
+from tidegate_core.decisions.delivery_plane.slots import Place
+from tidegate_core.records.outages import Outage
+from tidegate_core.records.recurring import Interval, fire_id, series_id
+from tidegate_core.store import keys
+from tidegate_core.triggers import TimeTrigger, Trigger
+
+COVERED_MAX: Final = 100_000
+"""Occurrences that one delivery stands for after an outage; what is beyond is the next one's. Some 0.7 s to count."""
+TRIGGERS_KEPT: Final = 10_000
+
+
+class Gap(NamedTuple):
+    """Slots `begin <= slot < end` at which nobody served the shard."""
+
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Nominals of the first and the last occurrence that a delivery stands for, and how many they are."""
+
+    first: int
+    last: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """One delivery that is to happen, or would be if catch-up did not leave it out.
+
+    Attributes:
+        slot: Of its place in the order of the checkpoint; of several occurrences that of the first, so that no checkpoint
+            passes one of them before the delivery that stands for them.
+        nominal: Of the last occurrence that it stands for.
+        covered: None where it stands for itself.
+        skipped: It is not sent (`catch_up: none`).
+    """
+
+    namespace: str
+    name: str
+    interval: Interval
+    slot: int
+    nominal: int
+    covered: Covered | None = None
+    skipped: bool = False
+
+    @property
+    def ref(self) -> str:
+        return keys.schedule_ref(self.namespace, self.name)
+
+    @property
+    def place(self) -> Place:
+        return (self.slot, series_id(self.namespace, self.name), version_of(self.interval))
+
+    @property
+    def message_id(self) -> str:
+        return fire_id(self.interval.incarnation, self.nominal)
+
+    @property
+    def count(self) -> int:
+        """Occurrences that it stands for."""
+        return 1 if self.covered is None else self.covered.count
+
+
+def version_of(interval: Interval) -> str:
+    """Returns what stands for the interval in the places of its fires."""
+    return f"{interval.generation:010d}"
+
+
+def gaps_of(outages: Sequence[Outage]) -> list[Gap]:
+    """Returns the outages as spans that do not overlap; what two share belongs to the one that was written down first.
+
+    A fact is not changed by a later one: else what was delivered for the first would be a part of something else. The very
+    begin is no part of it: the position stood there, so what has that slot may have been delivered.
+    """
+    gaps: list[Gap] = []
+    for outage in outages:
+        begin = outage.begin + 1
+        for earlier in sorted(gaps):
+            if earlier.end <= begin or earlier.begin >= outage.end:
+                continue
+            if begin < earlier.begin:
+                gaps.append(Gap(begin, earlier.begin))
+            begin = earlier.end
+        if begin < outage.end:
+            gaps.append(Gap(begin, outage.end))
+    return sorted(gaps)
+
+
+_TRIGGERS: Final[TypeAdapter[Any]] = TypeAdapter(Trigger)
+
+
+@lru_cache(maxsize=TRIGGERS_KEPT)
+def _trigger(text: str) -> TimeTrigger:
+    trigger = _TRIGGERS.validate_json(text)
+    assert isinstance(trigger, TimeTrigger)
+    return trigger
+
+
+@dataclass(frozen=True)
+class Series:
+    """All fires of one interval, in the order of their places.
+
+    Attributes:
+        outages: As written down, in their order.
+    """
+
+    namespace: str
+    name: str
+    interval: Interval
+    outages: Sequence[Outage] = field(default=())
+
+    def after(self, place: Place) -> Fire | None:
+        """Returns the first fire behind a place; None when no further one is to be sent."""
+        return next(self.behind(place), None)
+
+    def behind(self, place: Place) -> Iterator[Fire]:
+        """Yields all fires behind a place, in order; without end for most triggers."""
+        for fire in self._from(place[0]):
+            if self.interval.end is not None and fire.slot >= self.interval.end:
+                return
+            if fire.place > place:
+                yield fire
+
+    def cancelled(self, place: Place) -> Iterator[Fire]:
+        """Yields the fires behind a place that were due and not sent when a request ended the interval."""
+        end, until = self.interval.end, self.interval.until
+        if end is None or until is None:
+            return
+        for fire in self._from(max(end, place[0])):
+            if fire.slot >= until:
+                return
+            if fire.slot >= end and fire.place > place:
+                yield fire
+
+    def last_before(self, slot: int) -> int | None:
+        """Returns the last nominal of the interval whose slot is below this one."""
+        last, _ = self._times.interval(slot)
+        since, begin = self.interval.since, self.interval.begin
+        return last if since <= last < slot and max(last, begin) < slot else None
+
+    # -- how they follow each other ------------------------------------------------------------------------------------
+
+    def _from(self, slot: int) -> Iterator[Fire]:
+        """Yields fires; the first one may lie before the slot, when it stands for occurrences around it."""
+        nominal = self._first(slot)
+        while nominal is not None:
+            at = max(nominal, self.interval.begin)
+            gap = self._gap_at(at)
+            if gap is None:
+                yield Fire(self.namespace, self.name, self.interval, at, nominal)
+                nominal = self._next(nominal)
+            else:
+                yield from self._in(gap)
+                nominal = self._first(gap.end)
+
+    def _in(self, gap: Gap) -> Iterator[Fire]:
+        """Yields one fire for each COVERED_MAX occurrences of a gap, from its begin: whoever counts must count alike."""
+        nominal = self._first(gap.begin)
+        while nominal is not None and max(nominal, self.interval.begin) < gap.end:
+            first, last, count = nominal, nominal, 0
+            while nominal is not None and max(nominal, self.interval.begin) < gap.end and count < COVERED_MAX:
+                last, count = nominal, count + 1
+                nominal = self._next(nominal)
+            covered = Covered(first, last, count) if count > 1 else None
+            slot = max(first, self.interval.begin)
+            skipped = self.interval.catch_up == "none"
+            yield Fire(self.namespace, self.name, self.interval, slot, last, covered, skipped)
+
+    def _first(self, slot: int) -> int | None:
+        """Returns the first nominal whose slot is not below this one."""
+        return self._next(
+            self.interval.since - 1 if slot <= self.interval.begin else max(slot, self.interval.since) - 1
+        )
+
+    def _next(self, nominal: int) -> int | None:
+        # From the last nominal and never from now: a late look must not lose one.
+        return self._times.next_after(nominal, keys.schedule_ref(self.namespace, self.name))
+
+    def _gap_at(self, slot: int) -> Gap | None:
+        return next((gap for gap in self._gaps if gap.begin <= slot < gap.end), None)
+
+    @cached_property
+    def _gaps(self) -> list[Gap]:
+        """An interval that a request has ended knows the outages of before: later ones are none of its own."""
+        if self.interval.catch_up == "all":
+            return []
+        until = self.interval.until
+        return gaps_of([each for each in self.outages if until is None or each.end <= until])
+
+    @property
+    def _times(self) -> TimeTrigger:
+        return _trigger(self.interval.trigger)

@@ -1,0 +1,204 @@
+"""Writes to the records of recurring messages, all in the shard's lane: by a request, and to bring one near or move it out.
+
+A request first holds the schedule: nothing more of it is taken, and what is with the broker's client may come to its end. Then
+its state and its record move in one transaction. What was not acknowledged by then lies behind the boundary, and is never
+sent again; so a broker that is away holds up the lane for a few seconds and no longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
+from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.model.message_target import MessageTarget
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.recurring import Interval, Recurring, Summons, series_id
+from tidegate_core.records.run_plane import Definition, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
+
+WIRE_PATIENCE_MS: Final = 3_000
+"""The guarded producer gives a record up within half a session (3 s)."""
+WIRE_LOOK_MS: Final = 10
+
+
+def _keys(shard: int, namespace: str, name: str) -> tuple[Key, Key]:
+    return keys.recurring(shard, namespace, name), keys.recurring_far(shard, namespace, name)
+
+
+def _record(unit: UnitOfWork, namespace: str, name: str) -> Recurring:
+    near, far = _keys(unit.shard, namespace, name)
+    unit.items([near, far])
+    found = unit.record(Recurring, near) or unit.record(Recurring, far)
+    return found or Recurring(namespace=namespace, name=name)
+
+
+def _write(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: list[Interval]) -> None:
+    """Writes the record where it belongs, and removes it from where it was; nothing when it is there as it should be.
+
+    Late and repeated sends of this are refused: each item is conditioned on its revision, under the lease's epoch. The timer
+    row of a far record goes with it, so one that is left behind is never met.
+    """
+    near, far = _keys(unit.shard, before.namespace, before.name)
+    belongs = source.belongs(before, spans)
+    is_stored_near = unit.item(near) is not None
+    first = None if belongs.is_near or belongs.first is None else belongs.first.slot
+    record = before.with_spans(belongs.spans, first)
+    if record == before and is_stored_near == belongs.is_near:
+        return
+    if before.summons is not None:
+        unit.forget_row(_summons(before, before.summons).key(unit.shard))
+    if not belongs.spans:
+        unit.delete(near)
+        unit.delete(far)
+    elif belongs.is_near:
+        unit.put(record, near)
+        unit.delete(far)
+    else:
+        if first is not None:
+            summons = _summons(before, first)
+            unit.set_row(summons, summons.key(unit.shard))
+        unit.put(record, far)
+        unit.delete(near)
+
+
+def _summons(record: Recurring, slot: int) -> Summons:
+    namespace, name = record.namespace, record.name
+    return Summons(slot=slot, id=series_id(namespace, name), namespace=namespace, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRecord:
+    """Decides where a schedule's record belongs by now: near, far, or nowhere.
+
+    Attributes:
+        summons: The row that asked for it; whatever it announced, it is dealt with.
+    """
+
+    ref: str
+    source: RecurringSource
+    summons: Key | None = None
+    name: str = "recurring"
+    stale: tuple[Key, ...] = ()
+
+    @property
+    def about(self) -> str:
+        return self.ref
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        namespace, name = self.ref.split("/", 1)
+        record = _record(unit, namespace, name)
+        summons = self.summons
+        if summons is not None:
+            unit.forget_row(summons)
+            unit.after(lambda: self.source.answered(summons))
+        _write(unit, self.source, record, record.spans())
+
+
+class RecurringChange:
+    """What a request does to a schedule that sends messages, or did.
+
+    Attributes:
+        since: What the request opens counts from here on: the present, and behind all that a checkpoint may come to cover.
+    """
+
+    def __init__(self, source: RecurringSource, lane: Lane, namespace: str, name: str) -> None:
+        self.since = source.plane.checkpoints.slot_for(lane.host.now)
+        self._source = source
+        self._slots = source.plane.slots
+        self._lane = lane
+        self._namespace = namespace
+        self._name = name
+        self.ref = keys.schedule_ref(namespace, name)
+        self._mark = Slotted(self.since, "", "", "", 0, Stage.WRITING)
+
+    def begin(self) -> Operation[None]:
+        """Holds the schedule, and waits for what is on the wire.
+
+        Raises:
+            Closed: The shard is handed over; the request is the successor's.
+        """
+        self._slots.held.add(self.ref)
+        self._hold_position()
+        give_up = self._lane.host.now + WIRE_PATIENCE_MS
+        while self._lane.host.now < give_up and any(row.stage is Stage.SENDING for row in self._rows()):
+            yield from self._lane.give_way()
+            yield from self._lane.host.sleep(WIRE_LOOK_MS)
+        yield from self._lane.fetch(NotAtHand(keys=_keys(self._lane.shard, self._namespace, self._name)))
+
+    def _hold_position(self) -> None:
+        """No checkpoint passes what the request will open, however long that takes to be written."""
+        self._slots.hold(self._mark)
+
+    def end(self) -> None:
+        """What is left of the schedule goes on."""
+        self._slots.held.discard(self.ref)
+        self._slots.let_go(self._mark)
+        self._source.plane.host.operations.raise_(self._source.plane.changed)
+
+    def caught_up(self, before: ScheduleState | None) -> ScheduleState | None:
+        """Returns the state with what was sent in it: an `at` that was is never made again."""
+        if before is None:
+            return None
+        record = self._stored()
+        boundary = self._boundary(record)
+        sent = [self._source.series_of(record, span).last_before(boundary) for span in record.spans() if span.is_open]
+        return replace(before, fired_through=max(before.fired_through, *(each or 0 for each in sent), 0))
+
+    def write(self, unit: UnitOfWork, state: ScheduleState, first: int | None) -> None:
+        """Ends the open interval, and opens one for what the state says.
+
+        Args:
+            unit: Of the transaction that moves the state.
+            state: As it is after the request.
+            first: First nominal of what is opened; None opens nothing.
+        """
+        record = _record(unit, self._namespace, self._name)
+        boundary = self._boundary(record)
+        spans = [span.closed(boundary, self.since) if span.is_open else span for span in record.spans()]
+        if first is not None:
+            spans.append(self._opened(unit, state, first))
+        _write(unit, self._source, record, spans)
+        unit.after(lambda: self._source.end(self.ref, state.generation - 1))
+
+    def _opened(self, unit: UnitOfWork, state: ScheduleState, first: int) -> Interval:
+        definition = unit.record(Definition, keys.definition(unit.shard, state.namespace, state.name, state.version))
+        assert definition is not None
+        spec = ScheduleSpec.from_canonical(definition.spec)
+        assert isinstance(spec.target, MessageTarget)
+        return Interval(
+            generation=state.generation,
+            version=state.version,
+            incarnation=state.incarnation,
+            origin=state.position,
+            begin=self.since,
+            since=first,
+            trigger=spec.trigger.canonical_json(),
+            size=len(spec.target.payload_bytes),
+        )
+
+    def _boundary(self, record: Recurring) -> int:
+        """Returns the slot before which all was acknowledged; nothing behind it is sent again."""
+        waiting = [row.slot for row in self._rows() if row.fire is not None]
+        if not self._source.is_near(self.ref):
+            following = (
+                self._source.series_of(record, span).after(self._source.promised)
+                for span in record.spans()
+                if span.is_open
+            )
+            waiting += [fire.slot for fire in following if fire is not None]
+        return max(self._source.promised[0] + 1, min([*waiting, self.since]))
+
+    def _rows(self) -> list[Slotted]:
+        return self._source.open_rows(self.ref)
+
+    def _stored(self) -> Recurring:
+        found = [self._lane.view.item(key) for key in _keys(self._lane.shard, self._namespace, self._name)]
+        items = [item for item in found if item is not None]
+        return from_item(Recurring, items[0]) if items else Recurring(namespace=self._namespace, name=self._name)

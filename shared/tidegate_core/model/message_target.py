@@ -1,0 +1,92 @@
+"""What a schedule sends: the target of type `message`, and what a schedule with it may not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from tidegate_core.model.message_body import MessageBody
+from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
+from tidegate_core.model.problems import Problem, refused
+from tidegate_core.triggers.base import TimeTrigger
+
+if TYPE_CHECKING:
+    from tidegate_core.model.schedule import ScheduleSpec
+
+_TEMPLATE = "${"
+_PLANNED = f"is planned for {LANGUAGE}"
+
+
+class MessageTarget(MessageBody):
+    """A message that is delivered at each instant of the schedule's time trigger.
+
+    Its fields are those of a message that is sent once, without what names it and says when.
+    """
+
+    EXAMPLE: ClassVar = {
+        "type": "message",
+        "topic": "orders.reports",
+        "message_key": "daily",
+        "headers": {"k": "v"},
+        "payload": {"report": "daily"},
+        "expire_after": "1h",
+    }
+    PLANNED_FIELDS: ClassVar = {
+        **planned(LANGUAGE, "nominal", "templates"),
+        **planned(PLATFORM, "webhook", "delivery_mode"),
+    }
+    FIELD_HINTS: ClassVar = {
+        "partition": "the topic's partitioner decides; set message_key",
+        "body": "it is called payload",
+        "key": "it is called message_key; the schedule's name is what replaces it",
+    }
+
+    type: Literal["message"] = "message"
+
+    @model_validator(mode="after")
+    def _no_templates(self) -> Self:
+        for field, text in self._texts():
+            if _TEMPLATE in text:
+                hint = "send it as payload_base64 to have it delivered as it is" if field.startswith("payload") else ""
+                raise refused(f'contains "${{", and filling in {_PLANNED}', field=field, hint=hint)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _with_null(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A payload that is JSON's null is one all the same: the stored form leaves absent fields out."""
+        fields: dict[str, Any] = serialized(self)
+        if self.payload is None and "payload" in self.model_fields_set:
+            fields["payload"] = None
+        return fields
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        yield from ((f"headers.{name}", value) for name, value in self.headers.items())
+        yield "message_key", self.message_key or ""
+        if self.payload_base64 is None:
+            yield "payload" if self.payload_text is None else "payload_text", self.payload_bytes.decode()
+
+
+def with_delivery_defaults(document: Any) -> Any:
+    """Returns a schedule's document with what is the default for deliveries (SEMANTICS 4): they never wait for each other."""
+    target = document.get("target") if isinstance(document, dict) else None
+    if isinstance(target, dict) and target.get("type") == "message":
+        return {"overlap": "allow", **document}
+    return document
+
+
+def delivery_problems(spec: ScheduleSpec) -> list[Problem]:
+    """Returns what a schedule that sends messages cannot have: it lives in the delivery plane (DESIGN 4)."""
+    if not isinstance(spec.target, MessageTarget):
+        return []
+    found = []
+    if not isinstance(spec.trigger, TimeTrigger):
+        hint = "use cron, every or at"
+        found.append(Problem("trigger.type", f"an event trigger with a message as target {_PLANNED}", hint))
+    if spec.constraints:
+        found.append(Problem("constraints", f"with a message as target {_PLANNED}", "leave them out"))
+    if spec.overlap != "allow":
+        hint = "leave it out: deliveries do not wait for each other"
+        found.append(Problem("overlap", f'other than "allow" with a message as target {_PLANNED}', hint))
+    return found

@@ -1,0 +1,108 @@
+"""Recurring messages (I1, I7, I8): each nominal of each span of activity is delivered or covered, none of another time is,
+and none is sent once its stop was acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.simulation.checks.fires import at_text, check_shown, maybe_due, surely_due
+from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
+from tidegate_testkit.simulation.definitions import NAMESPACE
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.record import Delivery
+    from tidegate_testkit.simulation.schedules import Life
+
+SETTLE_MS: Final = 4_000
+"""An owner that can work delivers what is due within this."""
+
+
+def check_recurring(case: Case) -> Iterator[str]:
+    by_name: dict[str, list[Delivery]] = {}
+    for delivery in case.record.deliveries:
+        by_name.setdefault(delivery.message.split("/")[0], []).append(delivery)
+    for life in case.recurring:
+        mine = by_name.get(life.name, [])
+        yield from _check_delivered(case, life, mine)
+        yield from _check_wanted(case, life, mine)
+        for segment in case.segments(life):
+            yield from check_shown(life, segment)
+
+
+def _check_delivered(case: Case, life: Life, mine: list[Delivery]) -> Iterator[str]:
+    """Each nominal in as many lives of the name as it was due in, unless a request came before it could be sent."""
+    ids: dict[int, set[str]] = {}
+    for delivery in mine:
+        ids.setdefault(delivery.nominal, set()).add(delivery.id)
+    wanted: dict[int, set[int]] = {}
+    for segment in case.segments(life):
+        for nominal in surely_due(case, life, segment, case.world.ended_at):
+            if _could_be_sent(case, life, segment, nominal) and not _is_covered(mine, nominal):
+                wanted.setdefault(nominal, set()).add(segment.begin.incarnation)
+    for nominal, lives in sorted(wanted.items()):
+        found = len(ids.get(nominal, ()))
+        if found < len(lives):
+            yield f"I1: {life.name} {at_text(nominal)} was due and was delivered in {found} of {len(lives)} lives"
+    may: dict[int, set[int]] = {}
+    for segment in case.segments(life):
+        for nominal in maybe_due(life, segment, case.world.ended_at):
+            may.setdefault(nominal, set()).add(segment.begin.incarnation)
+    for nominal, found_ids in sorted(ids.items()):
+        if len(found_ids) > len(may.get(nominal, ())):
+            yield f"I1: {life.name} {at_text(nominal)} has {len(found_ids)} ids, {len(may.get(nominal, ()))} were due"
+
+
+def _is_covered(mine: list[Delivery], nominal: int) -> bool:
+    return any(each.covered is not None and each.covered[0] <= nominal <= each.covered[1] for each in mine)
+
+
+def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bool:
+    """Whether some owner had the time to send it before the request that ended the span, and nothing in its way."""
+    if segment.end is None:
+        return True
+    if f"{life.name}@{nominal}" in case.record.not_sent:
+        return False
+    shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
+    first = max(nominal, segment.begin.done) + SKEW_MS
+    looks = [first, *(each.serving for each in case.stints_of_shard(shard) if (each.serving or 0) >= first)]
+    return any(
+        look is not None
+        and look + SETTLE_MS < segment.end.sent
+        and case.is_served(shard, look, look + SETTLE_MS)
+        and not case.is_disturbed(look, look + SETTLE_MS)
+        for look in looks
+    )
+
+
+def _check_wanted(case: Case, life: Life, mine: list[Delivery]) -> Iterator[str]:
+    """What was sent was due then, under the version that said so, and nobody had been told that it would not be."""
+    spans = [(segment, set(maybe_due(life, segment, case.world.ended_at))) for segment in case.segments(life)]
+    variants = _variants(case, life)
+    for delivery in mine:
+        if delivery.sent.clock < delivery.nominal:
+            early = delivery.nominal - delivery.sent.clock
+            yield f"I8: {life.name} {at_text(delivery.nominal)} was sent {early} ms early by {delivery.sent.stint}"
+        variant = int(delivery.message.split("/")[1])
+        of = [each for each, due in spans if delivery.nominal in due and variants[each.begin.asked.id] == variant]
+        if not of:
+            yield f"I1: {delivery.message} {at_text(delivery.nominal)} was sent, and no such version was due then"
+        elif all(each.end is not None and each.end.done < delivery.sent.at for each in of):
+            last = max(each.end.done for each in of if each.end is not None)
+            late = delivery.sent.at - last
+            yield f"I7: {delivery.message} {at_text(delivery.nominal)} was sent {late} ms after its end was acknowledged"
+
+
+def _variants(case: Case, life: Life) -> dict[str, int]:
+    """Returns which variant holds from each request on."""
+    found: dict[str, int] = {}
+    variant = -1
+    for step in case.steps(life):
+        if step.kind == "apply" and step.moves:
+            document: Any = step.asked.document
+            variant = int(document["spec"]["target"]["payload_text"].split("/")[1])
+        found[step.asked.id] = variant
+    return found

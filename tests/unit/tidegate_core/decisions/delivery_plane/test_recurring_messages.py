@@ -1,0 +1,644 @@
+"""Schedules that send messages: fires without writes, requests between two checkpoints, crashes, far ones (DESIGN 5)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
+from tidegate_core.decisions.delivery_plane.recurring_change import WIRE_PATIENCE_MS
+from tidegate_core.decisions.delivery_plane.retrying import RETRY_FIRST_MS
+from tidegate_core.effects import Commit, Effect, NotProduced, Produce, Read, Write
+from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_outcomes import Sent
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    a_cancel,
+    a_recurring,
+    a_request,
+    a_send,
+    a_spec,
+    an_apply,
+    every,
+)
+
+DAY = 24 * HOUR
+REFUSED = NotProduced("refused", "not allowed")
+AWAY = NotProduced("unavailable", "no acknowledgement")
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def to_out(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out"
+
+
+def a_checkpoint(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and effect.transaction.name == "checkpoint"
+
+
+def a_control(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and effect.transaction.name == "control"
+
+
+def nominals(bench: Bench) -> list[int]:
+    return [parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")]
+
+
+def shown(bench: Bench, request_id: str) -> list[int]:
+    return [parse_instant(each) for each in bench.receipts()[request_id]["next"]]
+
+
+def payload(sent: Sent) -> object:
+    return json.loads(sent.value)
+
+
+def tally(bench: Bench, name: str) -> int:
+    return sum(int(str(row.get(name, 0))) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
+
+
+def outage(bench: Bench, milliseconds: int) -> None:
+    """Nobody is here for so long, and the fact is written down."""
+    for shard in range(4):
+        key = keys.progress(shard)
+        item = bench.store.get([key])[key]
+        known = item.get("outages", [])
+        assert isinstance(known, list)
+        bench.store.write((Put(key, {**item, "outages": [*known, f"{bench.now}-{bench.now + milliseconds}"]}),))
+    bench.away(milliseconds)
+
+
+def covered(sent: Sent) -> tuple[int, int, int] | None:
+    if "tidegate-covered-count" not in sent.headers:
+        return None
+    first, last = (parse_instant(sent.headers[f"tidegate-covered-{each}"]) for each in ("from", "to"))
+    return first, last, int(sent.headers["tidegate-covered-count"])
+
+
+def records(bench: Bench) -> dict[str, Sequence[Any]]:
+    return {
+        prefix: [row for row in bench.rows(f"{prefix}#") if prefix != "D" or "attempt" not in row]
+        for prefix in ("C", "CF", "D")
+    }
+
+
+# -- fires ----------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_schedule_that_sends_messages_then_each_instant_is_delivered_at_its_time(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(payload={"a": None}, headers={"k": "v"}, message_key="17")))
+    bench.run(MINUTE)
+    sent = bench.on("out")
+    assert nominals(bench)[:3] == shown(bench, "apply-ping")
+    assert [each.at for each in sent] == nominals(bench) == [sent[0].at + number * 10 * SECOND for number in range(6)]
+    assert len({each.headers["tidegate-id"] for each in sent}) == 6
+    assert (sent[0].key, sent[0].value, sent[0].headers["k"]) == (b"17", b'{"a":null}', "v")
+    assert sent[0].headers["tidegate-attempt"] == "1"
+
+
+def test_given_fires_then_nothing_is_written_but_the_checkpoint_of_the_shard(bench: Bench) -> None:
+    """DESIGN 5: no write per fire; and the definition is not read for each one either."""
+    bench.request(an_apply(a_recurring(trigger=every("1s"))))
+    bench.run(10 * SECOND)
+    begun = len(bench.asked)
+    fired = len(bench.on("out"))
+    bench.run(2 * MINUTE)
+    since = bench.asked[begun:]
+    assert len(bench.on("out")) - fired == 120
+    writes = Counter(each.transaction.name for each in since if isinstance(each, Commit))
+    assert set(writes) == {"checkpoint"}
+    assert writes["checkpoint"] <= 2 * MINUTE // CHECKPOINT_AFTER_MS + 1
+    assert [each for each in since if isinstance(each, Write)] == []
+    assert [each for each in since if isinstance(each, Read)] == []
+
+
+def test_given_two_schedules_with_the_same_nominal_then_both_are_delivered_across_a_crash(bench: Bench) -> None:
+    for name in ("a", "b"):
+        bench.request(an_apply(a_recurring(name, payload=name)))
+    for _ in range(6):
+        bench.run(7 * SECOND)
+        bench.crash()
+    bench.run(18 * SECOND)
+    by_name = {
+        name: {each.headers["tidegate-nominal"] for each in bench.on("out") if payload(each) == name}
+        for name in ("a", "b")
+    }
+    assert by_name["a"] == by_name["b"]
+    assert len(by_name["a"]) == 6
+
+
+@pytest.mark.parametrize("late", [0, 1, 999, 5 * SECOND])
+def test_given_a_crash_then_none_is_lost_and_repeats_have_the_same_id(bench: Bench, late: int) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    bench.run(11 * SECOND)
+    bench.away(late)
+    bench.run(20 * SECOND)
+    ids = {each.headers["tidegate-nominal"]: set[str]() for each in bench.on("out")}
+    for each in bench.on("out"):
+        ids[each.headers["tidegate-nominal"]].add(each.headers["tidegate-id"])
+    assert {len(each) for each in ids.values()} == {1}
+    assert sorted(set(nominals(bench))) == list(range(min(nominals(bench)), bench.now + 1, 2 * SECOND))
+
+
+def test_given_a_planned_hand_over_then_nothing_repeats(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    bench.run(11 * SECOND)
+    bench.drain()
+    bench.run(SECOND)
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert max(Counter(nominals(bench)).values()) == 1
+    assert tally(bench, "delivered") >= 5
+
+
+def test_given_an_at_that_has_passed_then_it_is_delivered_once_whatever_follows(bench: Bench) -> None:
+    at = {"type": "at", "instant": format_instant(bench.now - HOUR)}
+    bench.request(an_apply(a_recurring(trigger=at)))
+    bench.run(SECOND)
+    assert nominals(bench) == [bench.now - HOUR - SECOND]
+    bench.crash()
+    bench.run(CHECKPOINT_AFTER_MS + SECOND)
+    bench.request(an_apply(a_recurring(trigger=at, payload="other"), "again"))
+    bench.request(a_request("suspend", "ping"))
+    bench.request(a_request("resume", "ping"))
+    bench.run(MINUTE)
+    assert {each.value for each in bench.on("out")} == {b'"ping"'}
+    assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == 1
+
+
+def test_given_a_time_to_live_then_what_is_later_expires(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(expire_after="3s")))
+    bench.run(15 * SECOND)
+    before = len(bench.on("out"))
+    bench.away(35 * SECOND)
+    bench.run(CHECKPOINT_AFTER_MS + SECOND)
+    late = [
+        each
+        for each in bench.on("out")[before:]
+        if each.at - parse_instant(each.headers["tidegate-nominal"]) > 3 * SECOND
+    ]
+    assert late == []
+    assert tally(bench, "expired") >= 3
+
+
+# -- requests -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+@pytest.mark.parametrize("kind", ["suspend", "delete"])
+def test_given_a_stop_between_two_checkpoints_then_nothing_is_sent_after_it(
+    bench: Bench, kind: str, crashed: bool
+) -> None:
+    """Also by a successor, which begins where the last checkpoint stood: what was sent is counted, and not sent again."""
+    bench.request(an_apply(a_recurring(trigger=every("1s"))))
+    bench.run(7 * SECOND + 500)
+    bench.request(a_request(kind, "ping"))
+    assert bench.status_of(f"{kind}-ping") == "accepted"
+    before = nominals(bench)
+    if crashed:
+        bench.crash()
+    bench.run(MINUTE)
+    assert nominals(bench) == before
+    assert tally(bench, "delivered") == len(before)
+    assert tally(bench, "cancelled") == 0
+
+
+def test_given_an_update_between_two_checkpoints_and_a_crash_then_each_version_sends_what_is_its_own(
+    bench: Bench,
+) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("1s"), payload="old")))
+    bench.run(6 * SECOND + 300)
+    bench.request(an_apply(a_recurring(trigger=every("2s"), payload="new"), "update"))
+    updated = bench.now
+    bench.run(3 * SECOND)
+    bench.crash()
+    bench.run(20 * SECOND)
+    sent = [(parse_instant(each.headers["tidegate-nominal"]), payload(each)) for each in bench.on("out")]
+    assert {document for nominal, document in sent if nominal < updated} == {"old"}
+    assert {document for nominal, document in sent if nominal > updated} == {"new"}
+    assert max(Counter(nominal for nominal, document in sent if document == "old").values()) == 1
+    assert shown(bench, "update")[0] in {nominal for nominal, _ in sent}
+
+
+def test_given_update_suspend_and_outage_between_two_checkpoints_then_nothing_is_lost_or_sent_too_much(
+    bench: Bench,
+) -> None:
+    bench.hold_back(a_checkpoint, times=1_000)
+    bench.request(an_apply(a_recurring(trigger=every("1s"), payload="one")))
+    bench.run(2 * SECOND + 500)
+    bench.request(an_apply(a_recurring(trigger=every("1s"), payload="two"), "update"))
+    bench.run(2 * SECOND)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(2 * SECOND)
+    bench.request(a_request("resume", "ping"))
+    resumed = bench.now
+    bench.run(SECOND + 600)
+    before = nominals(bench)
+    bench._rules.clear()
+    bench._held.clear()
+    outage(bench, 30 * SECOND)
+    bench.run(10 * SECOND)
+    after = bench.on("out")[len(before) :]
+    assert all(parse_instant(each.headers["tidegate-nominal"]) > resumed for each in after)
+    (one,) = [each for each in after if covered(each) is not None]
+    first, last, count = covered(one) or (0, 0, 0)
+    assert count == (last - first) // SECOND + 1
+    reached = {*before, *nominals(bench), *range(first, last + 1, SECOND)}
+    assert set(range(resumed // SECOND * SECOND + SECOND, bench.now, SECOND)) <= reached
+
+
+def test_given_a_name_that_is_deleted_and_made_again_then_its_messages_have_other_ids(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.run(12 * SECOND)
+    bench.request(a_request("delete", "ping"))
+    bench.request(an_apply(a_recurring(), "again"))
+    assert bench.status_of("again") == "accepted"
+    bench.crash()
+    bench.run(30 * SECOND)
+    assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == len(bench.on("out")) >= 4
+
+
+def test_given_a_suspended_span_then_it_is_no_miss(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.run(12 * SECOND)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(10 * MINUTE)
+    before = len(bench.on("out"))
+    bench.request(a_request("resume", "ping"))
+    bench.run(30 * SECOND)
+    assert len(bench.on("out")) == before + 3
+
+
+def test_given_an_unchanged_definition_then_nothing_is_disturbed(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.run(15 * SECOND)
+    bench.request(an_apply(a_recurring(), "same"))
+    assert bench.status_of("same") == "unchanged"
+    bench.run(30 * SECOND)
+    assert max(Counter(nominals(bench)).values()) == 1
+    assert len(bench.on("out")) == 4
+
+
+def test_given_a_broker_that_is_away_then_a_stop_is_answered_soon_and_what_was_not_acknowledged_is_never_sent(
+    bench: Bench,
+) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.run(12 * SECOND)
+    bench.hold_back(to_out, times=1_000)
+    bench.run(10 * SECOND)
+    assert bench.holds_something
+    asked = bench.now
+    bench.request(a_request("suspend", "ping"))
+    bench.run(WIRE_PATIENCE_MS + SECOND)
+    assert bench.status_of("suspend-ping") == "accepted"
+    receipt = next(each for each in bench.on("tidegate.receipts") if each.key == b"suspend-ping")
+    assert receipt.at <= asked + WIRE_PATIENCE_MS + 100
+    before = len(bench.on("out"))
+    bench._rules.clear()
+    bench._held.clear()
+    bench.crash()
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == before
+    assert tally(bench, "cancelled") == 1
+
+
+def test_given_no_acknowledgement_and_a_stop_then_it_is_not_sent_again(bench: Bench) -> None:
+    bench.answer_with(to_out, AWAY, times=10_000)
+    bench.request(an_apply(a_recurring()))
+    bench.run(12 * SECOND)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(SECOND)
+    assert bench.status_of("suspend-ping") == "accepted"
+    tries = len([each for each in bench.all_asked(Produce) if each.topic == "out"])
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert len([each for each in bench.all_asked(Produce) if each.topic == "out"]) == tries
+    assert tally(bench, "cancelled") == 1
+
+
+def test_given_a_stop_whose_transaction_hangs_then_the_fires_meanwhile_wait_and_none_is_lost_when_it_fails(
+    bench: Bench,
+) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("1s"))))
+    bench.request(a_send("m-1", after="20s"))
+    bench.run(5 * SECOND)
+    bench.hold_back(a_control)
+    bench.request(a_request("suspend", "ping"))
+    before = len(bench.on("out"))
+    bench.run(30 * SECOND)
+    assert len(bench.on("out")) == before + 1, "the other message does not wait"
+    bench._held.clear()
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert bench.status_of("suspend-ping") == "accepted"
+    assert records(bench)["C"] == [] or bench.receipts()
+
+
+def test_given_a_checkpoint_while_a_schedule_is_being_made_then_its_first_instants_are_not_passed(bench: Bench) -> None:
+    """The record's transaction takes its time; other messages fire, and their checkpoint stops before what it will open."""
+    names = [f"ping{number}" for number in range(4)]  # Some shard has both.
+    bench.hold_back(a_control, times=len(names))
+    for name in names:
+        bench.request(an_apply(a_recurring(name, trigger=every("1s"), payload=name)))
+    begun = bench.now
+    for number in range(20):
+        bench.request(a_send(f"m-{number}", after="2s"))
+    bench.run(20 * SECOND)
+    bench.release()
+    bench.run(SECOND)
+    bench.crash()
+    bench.run(5 * SECOND)
+    for name in names:
+        mine = {parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out") if payload(each) == name}
+        assert set(range(shown(bench, f"apply-{name}")[0], bench.now, SECOND)) <= mine, name
+    assert min(shown(bench, f"apply-{name}")[0] for name in names) <= begun + SECOND
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_given_a_target_that_becomes_another_then_the_former_one_ends(bench: Bench, back: bool) -> None:
+    program, message = a_spec("ping", every("10s")), a_recurring()
+    bench.request(an_apply(program if back else message))
+    bench.run(15 * SECOND)
+    bench.request(an_apply(message if back else program, "other"))
+    assert bench.status_of("other") == "accepted"
+    sent, started = len(bench.on("out")), len(bench.started)
+    bench.run(30 * SECOND)
+    assert (len(bench.on("out")) > sent, len(bench.started) > started) == (back, not back)
+
+
+def test_given_run_now_for_a_message_then_it_is_refused_as_planned(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.request(a_request("trigger", "ping"))
+    assert bench.status_of("trigger-ping") == "rejected"
+    assert "planned" in str(bench.receipts()["trigger-ping"]["errors"])
+
+
+# -- outages --------------------------------------------------------------------------------------------------------------
+
+
+def test_given_an_outage_then_one_delivery_stands_for_all_that_was_missed(bench: Bench) -> None:
+    """SEMANTICS 3: `last` is the default of recurring messages."""
+    bench.request(an_apply(a_recurring()))
+    bench.run(25 * SECOND)
+    before = len(bench.on("out"))
+    outage(bench, 10 * MINUTE)
+    bench.run(30 * SECOND)
+    late, *others = bench.on("out")[before:]
+    first, last, count = covered(late) or (0, 0, 0)
+    assert (last - first) // (10 * SECOND) + 1 == count == 60
+    assert parse_instant(late.headers["tidegate-nominal"]) == last
+    assert [covered(each) for each in others] == [None] * 3
+    assert tally(bench, "coalesced") == count - 1
+
+
+def test_given_a_hand_over_that_took_its_time_but_no_outage_then_each_is_sent(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.run(25 * SECOND)
+    bench.away(45 * SECOND)
+    bench.run(10 * SECOND)
+    assert sorted(set(nominals(bench))) == list(range(min(nominals(bench)), bench.now + 1, 10 * SECOND))
+
+
+@pytest.mark.parametrize("crash_at", [0, 1, 2, 3])
+def test_given_a_second_crash_in_a_catch_up_then_it_is_brought_to_its_end_under_one_id(
+    bench: Bench, crash_at: int
+) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.run(25 * SECOND)
+    before = len(bench.on("out"))
+    bench.hold_back(to_out, times=crash_at % 2)
+    outage(bench, 10 * MINUTE)
+    bench.run(crash_at * SECOND)
+    bench._rules.clear()
+    bench.crash()
+    bench.run(20 * SECOND)
+    late = [each for each in bench.on("out")[before:] if covered(each)]
+    assert len({(each.headers["tidegate-id"], covered(each)) for each in late}) == 1
+    bench.run(MINUTE)
+    bench.crash()
+    bench.run(MINUTE)
+    assert len([each for each in bench.on("out")[before:] if covered(each)]) == len(late)
+
+
+def test_given_a_second_outage_before_the_first_was_caught_up_then_each_nominal_is_covered(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.run(25 * SECOND)
+    before = len(bench.on("out"))
+    bench.hold_back(to_out, times=100)
+    outage(bench, 5 * MINUTE)
+    bench.run(SECOND)
+    bench._rules.clear()
+    bench._held.clear()
+    outage(bench, 5 * MINUTE)
+    bench.run(20 * SECOND)
+    reached: set[int] = set()
+    for each in bench.on("out")[before:]:
+        first, last, _ = covered(each) or (*[parse_instant(each.headers["tidegate-nominal"])] * 2, 1)
+        reached |= set(range(first, last + 1, 10 * SECOND))
+    assert (
+        set(range(max(nominals(bench)[:before]), max(reached), 10 * SECOND)) - set(nominals(bench)[:before]) <= reached
+    )
+
+
+def test_given_a_stop_during_catch_up_then_what_was_not_caught_up_is_cancelled(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring()))
+    bench.run(25 * SECOND)
+    before = len(bench.on("out"))
+    bench.answer_with(to_out, AWAY, times=10_000)
+    outage(bench, 10 * MINUTE)
+    bench.run(SECOND)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(WIRE_PATIENCE_MS + SECOND)
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == before
+    assert tally(bench, "cancelled") == 60
+
+
+# -- refused by the broker ------------------------------------------------------------------------------------------------
+
+
+def test_given_a_refusal_then_it_is_tried_again_at_a_slot_of_its_own_and_later_fires_go_on(bench: Bench) -> None:
+    bench.answer_with(to_out, REFUSED, times=1)
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    bench.run(20 * SECOND)
+    first = min(nominals(bench))
+    (again,) = [each for each in bench.on("out") if parse_instant(each.headers["tidegate-nominal"]) == first]
+    assert again.headers["tidegate-attempt"] == "2"
+    assert again.at == first + RETRY_FIRST_MS
+    assert max(Counter(nominals(bench)).values()) == 1
+
+
+@pytest.mark.parametrize("wait", [0, 1, 6])
+def test_given_a_crash_after_a_refusal_then_it_is_neither_lost_nor_sent_twice(bench: Bench, wait: int) -> None:
+    bench.answer_with(to_out, REFUSED, times=1)
+    bench.request(an_apply(a_recurring(trigger=every("1m"))))
+    bench.run(shown(bench, "apply-ping")[0] - bench.now + wait * SECOND)
+    bench.crash()
+    bench.run(25 * SECOND)
+    assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == 1
+    assert len(bench.on("out")) == (2 if wait * SECOND > RETRY_FIRST_MS else 1)
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+@pytest.mark.parametrize("kind", ["suspend", "delete", "update"])
+def test_given_a_refusal_and_then_a_stop_then_it_is_not_tried_again(bench: Bench, kind: str, crashed: bool) -> None:
+    bench.answer_with(to_out, REFUSED, times=1)
+    bench.request(an_apply(a_recurring(trigger=every("1h"), payload="old")))
+    bench.run(shown(bench, "apply-ping")[0] - bench.now + SECOND)
+    update = an_apply(a_recurring(trigger=every("1h"), payload="new"), "update-ping")
+    bench.request(update if kind == "update" else a_request(kind, "ping"))
+    assert bench.status_of(f"{kind}-ping") == "accepted"
+    if crashed:
+        bench.crash()
+    bench.run(30 * MINUTE)
+    assert bench.on("out") == []
+    assert tally(bench, "cancelled") == 1
+
+
+def test_given_a_refusal_a_stop_and_a_resume_then_it_stays_cancelled(bench: Bench) -> None:
+    bench.answer_with(to_out, REFUSED, times=1)
+    bench.request(an_apply(a_recurring(trigger=every("1h"))))
+    bench.run(shown(bench, "apply-ping")[0] - bench.now + SECOND)
+    bench.request(a_request("suspend", "ping"))
+    bench.request(a_request("resume", "ping"))
+    bench.crash()
+    bench.run(30 * MINUTE)
+    assert bench.on("out") == []
+
+
+def test_given_a_refused_message_then_its_printed_id_cancels_it(bench: Bench) -> None:
+    bench.answer_with(to_out, REFUSED, times=1)
+    bench.request(an_apply(a_recurring(trigger=every("1h"))))
+    bench.run(shown(bench, "apply-ping")[0] - bench.now + SECOND)
+    (refused,) = [each for each in bench.all_asked(Produce) if each.topic == "out"]
+    printed = dict(refused.headers)["tidegate-id"].decode()
+    bench.request({**a_cancel("c-1", message_id=printed), "namespace": "flights"})
+    bench.run(MINUTE)
+    assert bench.on("out") == []
+
+
+# -- far ones -------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_monthly_schedule_then_it_is_brought_near_in_its_time_and_moved_out_again(bench: Bench) -> None:
+    monthly = {"type": "cron", "expression": "0 0 1 * *"}
+    bench.request(an_apply(a_recurring(trigger=monthly)))
+    for due in shown(bench, "apply-ping"):
+        assert {kind: len(found) for kind, found in records(bench).items()} == {"C": 0, "CF": 1, "D": 1}
+        bench.away(due - bench.now - 2 * MINUTE)
+        bench.run(2 * MINUTE - SECOND)
+        assert {kind: len(found) for kind, found in records(bench).items()} == {"C": 1, "CF": 0, "D": 0}
+        bench.run(MINUTE)
+        assert (bench.on("out")[-1].at, nominals(bench)[-1]) == (due, due)
+    assert len(bench.on("out")) == 3
+
+
+@pytest.mark.parametrize("down", [2 * DAY, 35 * DAY])
+def test_given_a_far_schedule_whose_time_passes_while_nobody_is_here_then_it_is_delivered(
+    bench: Bench, down: int
+) -> None:
+    due = bench.now + DAY
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
+    bench.away(down)
+    bench.run(MINUTE)
+    assert nominals(bench) == [due]
+
+
+@pytest.mark.parametrize("kind", ["suspend", "delete"])
+@pytest.mark.parametrize("ahead", [DAY, 70 * MINUTE])
+def test_given_a_stop_of_a_far_schedule_then_nothing_is_sent_and_nothing_is_left(
+    bench: Bench, kind: str, ahead: int
+) -> None:
+    at = {"type": "at", "instant": format_instant(bench.now + ahead)}
+    bench.request(an_apply(a_recurring(trigger=at)))
+    assert len(records(bench)["CF"]) == 1
+    bench.request(a_request(kind, "ping"))
+    assert records(bench) == {"C": [], "CF": [], "D": []}
+    bench.away(ahead - MINUTE)
+    bench.run(2 * MINUTE)
+    assert bench.on("out") == []
+
+
+def test_given_an_update_of_a_far_schedule_then_only_its_new_time_counts(bench: Bench) -> None:
+    begun = bench.now
+    for number, ahead in enumerate((DAY, 2 * DAY, 30 * MINUTE, 2 * HOUR)):
+        at = {"type": "at", "instant": format_instant(begun + ahead)}
+        bench.request(an_apply(a_recurring(trigger=at), f"apply-{number}"))
+        assert bench.status_of(f"apply-{number}") == "accepted"
+    for ahead in (30 * MINUTE, 2 * HOUR, DAY, 2 * DAY):
+        bench.away(begun + ahead - MINUTE - bench.now)
+        bench.run(2 * MINUTE)
+    assert nominals(bench) == [begun + 2 * HOUR]
+
+
+def test_given_a_far_record_that_is_written_late_then_its_time_is_not_passed(bench: Bench) -> None:
+    """Between the decision and its commit the window was extended past the fire's slot: nobody would load the row."""
+    bench = Bench(recurring_near_ms=61 * SECOND)
+    bench.run(SECOND)
+    due = bench.now + 70 * SECOND
+    bench.hold_back(a_control)
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
+    bench.run(50 * SECOND)
+    bench.release()
+    bench.run(MINUTE)
+    assert nominals(bench) == [due]
+
+
+def test_given_a_rare_schedule_then_a_crash_right_after_its_fire_loses_nothing(bench: Bench) -> None:
+    """It may be moved out only once a checkpoint has passed what was sent."""
+    bench.request(an_apply(a_recurring(trigger=every("2h"))))
+    due = shown(bench, "apply-ping")[0]
+    bench.away(due - bench.now - MINUTE)
+    bench.answer_with(to_out, AWAY, times=100_000)
+    bench.run(3 * MINUTE)
+    assert len(records(bench)["C"]) == 1
+    bench.as_usual()
+    bench.crash()
+    bench.run(MINUTE)
+    assert nominals(bench) == [due]
+    assert len(records(bench)["CF"]) == 1
+
+
+def test_given_a_schedule_that_has_run_its_course_then_it_is_not_read_at_recoveries(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(bench.now + SECOND)})))
+    bench.run(MINUTE)
+    assert {kind: len(found) for kind, found in records(bench).items()} == {"C": 0, "CF": 1, "D": 0}
+
+
+def test_given_a_suspended_schedule_then_its_record_goes_once_checkpoints_have_told(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("1s"))))
+    bench.run(5 * SECOND)
+    bench.request(a_request("suspend", "ping"))
+    assert len(records(bench)["C"]) == 1
+    bench.run(MINUTE)
+    assert records(bench) == {"C": [], "CF": [], "D": []}
+
+
+def test_given_records_that_the_store_does_not_give_at_once_then_no_checkpoint_passes_them(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("1s"))))
+    bench.run(5 * SECOND)
+    bench.lose(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "C#", times=30)
+    bench.request(a_send("m-1", after="5s"))
+    bench.crash()
+    bench.run(30 * SECOND)
+    reached = set(nominals(bench))
+    assert (
+        set(range(min(reached), bench.now, SECOND))
+        - {parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")}
+        == set()
+    )
