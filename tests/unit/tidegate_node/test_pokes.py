@@ -22,11 +22,11 @@ NEARLY_OURS = st.recursive(
 """JSON with the right names in the wrong places and of the wrong types: bytes drawn blindly are hardly ever JSON."""
 
 
-@pytest.mark.parametrize("poke", [Poke(7), Poke(7, "0007-abcdefghijklmnopqrstuvwxyz")])
+@pytest.mark.parametrize("poke", [Poke(7), Poke(7, "0007-abcdefghijklmnopqrstuvwxyz"), Poke(7, controls=True)])
 def test_given_a_poke_then_its_holder_reads_it(facts: NodeFacts, poke: Poke) -> None:
     record = poke_record(poke, facts)
 
-    assert read_record(record.value) == Poked(poke.shard, poke.run_id)
+    assert read_record(record.value) == Poked(poke.shard, poke.run_id, poke.controls)
     assert record.topic_partition in facts.pokes_of(facts.holder_of(poke.shard))
     assert not record.guarded
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.effects import Commit, NotProduced, Produce, Unavailable, Write
+from tidegate_core.effects import Commit, Drained, NotProduced, Produce, Unavailable, Write
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import HeldMessage, Message
 from tidegate_testkit.bench import Bench
@@ -209,13 +209,11 @@ def test_given_a_drain_while_a_message_is_being_held_then_it_is_finished_first(b
     bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "kept")
     bench.run(2 * SECOND)
     bench.drain()
-    ended = []
     bench.run(SECOND)
-    ended.append(bench.actor.has_ended)
+    assert bench.all_asked(Drained) == []
     bench.as_usual()
     bench.run(SECOND)
-    ended.append(bench.actor.has_ended)
-    assert ended == [False, True]
+    assert len(bench.all_asked(Drained)) == 1
     assert len(held(bench)) == 1
 
 
