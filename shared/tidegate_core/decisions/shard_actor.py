@@ -43,6 +43,9 @@ SWEEP_MS = 10_000
 """A lost poke costs at most this (DESIGN 4)."""
 CHUNKS_PER_BATCH = 1_000
 DRAIN_LOOK_MS = 5
+LANE_LOOK_MS = 5
+LANE_PATIENCE_MS = 1_000
+"""A drain has 2.5 s; with the lane still at work its transaction and another one would conflict, and one be tried again."""
 CLOCK_OFF_MS_MAX = 500
 """A node whose clock is further off the broker's does not serve (DESIGN 3)."""
 
@@ -129,7 +132,13 @@ class ShardActor:
         def place(ref: str, summons: Key | None) -> None:
             self._lane.add(PlaceRecord(ref, self.plane.recurring, summons))
 
-        self.plane.recurring.begin(records, place)
+        def place_alone(ref: str, summons: Key) -> Operation[None]:
+            give_up = self._host.now + LANE_PATIENCE_MS
+            while not self._lane.is_idle and self._host.now < give_up:
+                yield from self._host.sleep(LANE_LOOK_MS)
+            yield from self._lane.decide_alone(PlaceRecord(ref, self.plane.recurring, summons))
+
+        self.plane.recurring.begin(records, place, place_alone)
 
     def drain(self) -> Operation[None]:
         """Takes no new work and waits for the transaction under way."""

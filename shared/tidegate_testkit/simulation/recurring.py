@@ -43,12 +43,13 @@ class RecurringMessage(Definition):
 def draw_recurring(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
     """Draws those of a world; two of them often have the same instants."""
     topics = [chance.choice(("sink-a", "sink-b")) for _ in range(5)]
-    seconds = {"type": "cron", "expression": f"*/{chance.choice((2, 3))} * * * * *", "dialect": "unix6", "zone": "UTC"}
+    seconds = {"type": "cron", "expression": f"*/{chance.choice((2, 4))} * * * * *", "dialect": "unix6", "zone": "UTC"}
     drawn: list[Definition] = [
-        RecurringMessage("ping", {"type": "every", "period": f"{chance.randint(1, 3)}s"}, topic=topics[0]),
-        RecurringMessage("pong", {"type": "every", "period": f"{chance.randint(1, 3)}s"}, topic=topics[1]),
-        RecurringMessage("chime", seconds, topic=topics[2]),
+        RecurringMessage("ping", {"type": "every", "period": f"{chance.randint(2, 4)}s"}, topic=topics[0]),
+        RecurringMessage("pong", {"type": "every", "period": f"{chance.randint(2, 6)}s"}, topic=topics[1]),
     ]
+    if chance.random() < 0.5:
+        drawn.append(RecurringMessage("chime", seconds, topic=topics[2]))
     if chance.random() < 0.5:
         at = format_instant(begin + chance.randint(-5_000, busy_ms))
         drawn.append(RecurringMessage("alarm", {"type": "at", "instant": at}, topic=topics[3]))

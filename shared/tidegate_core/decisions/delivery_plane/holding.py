@@ -67,6 +67,12 @@ class Holding:
         """Whether nothing of the namespace may be sent now. Asked in the very step in which something would be."""
         return self.controls.covers(namespace)
 
+    def has_dropped(self, namespace: str, due: int) -> bool:
+        """Whether a recurring message that was due then is not sent any more: it is never held back. What was due in a
+        suspended span is no miss, and what was due before it is dropped (SEMANTICS 10).
+        """
+        return self.controls.has_dropped(namespace, due)
+
     def begin(self, controls: Controls, done: int) -> None:
         """Before anything is loaded or sent.
 

@@ -105,6 +105,7 @@ class DeliveryPlane:
         while not self._firing.is_idle or self._writing or self.checkpoints.is_writing or self._is_sent_ahead():
             yield from self.host.sleep(DRAIN_LOOK_MS)
         self.window.closed = True
+        yield from self.recurring.bring_leftovers_near()
         yield from self._firing.send_leftovers()
         yield from self.checkpoints.write(last=True)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from tidegate_core.decisions.delivery_plane.loading import place_of
 from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
@@ -17,7 +18,7 @@ from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Pl
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import FIRST_VERSION, MessageName, MessageTimer, public_id
+from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, MessageTimer, public_id
 from tidegate_core.records.recurring import Interval, Recurring, Summons
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
@@ -80,18 +81,26 @@ class RecurringSource:
         self._moved: frozenset[str] = frozenset()
         self._templates = Templates(plane)
         self._place: Callable[[str, Key | None], None] | None = None
+        self._place_alone: Callable[[str, Key], Operation[None]] | None = None
+        self._summoned: dict[Key, str] = {}
 
     # -- records in and out -------------------------------------------------------------------------------------------
 
-    def begin(self, records: Sequence[Item], place: Callable[[str, Key | None], None]) -> None:
+    def begin(
+        self,
+        records: Sequence[Item],
+        place: Callable[[str, Key | None], None],
+        place_alone: Callable[[str, Key], Operation[None]],
+    ) -> None:
         """Takes what was read at the fence.
 
         Args:
             records: All `C#` items.
             place: Has the lane decide where a schedule's record belongs, and remove the row that asked for it.
+            place_alone: Does the same beside a lane that takes no more work.
         """
         self._read = [from_item(Recurring, item) for item in records]
-        self._place = place
+        self._place, self._place_alone = place, place_alone
 
     def recover(self) -> Operation[None]:
         """Puts what is to be sent among the rows, before anything is loaded, fired or passed."""
@@ -207,6 +216,11 @@ class RecurringSource:
         waiting = [near.next] if near is not None and near.next is not None else []
         return [row for row in [*self._open.get(ref, ()), *waiting] if not row.stage.is_closed]
 
+    @staticmethod
+    def due(row: Slotted, message: Message) -> int:
+        """Returns when an occurrence became due: one before its schedule's activation did with that."""
+        return message.nominal if row.fire is None else row.fire.slot
+
     def is_near(self, ref: str) -> bool:
         return ref in self._near
 
@@ -293,13 +307,25 @@ class RecurringSource:
         """A far record's time comes near: no checkpoint passes this place before it is in memory."""
         row = Slotted(summons.slot, summons.id, summons.version, "", 0, Stage.WRITTEN, size=0)
         if self.plane.slots.add(row) and self._place is not None:
-            self._place(keys.schedule_ref(summons.namespace, summons.name), summons.key(self.plane.shard))
+            ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self.plane.shard)
+            self._summoned[key] = ref
+            self._place(ref, key)
+
+    def bring_leftovers_near(self) -> Operation[None]:
+        """At a drain: what was summoned before places that were sent already, and the lane did not come to.
+
+        No checkpoint passes a summons, so the successor would send again what was sent behind it.
+        """
+        sent = self.plane.checkpoints.sent_through
+        for key, ref in list(self._summoned.items()):
+            if place_of(key.sk) <= sent and self._place_alone is not None:
+                yield from self._place_alone(ref, key)
 
     def answered(self, summons: Key) -> None:
         """The lane has done what the row asked for, and removed it."""
-        _, slot, name = summons.sk.split("#", 2)
-        message_id, _, version = name.partition("#")
-        row = self.plane.slots.get(message_id, version, int(slot))
+        self._summoned.pop(summons, None)
+        slot, message_id, version = place_of(summons.sk)
+        row = self.plane.slots.get(message_id, version, slot)
         if row is not None:
             self.plane.close(row, Stage.GONE)
 

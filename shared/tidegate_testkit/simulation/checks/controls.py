@@ -90,8 +90,10 @@ def _check_starts(case: Case) -> Iterator[str]:
 
 
 def _check_deliveries(case: Case) -> Iterator[str]:
+    recurring = {life.name for life in case.recurring}
     for delivery in case.record.deliveries:
-        if case.wide.surely(POST, delivery.sent.at):
+        namespace = NAMESPACE if delivery.message.split("/")[0] in recurring else POST
+        if case.wide.surely(namespace, delivery.sent.at):
             yield f"I7: {delivery.message} was sent by {delivery.sent.stint} while its namespace was suspended"
 
 

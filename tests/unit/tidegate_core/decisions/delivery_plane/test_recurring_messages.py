@@ -642,3 +642,26 @@ def test_given_records_that_the_store_does_not_give_at_once_then_no_checkpoint_p
         - {parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")}
         == set()
     )
+
+
+def test_given_a_hand_over_while_a_far_schedule_is_loaded_late_then_nothing_is_sent_again() -> None:
+    """What was summoned before places that were sent already is brought near, although the lane takes no more work."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = bench.now + 65 * MINUTE
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
+    assert len(records(bench)["CF"]) == 1
+    bench.away(due - bench.now - 100 * SECOND)
+    bench.run(40 * SECOND)
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "D#", times=1_000)
+    bench.run(55 * SECOND)
+    bench.request(a_send("m-1", after="10s", topic="other"))
+    bench.run(15 * SECOND)
+    assert len(bench.on("other")) == 1
+    bench.drain()
+    bench.as_usual()
+    bench.run(2 * SECOND)
+    bench.crash()
+    bench.run(MINUTE)
+    assert len(bench.on("other")) == 1
+    assert nominals(bench) == [due]
