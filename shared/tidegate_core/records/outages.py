@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from tidegate_core.store.values import Item, Value
 
 ATTRIBUTE = "outages"
+GAPS = "gaps"
+"""Attribute of what recurring messages take for missed: see `with_gap`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,38 @@ class Outage:
         return self.begin <= instant < self.end
 
 
-def outages_of(progress: Item | None) -> tuple[Outage, ...]:
+def outages_of(progress: Item | None, attribute: str = ATTRIBUTE) -> tuple[Outage, ...]:
     """Returns the facts that a PROGRESS item holds, oldest first."""
-    stored = [] if progress is None else progress.get(ATTRIBUTE, [])
+    stored = [] if progress is None else progress.get(attribute, [])
     assert isinstance(stored, list)
     return tuple(Outage(*map(int, str(text).split("-"))) for text in stored)
+
+
+def gaps_of(progress: Item | None) -> tuple[Outage, ...]:
+    """Returns the gaps that a PROGRESS item holds, oldest first; they do not overlap."""
+    return outages_of(progress, GAPS)
+
+
+def with_gap(
+    gaps: Sequence[Outage], fired_through: int, before: Sequence[Outage], outages: Sequence[Outage]
+) -> list[Outage]:
+    """Returns the gaps after an acquire that has written down an outage, or has made the last one longer.
+
+    What was fired is behind the delivery position, also when the store was silent already; so a gap begins there, and it is
+    never changed: the one delivery that stands for it may have been made. An owner that was there all along, and waited for
+    the store, sends each message by itself and writes no gap.
+
+    Args:
+        gaps: As they were; those that the position has passed are dropped.
+        fired_through: Slot of the delivery position, which the acquire demands to be this one.
+        before: The outages as they were.
+        outages: As they are now.
+    """
+    kept = [gap for gap in gaps if gap.end > fired_through]
+    if not outages or (before and before[-1].end >= outages[-1].end):
+        return kept
+    begin = max([outages[-1].begin, fired_through, *(gap.end for gap in kept)])
+    return [*kept, Outage(begin, outages[-1].end)] if begin < outages[-1].end else kept
 
 
 def outages_value(outages: Sequence[Outage]) -> list[Value]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_core.records.messages import Guard
-from tidegate_core.records.outages import Outage, outages_of
+from tidegate_core.records.outages import Outage, gaps_of, outages_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, Transaction, Update
 from tidegate_core.transactions import conditions
@@ -47,6 +47,7 @@ class Progress:
 
     Attributes:
         outages: When nobody served the shard, oldest first; checkpoints leave them alone.
+        gaps: What of them recurring messages take for missed (`with_gap`).
     """
 
     epoch: int
@@ -54,6 +55,7 @@ class Progress:
     id: str
     tally: Tally
     outages: tuple[Outage, ...] = ()
+    gaps: tuple[Outage, ...] = ()
 
 
 def progress_of(item: Item) -> Progress:
@@ -66,7 +68,9 @@ def progress_of(item: Item) -> Progress:
 
     delivered, expired, cancelled, dead, digest = map(number, ("delivered", "expired", "cancelled", "dead", "digest"))
     tally = Tally(delivered, expired, cancelled, dead, digest, coalesced_of(item))
-    return Progress(number("epoch"), number("fired_slot"), str(item["fired_id"]), tally, outages_of(item))
+    return Progress(
+        number("epoch"), number("fired_slot"), str(item["fired_id"]), tally, outages_of(item), gaps_of(item)
+    )
 
 
 def coalesced_of(item: Item) -> int:

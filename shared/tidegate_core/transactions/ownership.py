@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidegate_core.records.outages import ATTRIBUTE, Outage, outages_of, outages_value
+from tidegate_core.records.outages import ATTRIBUTE, GAPS, Outage, gaps_of, outages_of, outages_value, with_gap
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Transaction, Update, Value
 from tidegate_core.transactions import conditions
@@ -146,6 +146,9 @@ def _raise_progress(shard: int, progress: Item | None, epoch: int, outages: Sequ
     names["#outages"] = ATTRIBUTE
     expression += ", #outages = :outages" if outages else " REMOVE #outages"
     values |= {":outages": outages_value(outages)} if outages else {}
+    gaps = with_gap(gaps_of(progress), whole(progress, "fired_slot"), before, outages)
+    names["#gaps"], values[":gaps"] = GAPS, outages_value(gaps)
+    expression = expression.replace("SET ", "SET #gaps = :gaps, ")
     condition = conditions.outage_ends(
         seen, whole(progress, "fired_slot"), str(progress["fired_id"]), outages_value(before)
     )

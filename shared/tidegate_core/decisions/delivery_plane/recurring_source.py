@@ -148,7 +148,7 @@ class RecurringSource:
         return self.plane.checkpoints.promised
 
     def series_of(self, record: Recurring, interval: Interval) -> Series:
-        return Series(record.namespace, record.name, interval, self.plane.checkpoints.durable.outages)
+        return Series(record.namespace, record.name, interval, self.plane.checkpoints.durable.gaps)
 
     def _take_in(self, record: Recurring, behind: Place) -> None:
         before = self._near.get(record.ref)

@@ -39,6 +39,12 @@ class WideSpans:
             for span in self._of(namespace)
         )
 
+    def next_begin(self, namespace: str, instant: int) -> int | None:
+        """Returns when the first suspend was asked for that may have ended what was due at this instant and not done."""
+        return min(
+            (span.begin.sent_at for span in self._of(namespace) if instant <= _ended(span) + SKEW_MS), default=None
+        )
+
     def over_before(self, namespace: str, instant: int) -> bool:
         """Whether all that was ever suspended had been resumed before, and said so."""
         return all(_ended(span) < instant for span in self._of(namespace))

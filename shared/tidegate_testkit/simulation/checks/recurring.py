@@ -61,8 +61,10 @@ def _is_covered(mine: list[Delivery], nominal: int) -> bool:
 
 
 def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bool:
-    """Whether some owner had the time to send it before the request that ended the span, and nothing in its way."""
-    if segment.end is None:
+    """Whether some owner had the time to send it before the request that ended the span, or a wide suspend, and nothing in its way."""
+    ends = [case.wide.next_begin(NAMESPACE, nominal), None if segment.end is None else segment.end.sent]
+    until = min((each for each in ends if each is not None), default=None)
+    if until is None:
         return True
     if f"{life.name}@{nominal}" in case.record.not_sent:
         return False
@@ -71,7 +73,7 @@ def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bo
     looks = [first, *(each.serving for each in case.stints_of_shard(shard) if (each.serving or 0) >= first)]
     return any(
         look is not None
-        and look + SETTLE_MS < segment.end.sent
+        and look + SETTLE_MS < until
         and case.is_served(shard, look, look + SETTLE_MS)
         and not case.is_disturbed(look, look + SETTLE_MS)
         for look in looks

@@ -76,9 +76,9 @@ def outage(bench: Bench, milliseconds: int) -> None:
     for shard in range(4):
         key = keys.progress(shard)
         item = bench.store.get([key])[key]
-        known = item.get("outages", [])
+        known = item.get("gaps", [])
         assert isinstance(known, list)
-        bench.store.write((Put(key, {**item, "outages": [*known, f"{bench.now}-{bench.now + milliseconds}"]}),))
+        bench.store.write((Put(key, {**item, "gaps": [*known, f"{bench.now}-{bench.now + milliseconds}"]}),))
     bench.away(milliseconds)
 
 
@@ -123,7 +123,7 @@ def test_given_fires_then_nothing_is_written_but_the_checkpoint_of_the_shard(ben
     assert set(writes) == {"checkpoint"}
     assert writes["checkpoint"] <= 2 * MINUTE // CHECKPOINT_AFTER_MS + 1
     assert [each for each in since if isinstance(each, Write)] == []
-    assert [each for each in since if isinstance(each, Read)] == []
+    assert [each for each in since if isinstance(each, Read) and each.keys != (keys.CONTROLS_KEY,)] == []
 
 
 def test_given_two_schedules_with_the_same_nominal_then_both_are_delivered_across_a_crash(bench: Bench) -> None:
@@ -408,7 +408,7 @@ def test_given_an_outage_then_one_delivery_stands_for_all_that_was_missed(bench:
 def test_given_a_hand_over_that_took_its_time_but_no_outage_then_each_is_sent(bench: Bench) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
-    bench.away(45 * SECOND)
+    bench.away(30 * SECOND)  # Within the grace from the acquire on: this owner has given no sign of life since.
     bench.run(10 * SECOND)
     assert sorted(set(nominals(bench))) == list(range(min(nominals(bench)), bench.now + 1, 10 * SECOND))
 
