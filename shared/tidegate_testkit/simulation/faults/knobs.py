@@ -37,13 +37,16 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "decisions.run_plane.count:ACTIONS_PER_DECISION": (15, 30),
     "decisions.run_plane.ending:ENDED_PER_PAGE": (1, 2),
     "decisions.run_plane.entries:CHUNK_BYTES_MAX": (300, 600),
-    "decisions.run_plane.fire:INSTANTS_PER_TRANSACTION": (1, 2),
+    "decisions.run_plane.catch_up:MADE_PER_TRANSACTION": (1, 2),
     "decisions.run_plane.outbox:LISTENERS_PER_PAGE": (1, 2),
     "decisions.topic_cursor:BATCH_RECORDS_MAX": (1, 3),
     "transactions.view:ITEMS_MAX": (200,),
     "transactions.view:RANGES_MAX": (8,),
+    "decisions.run_plane.catch_up:WALKED_PER_TRANSACTION": (2, 5),
+    "decisions.delivery_plane.holding:LET_GO_AHEAD_MAX": (1, 3),
+    "decisions.delivery_plane.holding:MOVED_TOGETHER": (1, 2),
 }
-"""Each with the values that it may get."""
+"""Each with the values that it may get. New ones come last: so a known seed keeps those that it has."""
 
 
 def draw_knobs(chance: Random) -> tuple[Knob, ...]:
