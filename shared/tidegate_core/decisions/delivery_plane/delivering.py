@@ -30,6 +30,8 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     """Delivers a group; each row ends as DONE, GONE (withdrawn, held back, or moved to another slot) or READY again."""
     yield from plane.load_payloads(rows)
     wanted, covered = plane.holding.parted(_in_order(plane, rows))
+    for row, _ in wanted:
+        row.handed = True
     answers = yield tuple(record_of(plane.shard, message, row.attempt) for row, message in wanted)
     problems: list[tuple[Slotted, Message, str]] = []
     unanswered: list[Slotted] = []
@@ -38,6 +40,7 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
             plane.close(row, Stage.DONE, delivered(plane.shard, message))
             continue
         assert isinstance(answer, NotProduced)
+        row.handed = False
         if answer.kind == "refused":
             problems.append((row, message, answer.message))
         else:

@@ -132,7 +132,9 @@ def take_back(plane: DeliveryPlane, message: Message, *, counted: bool) -> bool:
 
 
 def _take_back_row(plane: DeliveryPlane, row: Slotted) -> bool:
-    if row.stage not in (Stage.READY, Stage.WRITTEN, Stage.WRITING):
-        return row.stage is Stage.GONE and not row.maybe_sent
-    plane.withdraw(row)
+    if row.stage is Stage.DONE or row.handed:
+        return False
+    if row.stage in (Stage.READY, Stage.WRITTEN, Stage.WRITING):
+        plane.withdraw(row)
+    # One that is being sent, and was not handed over: whoever is about to do so looks at the guard in the same step.
     return not row.maybe_sent

@@ -48,6 +48,7 @@ def refused(plane: DeliveryPlane, problems: Sequence[tuple[Slotted, Message, str
         if plane.has_ended(row):
             plane.withdraw(row)  # While it was with the broker's client (I7).
         elif row.attempt >= ATTEMPTS_MAX:
+            row.handed = True
             dead.append((row, message, problem))
         elif row.fire is not None:
             fires.append((row, message))

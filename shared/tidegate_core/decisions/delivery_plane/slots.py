@@ -44,7 +44,7 @@ class Stage(Enum):
     READY = "ready"
     """Waits for its slot."""
     SENDING = "sending"
-    """Handed to the broker's client."""
+    """Taken to be sent: its payload is being read, or it is with the broker's client, or what that said is dealt with."""
     DONE = "done"
     """Delivered, expired, or a dead letter: too late for a cancel."""
     GONE = "gone"
@@ -68,6 +68,7 @@ class Slotted:
 
     Attributes:
         size: Bytes of its payload, as its timer row says.
+        handed: It is with the broker's client, or its dead letter is: from then on a cancel is too late.
         maybe_sent: Due before the fence and after the checkpoint: a predecessor may have sent it.
         message: None until the payload is loaded.
         held: Bytes of the payloads' budget that it holds, be it loaded or on its way.
@@ -86,6 +87,7 @@ class Slotted:
     attempt: int
     stage: Stage
     size: int = MAX_PAYLOAD_BYTES
+    handed: bool = False
     maybe_sent: bool = False
     message: Message | None = None
     held: int = 0

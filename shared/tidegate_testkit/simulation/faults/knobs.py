@@ -42,8 +42,11 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "decisions.topic_cursor:BATCH_RECORDS_MAX": (1, 3),
     "transactions.view:ITEMS_MAX": (200,),
     "transactions.view:RANGES_MAX": (8,),
+    "decisions.run_plane.catch_up:WALKED_PER_TRANSACTION": (2, 5),
+    "decisions.delivery_plane.holding:LET_GO_AHEAD_MAX": (1, 3),
+    "decisions.delivery_plane.holding:MOVED_TOGETHER": (1, 2),
 }
-"""Each with the values that it may get."""
+"""Each with the values that it may get. New ones come last: so a known seed keeps those that it has."""
 
 
 def draw_knobs(chance: Random) -> tuple[Knob, ...]:

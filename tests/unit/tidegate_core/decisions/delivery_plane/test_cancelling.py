@@ -7,7 +7,9 @@ import json
 
 import pytest
 
-from tidegate_core.effects import NotProduced, Produce, Write
+from tidegate_core.decisions.delivery_plane.delivering import PAUSE_MS
+from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX
+from tidegate_core.effects import NotProduced, Produce, Read, Write
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.requests import MessageSend
 from tidegate_core.records.codec import from_item, to_item
@@ -15,7 +17,7 @@ from tidegate_core.records.messages import FOR_EVER, Guard, Message
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_position, a_send
+from tidegate_testkit.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_position, a_send
 
 
 @pytest.fixture
@@ -72,6 +74,69 @@ def test_given_a_message_on_its_way_then_its_cancel_is_too_late(bench: Bench) ->
     bench.request(a_send("m-1", after="1s"))
     bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic == "out")
     bench.run(2 * SECOND)
+    bench.request(a_cancel(message_id="m-1"))
+    assert bench.status_of("c-1") == "too_late"
+
+
+def test_given_a_message_that_is_due_while_its_payload_is_read_then_its_cancel_takes_it_back(bench: Bench) -> None:
+    """It was taken to be sent, and not handed over: it never will be, and nobody may be told that it was."""
+    bench.request(a_send("m-1", after="8s"))
+    bench.crash()
+    bench.hold_back(
+        lambda effect: isinstance(effect, Read) and effect.keys[0].sk.startswith("M#"), times=2, answer_only=True
+    )
+    bench.run(9 * SECOND)
+    bench.request(a_cancel(message_id="m-1"))
+    bench.run(SECOND)
+    bench.release()
+    bench.run(10 * SECOND)
+    assert bench.status_of("c-1") == "cancelled"
+    assert bench.on("out") == []
+    assert tally(bench) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        pytest.param(NotProduced("guard", "lapsed"), "cancelled", id="was not sent"),
+        pytest.param(NotProduced("unavailable", "transport"), "too_late", id="may have been sent"),
+    ],
+)
+def test_given_a_cancel_in_the_pause_after_a_produce_then_it_is_too_late_only_if_it_may_be_there(
+    bench: Bench, answer: NotProduced, status: str
+) -> None:
+    bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic == "out", answer, times=1_000)
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(SECOND + PAUSE_MS // 2)
+    bench.request(a_cancel(message_id="m-1"))
+    bench.run(10 * SECOND)
+    assert bench.status_of("c-1") == status
+    assert tally(bench) == (0, 1)
+
+
+def test_given_a_cancel_while_what_the_broker_refused_moves_then_it_is_taken_back(bench: Bench) -> None:
+    refused = NotProduced("refused", "unknown topic")
+    bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic == "out", refused)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "moved", answer_only=True)
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(2 * SECOND)
+    assert bench.holds_something
+    bench.request(a_cancel(message_id="m-1"))
+    bench.run(SECOND)
+    bench.release()
+    bench.run(MINUTE)
+    assert bench.status_of("c-1") == "cancelled"
+    assert bench.on("out") == []
+    assert tally(bench) == (0, 1)
+
+
+def test_given_a_cancel_while_its_dead_letter_is_on_its_way_then_it_is_too_late(bench: Bench) -> None:
+    refused = NotProduced("refused", "too large")
+    bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic == "out", refused, times=ATTEMPTS_MAX)
+    bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic == "tidegate.requests.dlq")
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(HOUR)
+    assert bench.holds_something
     bench.request(a_cancel(message_id="m-1"))
     assert bench.status_of("c-1") == "too_late"
 
