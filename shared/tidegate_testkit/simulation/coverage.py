@@ -54,6 +54,7 @@ FAMILIES: Final = (
     Family("produce", ("broker_down", "not_appended", "lost_ack", "refused"), TOPICS),
     Family("poke", ("lost_poke",), ("poke",)),
     Family("node", ("crash", "pause", "drain", "clock_step"), ("node",)),
+    Family("nodes", ("black_out",), ("nodes",)),
     Family("launcher", ("launcher_refused", "launch_answer_lost"), ("submit",)),
     Family("lookup", ("lookup_unknown",), ("lookup",)),
     Family("name", ("name_expired",), ("lookup", "submit")),

@@ -9,13 +9,32 @@ OWNERS: Final = (
     *("raise", "acquire", "cursor", "checkpoint", "guard", "inboxed", "raise_index", "void"),
     *("fire", "count", "expire", "admit", "submitted", "look", "gone", "mixed"),
     *("control", "end_pending", "trigger", "cancel_job", "cancel_run", "distribute"),
+    *("offer", "recurring", "outage", "hold", "let_go"),
+    *("controls", "controls_done", "end_covered", "move_controls", "settle_control"),
 )
 """Transactions that nodes send. `mixed` is a group of decisions of several kinds."""
 OWNERLESS: Final = ("start", "finished")
 """Those that API processes send for programs."""
 TRANSACTIONS: Final = (*OWNERS, *OWNERLESS)
 
-RARE: Final = ("void", "expire", "cancel_job", "cancel_run", "trigger", "raise_index", "guard", "gone", "count")
+RARE: Final = (
+    "void",
+    "expire",
+    "cancel_job",
+    "cancel_run",
+    "trigger",
+    "raise_index",
+    "guard",
+    "gone",
+    "count",
+    "outage",
+    "offer",
+    "recurring",
+    "move_controls",
+    "settle_control",
+    "end_covered",
+    "let_go",
+)
 """Of those of nodes: what a world sends hardly once. Faults aim at them, or they would never meet."""
 RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")
 

@@ -34,6 +34,7 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "decisions.lane:GROUP_MAX": (1, 2, 4),
     "decisions.partition_actor:ACQUIRED_TOGETHER": (1, 3),
     "decisions.request_ingest:INBOX_ROWS_PER_MOVE": (1, 2, 5),
+    "decisions.run_plane.catch_up:MADE_PER_TRANSACTION": (1, 2),
     "decisions.run_plane.count:ACTIONS_PER_DECISION": (15, 30),
     "decisions.run_plane.ending:ENDED_PER_PAGE": (1, 2),
     "decisions.run_plane.entries:CHUNK_BYTES_MAX": (300, 600),

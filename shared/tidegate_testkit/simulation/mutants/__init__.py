@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate_testkit.simulation.mutants.clauses_of_controls import CLAUSES_OF_CONTROLS
+from tidegate_testkit.simulation.mutants.clauses_of_limits import CLAUSES_OF_LIMITS
+from tidegate_testkit.simulation.mutants.clauses_of_outages import CLAUSES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.clauses_of_ownership import CLAUSES_OF_OWNERSHIP
 from tidegate_testkit.simulation.mutants.clauses_of_positions import CLAUSES_OF_POSITIONS
 from tidegate_testkit.simulation.mutants.clauses_of_runs import CLAUSES_OF_RUNS
@@ -29,6 +32,9 @@ LISTS = (
     CLAUSES_OF_POSITIONS,
     CLAUSES_OF_RUNS,
     CLAUSES_OF_THE_GATE,
+    CLAUSES_OF_LIMITS,
+    CLAUSES_OF_CONTROLS,
+    CLAUSES_OF_OUTAGES,
     SKETCH,
     RULES_OF_RUNS,
     RULES_OF_MESSAGES,

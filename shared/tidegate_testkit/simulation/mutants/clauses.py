@@ -19,7 +19,7 @@ from tidegate_core.transactions import conditions
 from tidegate_testkit.simulation.mutants.mutant import Patch
 
 EXAMPLES: Final[Mapping[str, Sequence[Any]]] = {
-    "int": (1,),
+    "int": (0, 1),
     "str": ("x",),
     "bool": (False, True),
     "int | None": (1, None),

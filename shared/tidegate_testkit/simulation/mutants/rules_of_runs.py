@@ -28,6 +28,7 @@ from tidegate_testkit.builders import (
     on_run_of,
 )
 from tidegate_testkit.simulation.mutants.bugs import torn
+from tidegate_testkit.simulation.mutants.clauses import always
 from tidegate_testkit.simulation.mutants.clauses_of_runs import run_by_hand, two_under_one_limit
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.rules_of_messages import nothing_to_do
@@ -243,6 +244,8 @@ RULES_OF_RUNS = (
         breaks="I1",
         patches=(Patch(Lane, "_void", trusting_a_refusal),),
         scenario=an_admission_arrives_when_the_limit_is_free_again,
+        # Whoever was refused waits in the limit's queue, which lets nobody pass without an offer.
+        beside=(always("permit_free", "attribute_not_exists(#queued)"),),
     ),
     Mutant(
         "pending jobs",
