@@ -38,7 +38,6 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "decisions.run_plane.count:ACTIONS_PER_DECISION": (15, 30),
     "decisions.run_plane.ending:ENDED_PER_PAGE": (1, 2),
     "decisions.run_plane.entries:CHUNK_BYTES_MAX": (300, 600),
-    "decisions.run_plane.catch_up:MADE_PER_TRANSACTION": (1, 2),
     "decisions.run_plane.outbox:LISTENERS_PER_PAGE": (1, 2),
     "decisions.topic_cursor:BATCH_RECORDS_MAX": (1, 3),
     "transactions.view:ITEMS_MAX": (200,),

@@ -34,7 +34,7 @@ def lets_go(moves: int) -> Transaction:
 
 def a_hold_arrives_again(times_held: int) -> Iterable[str]:
     """The message was let go since, and is on its way; its namespace may be resumed and suspended meanwhile."""
-    store = an_owned_store()
+    store, last = an_owned_store(), holds(0)
     for number in range(times_held):
         last = holds(2 * number)
         assert takes(store, last)
