@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -136,11 +136,16 @@ def test_given_an_event_in_two_pieces_of_evidence_then_it_counted_twice(
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
+def of_letters(case: Case) -> Iterator[Delivery]:
+    """Yields the deliveries of what was sent by itself, not by a schedule."""
+    return (each for each in case.record.deliveries if each.message in case.world.senders.letters)
+
+
 def test_given_a_message_that_is_not_there_then_it_was_lost(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = case.world.senders.letters
     plain = next(
         each
-        for each in case.record.deliveries
+        for each in of_letters(case)
         if letters[each.message].ended is None and letters[each.message].expire_ms is None
     )
     others = [each for each in case.record.deliveries if each.message != plain.message]
@@ -160,7 +165,7 @@ def test_given_a_message_that_may_expire_and_is_not_there_then_it_was_lost_in_a_
 
 
 def test_given_a_message_before_its_time_then_it_is_early(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = case.record.deliveries[0]
+    first = next(of_letters(case))
     early = replace(first, sent=replace(first.sent, clock=case.world.senders.letters[first.message].due - 1))
     monkeypatch.setattr(case.record, "deliveries", [early])
     assert found(check_messages(case), "I8", first.message, "1 ms early")
