@@ -93,13 +93,15 @@ RECURRING = (
         "what a request opens begins before what it ended has come to its end",
         breaks="I8",
         patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
-        within=4,
+        within=18,
+        directed=(6,),
     ),
     Mutant(
         "recurring summons",
         "nobody brings a far schedule near",
         breaks="I1",
         patches=(Patch(RecurringSource, "_summon", lambda _: lambda source, summons: None),),
-        within=25,
+        within=60,
+        directed=(23,),
     ),
 )
