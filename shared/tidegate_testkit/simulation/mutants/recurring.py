@@ -101,7 +101,7 @@ RECURRING = (
         "nobody brings a far schedule near",
         breaks="I1",
         patches=(Patch(RecurringSource, "_summon", lambda _: lambda source, summons: None),),
-        within=60,
-        directed=(23,),
+        within=30,
+        directed=(9,),
     ),
 )
