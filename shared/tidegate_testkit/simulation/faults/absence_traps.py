@@ -32,7 +32,8 @@ def black_out(swarm: Swarm, chance: Random) -> Swarm:
 def silence(swarm: Swarm, chance: Random) -> Swarm:
     """The store answers nobody for a little more than the grace, or for a little less, while all nodes stay where they are.
 
-    One of them falls in the moment in which the store is back.
+    One of them falls in the moment in which the store is back. The facts of it meet all that may befall a write: elsewhere
+    there are none.
     """
     begin = chance.randint(15_000, 40_000)
     end = begin + chance.choice((50, 75, 100)) * 1_000
@@ -41,6 +42,11 @@ def silence(swarm: Swarm, chance: Random) -> Swarm:
         end, "crash", chance.randint(200, 9_000), once_applied=chance.choice(("outage", "fire", "checkpoint"))
     )
     # An answer that is some 10 s late would say in the middle of the silence that the store is there.
-    store = replace(swarm.store, brown_outs=(*swarm.store.brown_outs, (begin, end)), slow_loads=False)
+    store = replace(
+        swarm.store,
+        brown_outs=(*swarm.store.brown_outs, (begin, end)),
+        slow_loads=False,
+        aimed=tuple(sorted({*swarm.store.aimed, "outage"})),
+    )
     node = replace(swarm.node, trouble=(*swarm.node.trouble, fall, noted))
     return replace(swarm, store=store, node=node, busy_ms=max(swarm.busy_ms, end + AFTERWARDS_MS))

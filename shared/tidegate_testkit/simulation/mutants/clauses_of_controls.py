@@ -34,12 +34,11 @@ def lets_go(moves: int) -> Transaction:
 
 def a_hold_arrives_again(times_held: int) -> Iterable[str]:
     """The message was let go since, and is on its way; its namespace may be resumed and suspended meanwhile."""
-    store, last = an_owned_store(), holds(0)
-    for number in range(times_held):
-        last = holds(2 * number)
-        assert takes(store, last)
-        assert takes(store, lets_go(2 * number + 1))
-    takes(store, last)
+    store = an_owned_store()
+    for moves in range(0, 2 * times_held, 2):
+        assert takes(store, holds(moves))
+        assert takes(store, lets_go(moves + 1))
+    takes(store, holds(2 * times_held - 2))
     if store.peek(keys.held_message(0, "m", "1")) is not None:
         yield "I8: a message that was let go is held back once more, and will be delivered a second time"
 

@@ -62,7 +62,7 @@ CONDITIONS = (
         breaks="I5",
         patches=(without("holds_lease"),),
         within=30,
-        directed=(10,),
+        directed=(1,),
     ),
     Mutant(
         "cursor",

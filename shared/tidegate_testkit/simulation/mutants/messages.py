@@ -129,7 +129,7 @@ MESSAGES = (
         "a cancel that took a message back says that it was too late",
         breaks="I8",
         patches=(Patch(cancelling, "take_back", denying),),
-        within=10,
-        directed=(1,),
+        within=20,
+        directed=(7,),
     ),
 )

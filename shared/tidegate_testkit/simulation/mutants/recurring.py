@@ -57,7 +57,7 @@ RECURRING = (
         "a successor sends again what its predecessor had sent before a stop",
         breaks="I7",
         patches=(Patch(RecurringSource, "_count", sending_again),),
-        within=25,
+        within=4,
     ),
     Mutant(
         "recurring revived",
@@ -72,7 +72,7 @@ RECURRING = (
         "a successor sends what waits for its next attempt at another slot",
         breaks="I8",
         patches=(Patch(Templates, "_moved_key", lambda _: lambda loading, fire: Key("SH#-", "M#-")),),
-        within=6,
+        within=20,
     ),
     Mutant(
         "recurring from now",
@@ -86,20 +86,22 @@ RECURRING = (
         "occurrences of two schedules, or of two lives of one name, have the same id",
         breaks="I8",
         patches=(Patch(recurring, "fire_id", lambda made: lambda incarnation, nominal: made("", nominal)),),
-        within=12,
+        within=4,
     ),
     Mutant(
         "recurring overlap",
         "what a request opens begins before what it ended has come to its end",
         breaks="I8",
         patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
-        within=8,
+        within=18,
+        directed=(6,),
     ),
     Mutant(
         "recurring summons",
         "nobody brings a far schedule near",
         breaks="I1",
         patches=(Patch(RecurringSource, "_summon", lambda _: lambda source, summons: None),),
-        within=6,
+        within=30,
+        directed=(9,),
     ),
 )
