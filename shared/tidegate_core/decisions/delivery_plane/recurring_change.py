@@ -39,11 +39,11 @@ def _record(unit: UnitOfWork, namespace: str, name: str) -> Recurring:
     return found or Recurring(namespace=namespace, name=name)
 
 
-def _write(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: list[Interval]) -> None:
-    """Writes the record where it belongs, and removes it from where it was; nothing when it is there as it should be.
+def _write(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: list[Interval]) -> bool:
+    """Writes the record where it belongs, and removes it from where it was; False when it is there as it should be.
 
-    Late and repeated sends of this are refused: each item is conditioned on its revision, under the lease's epoch. The timer
-    row of a far record goes with it, so one that is left behind is never met.
+    Its own revision begins anew whenever it comes back to a place, so the same transaction has to write the schedule's state,
+    whose revision never does: else a send of it that arrives twice would move, or remove, a later record.
     """
     near, far = _keys(unit.shard, before.namespace, before.name)
     belongs = source.belongs(before, spans)
@@ -51,7 +51,7 @@ def _write(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: 
     first = None if belongs.is_near or belongs.first is None else belongs.first.slot
     record = before.with_spans(belongs.spans, first)
     if record == before and is_stored_near == belongs.is_near:
-        return
+        return False
     if before.summons is not None:
         unit.forget_row(_summons(before, before.summons).key(unit.shard))
     if not belongs.spans:
@@ -66,6 +66,15 @@ def _write(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: 
             unit.set_row(summons, summons.key(unit.shard))
         unit.put(record, far)
         unit.delete(near)
+    return True
+
+
+def _consume(unit: UnitOfWork, namespace: str, name: str) -> None:
+    """Writes the schedule's state as it is: whatever goes with it is refused when it is sent again."""
+    key = keys.schedule_state(unit.shard, namespace, name)
+    state = unit.record(ScheduleState, key)
+    if state is not None:
+        unit.put(state, key)
 
 
 def _summons(record: Recurring, slot: int) -> Summons:
@@ -98,7 +107,8 @@ class PlaceRecord:
         if summons is not None:
             unit.forget_row(summons)
             unit.after(lambda: self.source.answered(summons))
-        _write(unit, self.source, record, record.spans())
+        if _write(unit, self.source, record, record.spans()) or summons is not None:
+            _consume(unit, namespace, name)
 
 
 class RecurringChange:

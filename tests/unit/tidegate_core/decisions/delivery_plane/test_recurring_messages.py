@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.decisions.delivery_plane.recurring_change import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.retrying import RETRY_FIRST_MS
-from tidegate_core.effects import Commit, Effect, NotProduced, Produce, Read, Write
+from tidegate_core.effects import Commit, Committed, Effect, NotProduced, Produce, Read, Write
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
@@ -665,3 +666,33 @@ def test_given_a_hand_over_while_a_far_schedule_is_loaded_late_then_nothing_is_s
     bench.run(MINUTE)
     assert len(bench.on("other")) == 1
     assert nominals(bench) == [due]
+
+
+def test_given_a_move_of_a_record_that_arrives_a_second_time_then_it_is_refused(bench: Bench) -> None:
+    """The record has come back meanwhile, with the very revision that the first send consumed."""
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    bench.run(5 * SECOND)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(MINUTE)
+    assert records(bench)["C"] == []
+    for number in range(4):
+        bench.request(a_request("resume", "ping", f"resume-{number}"))
+        bench.request(an_apply(a_recurring(trigger=every("2s"), payload=number), f"update-{number}"))
+        for late in bench.commits("recurring"):
+            # The store remembers a token for ten minutes only.
+            assert not isinstance(bench.transact(replace(late, token=f"{late.token}-{bench.now}")), Committed)
+        bench.request(a_request("suspend", "ping", f"suspend-{number}"))
+        bench.run(MINUTE * (number % 2))
+    assert len(bench.commits("recurring")) >= 3
+
+
+def test_given_a_far_record_that_went_and_came_then_late_repeats_of_its_moves_are_refused(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("2h"))))
+    for _ in range(3):
+        bench.away(2 * HOUR - 3 * MINUTE)
+        bench.run(2 * MINUTE)
+        for late in bench.commits("recurring"):
+            # The store remembers a token for ten minutes only.
+            assert not isinstance(bench.transact(replace(late, token=f"{late.token}-{bench.now}")), Committed)
+        bench.run(MINUTE)
+    assert len(bench.commits("recurring")) >= 3
