@@ -43,7 +43,8 @@ RECURRING = (
         "a schedule goes on firing while a request replaces what it fires",
         breaks="I8",
         patches=(Patch(Slots, "_is_held", lambda _: lambda slots, row: False),),
-        within=4,
+        within=40,
+        directed=(16,),
     ),
     Mutant(
         "recurring not ended",
@@ -86,7 +87,8 @@ RECURRING = (
         "occurrences of two schedules, or of two lives of one name, have the same id",
         breaks="I8",
         patches=(Patch(recurring, "fire_id", lambda made: lambda incarnation, nominal: made("", nominal)),),
-        within=4,
+        within=20,
+        directed=(4,),
     ),
     Mutant(
         "recurring overlap",
