@@ -67,8 +67,8 @@ MESSAGES = (
         "a timer row written late, after its cancel, is loaded by the next owner and sent",
         breaks="I7",
         patches=(Patch(plane, "read_guards", reading_no_guards),),
-        within=30,
-        directed=(10,),
+        within=100,
+        directed=(57, 10),
         trap="echoes",
     ),
     Mutant(
@@ -122,7 +122,8 @@ MESSAGES = (
         "a message that may expire is never sent",
         breaks="I8",
         patches=(Patch(delivering, "_in_order", expiring_at_once),),
-        within=10,
+        within=40,
+        directed=(11,),
     ),
     Mutant(
         "denied cancel",
