@@ -140,7 +140,7 @@ class Guard:
 
     Attributes:
         expires_at: Later than that of all that it covers.
-        request_id: Of the send that raised it as a replacement; None for a cancel.
+        request_id: Of the send that raised it as a replacement, or of the cancel, behind a mark; None where it had no id.
         before: `live_from` as it was before: what lies in between is what this guard was raised for. Whoever does it again
             after a crash would else take older versions, delivered long ago, for its own.
         through: Latest slot of what a cancel covered; None = nothing. Rows that it covered may be gone when it is done again:

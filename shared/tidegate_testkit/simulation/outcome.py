@@ -20,7 +20,7 @@ class Outcome:
     """One seed's figures.
 
     Attributes:
-        fires: Occurrences of schedules, whatever became of them.
+        fires: Occurrences of schedules, whatever became of them, and deliveries of recurring messages.
         events: Distinct events announced.
         messages: Messages delivered, repeats included.
         bodies: Programs that ran.
@@ -78,7 +78,7 @@ def judged(world: World) -> Outcome:
     return Outcome(
         seed=world.seed,
         nodes=world.cluster.swarm.nodes,
-        fires=sum(1 for _ in ledger_rows(world)),
+        fires=sum(1 for _ in ledger_rows(world)) + _recurring_fires(world),
         bodies=len(world.cluster.record.bodies),
         events=len(world.producers.announced),
         messages=len(world.cluster.record.deliveries),
@@ -92,3 +92,9 @@ def judged(world: World) -> Outcome:
 
 def _tail(world: World) -> list[str]:
     return list(world.trace.tail(TAIL_LINES))
+
+
+def _recurring_fires(world: World) -> int:
+    schedules = {user.life.name for user in world.users if user.life.definition.sends_messages}
+    fires = ((each.message.split("/")[0], each.nominal) for each in world.cluster.record.deliveries)
+    return len({fire for fire in fires if fire[0] in schedules})

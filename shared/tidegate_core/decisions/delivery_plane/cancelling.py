@@ -28,6 +28,8 @@ from tidegate_core.store.values import Delete, Put
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
+CANCEL_MARK = "\x1f"
+"""In front of a cancel's id in the guard that it has raised: ids hold no such character, so no send's is like it."""
 PUBLIC_ID = re.compile(r"(\d{4})-([a-z2-7]{26})", re.ASCII)
 """The id of a delivered message, as an API answer shows it: it names its shard."""
 
@@ -118,6 +120,10 @@ def _cancel(
     # A cancel by key ends what was sent before it; an id is never used again, so its cancel holds for ever.
     live_from = origin if name.keyed else FOR_EVER
     guard = (yield from read_guards(plane, [name.id])).get(name.id)
+    raised_by = None if request.id is None else f"{CANCEL_MARK}{request.id}"
+    if guard is not None and raised_by is not None and guard.request_id == raised_by:
+        # A later record of the same request was dealt with before this one: what it covers is what this one is answered for.
+        live_from = max(live_from, guard.live_from)
     before = raised_over(guard, live_from)
     again = guard is not None and guard.live_from == live_from
     # A printed id names a message of any namespace, so it is asked whose it is.
@@ -136,7 +142,7 @@ def _cancel(
         hint = "a message under a key is cancelled by its key"
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
     through = max((message.slot for message in covered), default=None)
-    yield from raise_to(plane, name.id, live_from, guard, versions, through=through)
+    yield from raise_to(plane, name.id, live_from, guard, versions, raised_by, through)
     held = yield from plane.holding.discard(covered)
     if not covered:
         return ReceiptStatus.NOT_FOUND, ()

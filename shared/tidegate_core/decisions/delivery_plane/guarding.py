@@ -84,7 +84,7 @@ def raise_to(
         live_from: Versions below this are covered.
         before: The guard as it was read.
         covered: Versions that are known to be covered; the guard outlives their rows.
-        request_id: Of the replacement, if it is one.
+        request_id: Of the replacement, or of the cancel behind its mark.
         through: Latest slot of what a cancel covers.
 
     Raises:

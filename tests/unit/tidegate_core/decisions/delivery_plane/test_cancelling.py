@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
 from tidegate_core.decisions.delivery_plane.delivering import PAUSE_MS
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX
 from tidegate_core.effects import NotProduced, Produce, Read, Write
@@ -441,3 +442,21 @@ def test_given_create_and_cancel_that_are_both_done_again_after_a_crash_then_the
         bench.store.write([Delete(Key(str(item["pk"]), str(item["sk"])))])
     bench.run(SECOND)
     assert bench.status_of("c-1") == "cancelled"
+
+
+def test_given_a_cancel_whose_later_record_was_begun_by_a_predecessor_then_the_earlier_one_is_answered_for_what_that_covered(
+    bench: Bench,
+) -> None:
+    """It was written twice; the guard is the later record's, and the message is still there (simulation, seed 131)."""
+    bench.request(a_send("m-1", key="k", after="5m"))
+    (item,) = bench.rows("M#")
+    message = from_item(Message, item)
+    later = a_position(99, at=bench.now + MINUTE).text()
+    guard = Guard(id=message.id, live_from=later, request_id=f"{CANCEL_MARK}c-1", through=message.slot)
+    shard = int(str(item["pk"])[3:])
+    bench.store.write([Put(guard.key(shard), to_item(guard, guard.key(shard)))])
+    bench.request(a_cancel(key="k"))
+    assert bench.status_of("c-1") == "cancelled"
+    assert bench.rows("D#") == []
+    bench.run(10 * MINUTE)
+    assert bench.on("out") == []
