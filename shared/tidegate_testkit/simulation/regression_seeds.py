@@ -52,6 +52,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     304: "a message that became ready during a drain kept the last checkpoint from passing what was sent",
     5507: "a cancel by key, done again after a crash, was too late because of a version that was delivered long ago",
     5555: "the same, with KIP-848 and an events topic that is made anew",
+    131: "a cancel that was written twice was answered not_found, and its message stayed held back for ever",
+    352: "late rows of a create that was refused, because its repeat had been accepted before, were sent as well",
 }
 
 REGRESSION_WORLDS: Final[Mapping[str, KeptWorld]] = {

@@ -58,6 +58,7 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
     for create in creates:
         judge(create)
     yield from _raise_guards(plane, [create for create in creates if create.replaces])
+    yield from _cover_refused(plane, creates)
     actions: list[Put | Delete] = []
     accepted = [create for create in creates if create.status is ReceiptStatus.ACCEPTED]
     rows = [_make_rows(plane, create, actions) for create in accepted]
@@ -103,6 +104,21 @@ def _raise_guards(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[
         for other in create.alive:
             if other.version not in held:
                 take_back(plane, other, counted=False)
+
+
+def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+    """Rows that a former owner wrote of what is refused now may still be on their way: a guard covers them where they are older
+    than what was accepted instead, such as another record of the same request.
+    """
+    for create in creates:
+        newer = max((other for other in create.others if other.version > create.version), key=_version, default=None)
+        is_refused = create.sending.replay and create.status is not ReceiptStatus.ACCEPTED
+        if is_refused and newer is not None and create.live_from <= create.version:
+            yield from raise_to(plane, create.name.id, newer.version, create.guard, create.others, newer.request_id)
+
+
+def _version(message: Message) -> str:
+    return message.version
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------------

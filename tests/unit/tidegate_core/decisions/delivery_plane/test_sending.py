@@ -217,6 +217,24 @@ def test_given_a_guard_that_a_later_repeat_raised_then_an_earlier_repeat_of_it_i
     assert bench.receipts()["m-2"]["status"] == "unchanged"
 
 
+def test_given_an_earlier_record_that_was_refused_then_rows_of_it_that_come_late_are_not_sent() -> None:
+    """Its first reader fell with the batch on its way; the next owner met the later record first (simulation, seed 352)."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    document = a_send("m-1", key="k", after="5m")
+    bench.request(document)
+    bench.run(SECOND)
+    late = [*messages(bench)], [*timers(bench)]
+    earlier = an_inboxed(document, at=bench.now - MINUTE)
+    bench.store.write([Put(earlier.key(0), {**to_item(earlier, earlier.key(0)), "rev": 1})])
+    bench.run(20 * SECOND)
+    for row in (replace(each, version=earlier.origin, origin=earlier.origin) for rows in late for each in rows):
+        bench.store.write([Put(row.key(0), to_item(row, row.key(0)))])
+    bench.crash()
+    bench.run(10 * MINUTE)
+    assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == 1
+
+
 def an_inboxed(document: Doc, at: int) -> InboxRow:
     """Returns a request's inbox row as the reader of another topic partition writes it."""
     origin = Position(at, REQUESTS_ID, 7, 1).text()
