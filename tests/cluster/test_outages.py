@@ -19,12 +19,12 @@ import pytest
 
 from tidegate_testkit.cluster.background import Repeatedly
 from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import SESSION_S, Cluster
+from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS, Cluster
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.figures import show
 from tidegate_testkit.cluster.judging.faults import report
 from tidegate_testkit.cluster.judging.lateness import histogram
-from tidegate_testkit.cluster.judging.messages import Delivery, judge_messages, repeats_of
+from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_of
 from tidegate_testkit.cluster.judging.runs import judge_blackout
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
 from tidegate_testkit.cluster.pipeline import JOIN, Pipeline
@@ -117,7 +117,10 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
     receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
     broker, store = outages
-    faults = pipeline.judge() + judge_messages(book.sent(receipts), deliveries, [])
+    # Without the broker each owner is put out of the group; what was on the wire then is of unknown fate, as after a kill.
+    served_at = broker.back_at + int(BACKLOG_S_MAX["messages"] * 1_000)
+    put_out = Crash(broker.gone_at, frozenset(range(SHARDS)), served_at)
+    faults = pipeline.judge() + judge_messages(book.sent(receipts), deliveries, [put_out])
     faults += judge_blackout(broker.name, broker.gone_at + GUARD_MS + FIRST_LINE_MS, broker.back_at, runs)
     faults += judge_blackout(store.name, store.gone_at, store.back_at, runs)
     backlogs = {outage.name: _backlog(pipeline, deliveries, outage) for outage in outages}

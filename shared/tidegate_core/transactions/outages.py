@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tidegate_core.records.outages import ATTRIBUTE, Outage, outages_value
 from tidegate_core.store import keys
-from tidegate_core.store.values import Transaction, Update
+from tidegate_core.store.values import Item, Transaction, Update
 from tidegate_core.transactions import conditions
 
 
@@ -15,13 +15,15 @@ def record_outages(
 ) -> Transaction:
     """Replaces the facts of a shard; its position and tally stay as they are, a checkpoint meanwhile takes nothing away.
 
-    One that arrives late or twice is refused: it consumes the facts from which it was made.
+    One that arrives late or twice is refused: it consumes the facts from which it was made. It leaves `w` alone, the witness of
+    the checkpoint that may be under way beside it: an owner whose own checkpoint got no answer would take itself for fenced.
+    Whoever gets no answer to this one looks at the facts.
     """
-    names, values = {"#w": "w", "#outages": ATTRIBUTE}, {":w": token}
+    names = {"#outages": ATTRIBUTE}
     condition = conditions.outages_recordable(epoch, outages_value(before))
     if not outages:
-        update = Update(keys.progress(shard), "SET #w = :w REMOVE #outages", names, values, condition)
+        update = Update(keys.progress(shard), "REMOVE #outages", names, {}, condition)
     else:
-        facts = {":outages": outages_value(outages)}
-        update = Update(keys.progress(shard), "SET #w = :w, #outages = :outages", names, {**values, **facts}, condition)
-    return Transaction("outage", (update,), token, keys.progress(shard))
+        values: Item = {":outages": outages_value(outages)}
+        update = Update(keys.progress(shard), "SET #outages = :outages", names, values, condition)
+    return Transaction("outage", (update,), token, None)

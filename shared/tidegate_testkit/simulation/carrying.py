@@ -109,7 +109,7 @@ class Carrier:
         if event == "serving":
             self._tenure.serves()
         elif event in {"fenced", "outranked"}:
-            self._tenure.is_fenced()
+            self._tenure.is_fenced(str(fields.get("pk", "")))
         elif event == "decision_failed":
             # Set aside and tried again by design; a proof must not pass because of that.
             self._cluster.record.failures.append(f"{self._tenure.name} gave something up: {fields}")

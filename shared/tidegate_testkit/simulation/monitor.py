@@ -4,31 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tidegate_core.records.outages import outages_of
 from tidegate_core.store.values import Action, Check, Delete, Key, Put, Transaction
 from tidegate_testkit.memory_store import BeforeImages, MemoryStore
-from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.record import Author, Record
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
-
-
-class _Author(NamedTuple):
-    """Who sent a transaction, read from its token `<owner>/<topic partition>.<tenure>/<number>`."""
-
-    owner: str
-    tenure: int
-    number: int
-
-    @classmethod
-    def of(cls, token: str) -> _Author:
-        owner, holding, number = token.split("/")
-        return cls(owner, int(holding.split(".")[1]), int(number))
-
-    def follows(self, raised: _Author) -> bool:
-        """Whether this was sent under the epoch that `raised` took."""
-        return self.owner == raised.owner and (self.tenure, self.number) > (raised.tenure, raised.number)
 
 
 def _is_handed_over(action: Action) -> bool:
@@ -54,7 +37,6 @@ class StoreMonitor:
     def __init__(self, store: Watched, record: Record) -> None:
         self._store = store
         self._record = record
-        self._holders: dict[str, _Author] = {}
         store.memory.on_applied = self._applied
 
     def _applied(self, written: Transaction | Sequence[Put | Delete], before: BeforeImages) -> None:
@@ -65,16 +47,16 @@ class StoreMonitor:
         self._note_outages(written, before)
         if written.name in OWNERLESS:
             return
-        author = _Author.of(written.token)
+        author = Author.of(written.token)
         if written.name in {"raise", "acquire"}:
             for action in written.actions:
                 self._rises(written, action.key, "epoch", before)
-                self._holders[action.key.pk] = author
+                self._record.holders[action.key.pk] = author
             return
         if written.name == "guard":
             self._rises(written, written.actions[0].key, "live_from", before)
         for pk in self._fenced_by(written):
-            holder = self._holders.get(pk)
+            holder = self._record.holders.get(pk)
             if holder is None or not author.follows(holder):
                 self._fail(f"I5: {written.name} {written.token} was accepted on {pk}, which {holder} holds")
         if written.name == "cursor":

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.records.outages import Outage
@@ -137,6 +137,23 @@ class EvidenceSeen:
     chunks: list[str] = field(default_factory=list)
 
 
+class Author(NamedTuple):
+    """Who sent a transaction, read from its token `<owner>/<topic partition>.<tenure>/<number>`."""
+
+    owner: str
+    tenure: int
+    number: int
+
+    @classmethod
+    def of(cls, token: str) -> Author:
+        owner, holding, number = token.split("/")
+        return cls(owner, int(holding.split(".")[1]), int(number))
+
+    def follows(self, raised: Author) -> bool:
+        """Whether this was sent under the epoch that `raised` took."""
+        return self.owner == raised.owner and (self.tenure, self.number) > (raised.tenure, raised.number)
+
+
 @dataclass(slots=True)
 class Record:
     """All of it.
@@ -150,6 +167,7 @@ class Record:
         pauses: Nodes that were frozen, as (node, from, to).
         evidence: By its id.
         outages: Facts by shard, in the order in which they were written; a later one may go on with an earlier one.
+        holders: Who took the present epoch of a shard or of a topic partition's position, by partition key.
         failures: What must not happen at all (an actor that raises, a monitor that objects).
     """
 
@@ -163,6 +181,7 @@ class Record:
     pauses: list[tuple[str, int, int]] = field(default_factory=list)
     evidence: defaultdict[str, EvidenceSeen] = field(default_factory=lambda: defaultdict(EvidenceSeen))
     outages: defaultdict[int, dict[Outage, None]] = field(default_factory=lambda: defaultdict(dict))
+    holders: dict[str, Author] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
     def receipt_appended(self, topic_partition: int, record: LogRecord) -> None:

@@ -34,6 +34,7 @@ class Tenure:
         self.node = node
         self.topic_partition = topic_partition
         self.name = f"{node.name}/{node.owner[:6]}/{topic_partition}.{number}"
+        self._number = number
         self.drained = False
         self.alive = True
         self.stint = self._begin_stint(0)
@@ -69,8 +70,11 @@ class Tenure:
         self.stint.serving = self.node.cluster.timeline.now
         self.node.cluster.serves(self.topic_partition, self.node)
 
-    def is_fenced(self) -> None:
-        """The actor says that another owner was there; it starts again."""
+    def is_fenced(self, pk: str) -> None:
+        """The actor says that another owner was there, as this partition key told it, or a newer map; it starts again."""
+        holder = self.node.cluster.record.holders.get(pk)
+        if holder is not None and (holder.owner, holder.tenure) == (self.node.owner, self._number):
+            self.node.cluster.record.failures.append(f"I8: {self.name} was fenced at {pk} by nobody but itself")
         self._end_stint(orderly=False)
         self.stint = self._begin_stint(int(self.stint.name.rsplit(".", 1)[1]) + 1)
 

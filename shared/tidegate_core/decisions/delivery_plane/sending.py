@@ -61,7 +61,7 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
     yield from _cover_refused(plane, creates)
     actions: list[Put | Delete] = []
     accepted = [create for create in creates if create.status is ReceiptStatus.ACCEPTED]
-    rows = [_make_rows(plane, create, actions) for create in accepted]
+    rows = [_make_rows(plane, create, actions) for create in accepted if not _is_on_its_way(plane, create, actions)]
     for create in creates:
         refused = create.status is not ReceiptStatus.ACCEPTED
         if refused and create.mine is not None and create.mine.origin == create.sending.position.text():
@@ -174,6 +174,20 @@ def _slot_of(plane: DeliveryPlane, create: Create, nominal: int) -> int:
     if create.mine is not None and not plane.is_passed(create.mine.slot, create.name.id, create.version):
         return create.mine.slot
     return plane.checkpoints.slot_for(nominal)
+
+
+def _is_on_its_way(plane: DeliveryPlane, create: Create, actions: list[Put | Delete]) -> bool:
+    """Whether a row of this version at another slot is being sent, or was: two owners wrote of a replayed create, or of two
+    records of one request, and this one must not send both. Adds the removal of the other one's timer row.
+    """
+    mine, rows = create.mine, [row for row in plane.slots.of(create.name.id) if row.version == create.version]
+    if mine is None or not any(row.slot != mine.slot and row.stage in (Stage.SENDING, Stage.DONE) for row in rows):
+        return False
+    for row in rows:
+        if row.stage in (Stage.READY, Stage.WRITTEN):
+            plane.close(row, Stage.GONE)
+    actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
+    return True
 
 
 def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete]) -> None:

@@ -16,6 +16,7 @@ REPEATED_MAX = 1_000
 """... or the last 1,000 messages of a shard."""
 CHECKPOINT_WRITE_MS = 1_000
 """A checkpoint begins after 5 s; this is for its own write on a busy machine."""
+_COVERED_AFTER_MS = REPEATED_SPAN_MS + CHECKPOINT_WRITE_MS
 ON_THE_WIRE_MS = 1_000
 """A record that was in the broker's socket when its sender was killed is appended a moment later."""
 TAKEN_OVER_MS_MIN = 4_000
@@ -124,10 +125,14 @@ def _wrong_ids(by_number: dict[int, list[Delivery]]) -> Iterable[Fault]:
 
 
 def _judge_repeats(deliveries: Iterable[Sequence[Delivery]], crashes: Sequence[Crash]) -> Iterable[Fault]:
+    of_messages = [copies for copies in deliveries if copies]
+    firsts: dict[int, list[Delivery]] = defaultdict(list)
+    for copies in of_messages:
+        firsts[copies[0].shard].append(copies[0])
     repeated: Counter[tuple[int, int]] = Counter()
-    for copies in deliveries:
+    for copies in of_messages:
         for first, second in pairwise(copies):
-            crash = _cause(first, second, crashes)
+            crash = _cause(first, second, crashes, firsts[first.shard])
             if crash is None:
                 yield Fault(
                     "repeated",
@@ -141,18 +146,33 @@ def _judge_repeats(deliveries: Iterable[Sequence[Delivery]], crashes: Sequence[C
             yield Fault("repeated", f"{count} messages of shard {shard} after the crash at {at}")
 
 
-def _cause(first: Delivery, second: Delivery, crashes: Iterable[Crash]) -> Crash | None:
+def _cause(
+    first: Delivery, second: Delivery, crashes: Iterable[Crash], others: Sequence[Delivery] = ()
+) -> Crash | None:
+    """Returns the crash that explains it; `others` are the first deliveries of the shard's messages."""
     for crash in crashes:
         after = second.appended_at >= crash.at + TAKEN_OVER_MS_MIN
         soon = second.appended_at <= crash.served_at + REPEATED_AFTER_MS_MAX
-        if _may_repeat(first, crash) and after and soon:
+        if (_may_repeat(first, crash) or _was_held_up(first, crash, others)) and after and soon:
             return crash
     return None
 
 
 def _may_repeat(first: Delivery, crash: Crash) -> bool:
-    before = crash.at - first.appended_at
-    return first.shard in crash.shards and -ON_THE_WIRE_MS <= before <= REPEATED_SPAN_MS + CHECKPOINT_WRITE_MS
+    return first.shard in crash.shards and -ON_THE_WIRE_MS <= crash.at - first.appended_at <= _COVERED_AFTER_MS
+
+
+def _was_held_up(first: Delivery, crash: Crash, others: Iterable[Delivery]) -> bool:
+    """Whether no checkpoint could pass it before the crash, however long ago it was sent: one with an earlier place was late.
+
+    That is the other half of the bound: it repeats among at most 1,000, which are counted.
+    """
+    due_before = (other for other in others if other.nominal <= first.nominal and other.number != first.number)
+    return (
+        first.shard in crash.shards
+        and first.appended_at <= crash.at
+        and any(other.appended_at >= crash.at - _COVERED_AFTER_MS for other in due_before)
+    )
 
 
 def repeats_after(crash: Crash, deliveries: Iterable[Delivery]) -> tuple[int, int]:

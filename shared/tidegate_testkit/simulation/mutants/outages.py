@@ -6,11 +6,12 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegate_core.decisions import partition_actor
+from tidegate_core.decisions import outage_watch, partition_actor
 from tidegate_core.decisions.outage_watch import OutageWatch
 from tidegate_core.decisions.run_plane import catch_up, fire, runs
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.store.values import Transaction, Update
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 
@@ -39,7 +40,28 @@ def in_the_first_one(outage_at: Callable[..., Outage | None]) -> Any:
     return in_any
 
 
+def signing_the_position(record: Callable[..., Transaction]) -> Any:
+    def signed(*arguments: Any) -> Transaction:
+        written = record(*arguments)
+        (update,) = written.actions
+        assert isinstance(update, Update)
+        names, values = {**update.names, "#w": "w"}, {**update.values, ":w": written.token}
+        expression = f"SET #w = :w, {update.expression.removeprefix('SET ')}"
+        signing = replace(update, expression=expression, names=names, values=values)
+        return replace(written, actions=(signing,), witness=update.key)
+
+    return signed
+
+
 OUTAGES = (
+    Mutant(
+        "fact signed over a checkpoint",
+        "an owner that writes an outage down over its own checkpoint of unknown fate takes itself for fenced",
+        breaks="I8",
+        patches=(Patch(outage_watch, "record_outages", signing_the_position),),
+        within=4,
+        trap="silence",
+    ),
     Mutant(
         "fact of an outage",
         "whoever takes a shard over does not write down that nobody served it",

@@ -58,7 +58,7 @@ RECURRING = (
         "a successor sends again what its predecessor had sent before a stop",
         breaks="I7",
         patches=(Patch(RecurringSource, "_count", sending_again),),
-        within=4,
+        within=12,
     ),
     Mutant(
         "recurring revived",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate_core.decisions.inputs import Poked
+from tidegate_core.decisions.inputs import Poked, RecordsArrived
 from tidegate_core.effects import Commit, Produce, Read, ReadRange, Refused, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.position import Position
@@ -17,6 +17,7 @@ from tidegate_core.records.messages import FOR_EVER, Guard, Message, MessageTime
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_cancel, a_send
 
 
@@ -340,8 +341,6 @@ def test_given_a_replay_whose_slot_was_passed_meanwhile_then_it_moves_to_a_new_o
     plane.checkpoints.promised = (old.slot + 5 * SECOND, "-", "")
     assert progress["fired_slot"] == 0
     bench._logs[(REQUESTS, 0)] = log
-    from tidegate_core.decisions.inputs import RecordsArrived
-
     bench.give(RecordsArrived(REQUESTS, 0, tuple(log)))
     assert {timer.slot for timer in timers(bench)} == {old.slot, old.slot + 5 * SECOND + 1}
     bench.run(20 * SECOND)
@@ -383,6 +382,36 @@ def test_given_a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_
     bench.crash()
     bench.run(20 * SECOND)
     assert len(bench.on("out")) == 1
+
+
+def test_given_rows_of_two_records_of_a_request_at_two_slots_then_the_message_is_delivered_once() -> None:
+    """A former owner's late batch wrote what it had made of the second record over what was made of the first, which its
+    successor is sending when it comes to the second one (seed 3 of black-outs).
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    request = a_send("m-1", after="5s")
+    bench.request(request)
+    bench.lose(a_commit("cursor"), times=1_000)
+    bench.request(request)
+    (timer,) = timers(bench)
+    (message,) = messages(bench)
+    append_time, topic, topic_partition, _ = message.origin.split(".")
+    origin = f"{append_time}.{topic}.{topic_partition}.{1:020}"
+    late = replace(timer, slot=timer.slot + MINUTE, origin=origin)
+    written = replace(message, slot=late.slot, nominal=late.slot, origin=origin)
+    rows = [(row.key(0), to_item(row, row.key(0))) for row in (late, written)]
+    bench.store.write([Put(key, item) for key, item in rows])
+    bench._rules.clear()
+    bench.crash()
+    log = bench._logs.pop((REQUESTS, 0))
+    bench.run(6 * SECOND)
+    assert len(bench.on("out")) == 1
+    bench._logs[(REQUESTS, 0)] = log
+    bench.give(RecordsArrived(REQUESTS, 0, tuple(log)))
+    bench.run(2 * MINUTE)
+    assert len(bench.on("out")) == 1
+    assert timers(bench) == [timer]
 
 
 def test_given_a_create_whose_position_is_not_durable_then_it_is_not_delivered_yet() -> None:

@@ -78,6 +78,25 @@ def test_given_a_third_copy_then_each_repeat_needs_a_crash_of_its_own() -> None:
     assert kinds([Sent(1, 90_000)], copies, [CRASH, Crash(107_500, CRASH.shards, served_at=115_000)]) == []
 
 
+@pytest.mark.parametrize(
+    ("late", "nominal", "shard", "expected"),
+    [
+        pytest.param(95_000, 79_000, 3, [], id="one that was due before it came within the bound"),
+        pytest.param(108_000, 79_000, 3, [], id="one that was due before it came after the crash"),
+        pytest.param(93_000, 79_000, 3, ["repeated"], id="that one came early enough to be passed too"),
+        pytest.param(95_000, 81_000, 3, ["repeated"], id="that one was due behind it"),
+        pytest.param(95_000, 79_000, 11, ["repeated"], id="that one is another shard's"),
+    ],
+)
+def test_given_a_repeat_of_long_ago_then_only_one_that_no_checkpoint_could_pass_explains_it(
+    late: int, nominal: int, shard: int, expected: list[str]
+) -> None:
+    """A node that is starved of its processor writes rows of a burst for 20 s, while others of that shard are delivered."""
+    copies = [a_delivery(1, 81_000, 80_000), a_delivery(1, 107_000, 80_000), a_delivery(2, late, nominal, shard)]
+
+    assert kinds([Sent(1, 80_000), Sent(2, nominal)], copies, [CRASH]) == expected
+
+
 def test_given_more_than_a_thousand_repeats_of_a_shard_then_the_bound_is_broken() -> None:
     sent = [Sent(number, 90_000) for number in range(1_001)]
     copies = [a_delivery(message.number, at, 90_000) for message in sent for at in (99_000, 107_000)]
