@@ -97,10 +97,11 @@ def raise_to(
     Raises:
         Fenced: Another owner holds the shard.
     """
+    is_kept = before is not None and len(before.refused) > 0
     guard = Guard(
         id=message_id,
         live_from=live_from,
-        expires_at=guard_expiry(plane.host.now, before, covered),
+        expires_at=None if is_kept else guard_expiry(plane.host.now, before, covered),
         request_id=request_id,
         before=raised_over(before, live_from),
         through=through,

@@ -28,10 +28,8 @@ def row_expiry(slot: int) -> int:
     return expiry(slot, ROW_DAYS)
 
 
-def guard_expiry(now: int, before: Guard | None, covered: Iterable[Message]) -> int | None:
+def guard_expiry(now: int, before: Guard | None, covered: Iterable[Message]) -> int:
     """Returns the TTL attribute of a guard: it outlives all that it covers, and creates that are still in the topic."""
-    if before is not None and before.refused:
-        return None
     latest = max((message.slot for message in covered), default=now)
     known = 0 if before is None or before.expires_at is None else before.expires_at
     return max(known, expiry(max(now, latest), GUARD_DAYS))
