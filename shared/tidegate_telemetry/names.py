@@ -133,6 +133,11 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "error",
         "tidegate_shard_lags_total",
     ),
+    "refused_versions_full": LogEvent(
+        "A message key's guard covers 100 refused repeats and takes no more: a repeat of a request, whose first reader fell, may "
+        "be delivered beside it.",
+        "warning",
+    ),
     "message_row_missing": LogEvent(
         "A message's timer row has no message row: its payload expired or was removed by hand. Nothing is delivered.",
         "error",

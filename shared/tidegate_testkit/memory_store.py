@@ -164,6 +164,18 @@ class MemoryStore:
             stored = list(self._tables[table].all())
         return (_copy(entry.item) for entry in stored)
 
+    def stored(self, table: Table = "main") -> Iterator[Item]:
+        """Yields all items themselves, to read and not to change: whoever looks at all of them every second copies none."""
+        with self._lock:
+            stored = list(self._tables[table].all())
+        return (entry.item for entry in stored)
+
+    def look(self, key: Key) -> Item | None:
+        """Returns one item itself, to read and not to change."""
+        with self._lock:
+            stored = self._stored(key)
+        return None if stored is None else stored.item
+
     def peek(self, key: Key) -> Item | None:
         """Returns a copy of one item without counting the read."""
         with self._lock:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tidegate_core.decisions.host import Fenced, Host
 from tidegate_core.decisions.lane import Lane, Procedure
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, with_outage
 from tidegate_core.effects import Items, Read, Refused
-from tidegate_core.records.outages import Outage, outages_of
+from tidegate_core.records.outages import Outage, gaps_of, outages_of, with_gap
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put, Value
 from tidegate_core.transactions.outages import record_outages
@@ -67,6 +68,21 @@ def sign_of_life(owner: str, node: str, now: int, served: Mapping[int, int], exp
     return Put(key, item)
 
 
+class RecurringFires(Protocol):
+    """What the watch has to know of the shard's recurring messages, and they of it."""
+
+    @property
+    def sent_through(self) -> int:
+        """Slot of the last fire that was sent, or may have been."""
+        ...
+
+    def outage_opens(self) -> None:
+        """What is overdue waits, and all fires behind it: which of them are missed is written down first."""
+
+    def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
+        """These are the gaps, written down."""
+
+
 class OutageWatch:
     """What an owner knows of its shard's outages.
 
@@ -85,15 +101,21 @@ class OutageWatch:
         self.known = tuple(known)
         self._opened: Callable[[], None] | None = None
         self._learners: Sequence[Callable[[tuple[Outage, ...]], None]] = ()
+        self._fires: RecurringFires | None = None
         self._host = host
         self._shard = shard
         self._epoch = epoch
         self._complete: int | None = complete
         self._since: int | None = None
 
-    def connect(self, opened: Callable[[], None], learners: Sequence[Callable[[tuple[Outage, ...]], None]]) -> None:
+    def connect(
+        self,
+        opened: Callable[[], None],
+        learners: Sequence[Callable[[tuple[Outage, ...]], None]],
+        fires: RecurringFires,
+    ) -> None:
         """Tells `opened` that there is one to write down, `learners` the facts, now and whenever there are others."""
-        self._opened, self._learners = opened, learners
+        self._opened, self._learners, self._fires = opened, learners, fires
         self._learn(self.known)
 
     def served(self) -> None:
@@ -107,6 +129,8 @@ class OutageWatch:
         if self._since is None:
             self._since = instant
             assert self._opened is not None
+            assert self._fires is not None
+            self._fires.outage_opens()
             self._opened()
 
     def complete_until(self, now: int) -> int:
@@ -124,7 +148,8 @@ class OutageWatch:
         Raises:
             Fenced: Another owner has acquired the shard.
         """
-        key = keys.progress(self._shard)
+        key, fires = keys.progress(self._shard), self._fires
+        assert fires is not None
         while self._since is not None:
             answer = yield from self._host.read_for_good(Read((key,)))
             assert isinstance(answer, Items)
@@ -132,15 +157,18 @@ class OutageWatch:
             if whole(progress, "epoch") != self._epoch:
                 raise Fenced(key)
             before = outages_of(progress)
-            known = with_outage(before, self._since, end)
+            known, gaps = with_outage(before, self._since, end), gaps_of(progress)
             if known != before:
-                recorded = record_outages(self._shard, self._epoch, before, known, self._host.token())
+                gaps = tuple(with_gap(gaps, whole(progress, "fired_slot"), before, known, fires.sent_through))
+                recorded = record_outages(self._shard, self._epoch, before, known, self._host.token(), gaps=gaps)
                 if isinstance((yield from self._host.commit_for_good(recorded)), Refused):
                     continue  # It has another owner now, or the fact is there: the item says which.
                 self._host.note("outage", shard=self._shard, begin=self._since, end=end)
             self._learn(known)
             # A store that fell silent again while this was written: the same outage goes on.
             self._since = end if self._host.now - end >= OUTAGE_GRACE_MS else None
+            if self._since is None:
+                fires.outage_ends(gaps)
 
     def _learn(self, known: tuple[Outage, ...]) -> None:
         self.known = known

@@ -82,6 +82,7 @@ class ShardActor:
         outages.connect(
             lambda: self._lane.add(WriteDownOutage(outages, f"shard {shard}")),
             (self.memory.outages_are, plane.checkpoints.outages_are),
+            plane.recurring,
         )
         self._waiting = Waiting(self._lane, self.memory)
         self._home_limits = HomeLimits(self._lane)

@@ -68,9 +68,8 @@ def as_datetime(instant: Instant) -> datetime:
 
 def format_instant(instant: Instant) -> str:
     """Returns RFC 3339 in UTC: whole seconds without a fraction, else three digits of it."""
-    moment = as_datetime(instant)
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{instant % 1000:03d}Z" if instant % 1000 else f"{text}Z"
+    precision = "milliseconds" if instant % 1000 else "seconds"
+    return f"{as_datetime(instant).replace(tzinfo=None).isoformat(timespec=precision)}Z"
 
 
 def _instant_of(value: Any) -> Instant:

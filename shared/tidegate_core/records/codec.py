@@ -46,6 +46,6 @@ def from_item(record_type: type[R], item: Item) -> R:
     """Returns the record of an item; attributes that this version does not know are ignored (rolling upgrades)."""
     known = _known(record_type)
     fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in item.items() if name in known
+        name: tuple(value) if type(value) is list else value for name, value in item.items() if name in known
     }
     return record_type(**fields)

@@ -136,23 +136,31 @@ class HeldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """`G#`: versions below `live_from` are not delivered. Only cancels and replacements write it, and it only rises.
+    """`G#`: versions below `live_from` are not delivered, nor those that were refused one by one. It only ever covers more.
 
     Attributes:
-        expires_at: Later than that of all that it covers.
+        live_from: Raised by cancels and replacements; "" where there was none.
+        expires_at: Later than that of all that it covers; None where some were refused: how late those come nobody knows.
         request_id: Of the send that raised it as a replacement, or of the cancel, behind a mark; None where it had no id.
         before: `live_from` as it was before: what lies in between is what this guard was raised for. Whoever does it again
             after a crash would else take older versions, delivered long ago, for its own.
         through: Latest slot of what a cancel covered; None = nothing. Rows that it covered may be gone when it is done again:
             the create in front of it, done again too, removes them.
+        refused: Versions whose create was refused for another record of its request, when a former owner may have written
+            their rows already: those may come at any time.
     """
 
     id: str
-    live_from: str
+    live_from: str = ""
     expires_at: int | None = None
     request_id: str | None = None
     before: str = ""
     through: int | None = None
+    refused: frozenset[str] = frozenset()
+
+    def covers(self, version: str) -> bool:
+        """Whether this version is not to be delivered."""
+        return version < self.live_from or version in self.refused
 
     def key(self, shard: int) -> Key:
         return keys.message_guard(shard, self.id)

@@ -44,24 +44,28 @@ def gaps_of(progress: Item | None) -> tuple[Outage, ...]:
 
 
 def with_gap(
-    gaps: Sequence[Outage], fired_through: int, before: Sequence[Outage], outages: Sequence[Outage]
+    gaps: Sequence[Outage],
+    fired_through: int,
+    before: Sequence[Outage],
+    outages: Sequence[Outage],
+    sent_through: int = 0,
 ) -> list[Outage]:
-    """Returns the gaps after an acquire that has written down an outage, or has made the last one longer.
+    """Returns the gaps once an outage was written down, or the last one was made longer.
 
     What was fired is behind the delivery position, also when the store was silent already; so a gap begins there, and it is
-    never changed: the one delivery that stands for it may have been made. An owner that was there all along, and waited for
-    the store, sends each message by itself and writes no gap.
+    never changed: the one delivery that stands for it may have been made.
 
     Args:
         gaps: As they were; those that the position has passed are dropped.
-        fired_through: Slot of the delivery position, which the acquire demands to be this one.
+        fired_through: Slot of the delivery position; an acquire demands it to be this one.
         before: The outages as they were.
         outages: As they are now.
+        sent_through: Slot of the last fire that an owner who was there all along has sent, each of them by itself.
     """
     kept = [gap for gap in gaps if gap.end > fired_through]
     if not outages or (before and before[-1].end >= outages[-1].end):
         return kept
-    begin = max([outages[-1].begin, fired_through, *(gap.end for gap in kept)])
+    begin = max([outages[-1].begin, fired_through, sent_through, *(gap.end for gap in kept)])
     return [*kept, Outage(begin, outages[-1].end)] if begin < outages[-1].end else kept
 
 

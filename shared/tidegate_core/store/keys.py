@@ -37,12 +37,15 @@ Other partition keys of `main`: `MAP`, `CONTROLS`, `TP#...`, `IX#<0-63>`, `VEC#<
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from tidegate_core.store.values import Key
 
 INSTANT_DIGITS = 13
 """Milliseconds since the epoch until the year 2286 fit; sort keys compare as text, so every instant has this width."""
 INDEX_SHARDS = 64
+HASHES_KEPT = 10_000
+"""2 MB: the same few keys, programs and data partitions are hashed again and again."""
 LAST = "~"
 """Sorts after every character that keys use: upper end of a prefix range."""
 NO_NAMESPACE = "-"
@@ -60,6 +63,7 @@ def instant_text(instant: int) -> str:
     return f"{instant:0{INSTANT_DIGITS}d}"
 
 
+@lru_cache(maxsize=HASHES_KEPT)
 def text_hash(*parts: str) -> str:
     """26 base-32 characters that stand for user text of any length, unambiguous in its parts."""
     return _base32(b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts))

@@ -1,4 +1,4 @@
-"""Conditional writes of the delivery plane: checkpoint, guard, and removal of inbox rows. What else it writes is unconditional."""
+"""Fenced writes of the delivery plane: checkpoint, guard, and removal of inbox rows. What else it writes is unconditional."""
 
 from __future__ import annotations
 
@@ -154,6 +154,21 @@ def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction
     )
     actions = (update, Check(keys.progress(shard), conditions.holds_progress(epoch)))
     return Transaction("guard", actions, token, guard.key(shard))
+
+
+def refuse_version(shard: int, epoch: int, message_id: str, version: str, token: str) -> Transaction:
+    """Adds a version to those that a guard covers one by one; such a guard is kept for ever.
+
+    Late and repeated ones add what is there already. A former owner must not: its reasons may be refused by the present one.
+    """
+    key = keys.message_guard(shard, message_id)
+    update = Update(
+        key,
+        "SET #id = :id, #w = :w ADD #refused :version REMOVE #expires",
+        {"#id": "id", "#w": "w", "#refused": "refused", "#expires": "expires_at"},
+        {":id": message_id, ":w": token, ":version": frozenset({version})},
+    )
+    return Transaction("guard", (update, Check(keys.progress(shard), conditions.holds_progress(epoch))), token, key)
 
 
 def remove_inboxed(shard: int, epoch: int, inbox_rows: Sequence[Key], token: str) -> Transaction:

@@ -68,7 +68,7 @@ class Settlement:
 
     def answered(self, outcome: RawOutcome) -> tuple[Settlement, Step]:
         """Takes the answer to one send and returns the new standing with the next step."""
-        now = replace(self, sent=self.sent + 1)
+        now = Settlement(self.transaction, self.sent + 1, self.doubtful, self.refusal)
         match outcome:
             case Applied():
                 return now, Committed()

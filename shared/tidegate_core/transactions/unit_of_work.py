@@ -316,12 +316,17 @@ def _revision(item: Item | None) -> int:
 def _bytes_of(value: Value) -> int:
     """DynamoDB's size of an item or value, about."""
     match value:
+        case int():
+            return 8
         case str():
             return len(value) if value.isascii() else len(value.encode())
         case bytes():
             return len(value)
         case dict():
-            return sum(len(name) + _bytes_of(each) for name, each in value.items())
+            return sum(
+                len(name) + (len(each) if type(each) is str and each.isascii() else _bytes_of(each))
+                for name, each in value.items()
+            )
         case list() | frozenset():
             return sum(1 + _bytes_of(each) for each in value)
         case _:

@@ -106,7 +106,11 @@ def checked_copy(value: Value, depth: int = 1) -> Value:
         raise InvalidExpression("Nesting Levels have exceeded supported limits")
     if isinstance(value, list):
         return [checked_copy(element, depth + 1) for element in value]
-    return {_checked_name(name): checked_copy(element, depth + 1) for name, element in value.items()}
+    # Most values are texts. This, and the sizes below, are what a write costs.
+    return {
+        _checked_name(name): element if type(element) is str else checked_copy(element, depth + 1)
+        for name, element in value.items()
+    }
 
 
 def _checked_set(members: frozenset[str]) -> frozenset[str]:
@@ -139,7 +143,7 @@ def bytes_of(value: Value) -> int:
     if value is None or isinstance(value, bool):
         return 1
     if isinstance(value, int):
-        return (len(str(abs(value)).rstrip("0")) + 1) // 2 + 1 + (value < 0)
+        return _bytes_of_number(value)
     if isinstance(value, bytes):
         return len(value)
     if isinstance(value, frozenset):
@@ -149,11 +153,20 @@ def bytes_of(value: Value) -> int:
     return 3 + sum(1 + bytes_of(name) + bytes_of(element) for name, element in value.items())
 
 
+def _bytes_of_number(number: int) -> int:
+    return (len(str(abs(number)).rstrip("0")) + 1) // 2 + 1 + (number < 0)
+
+
 def bytes_of_item(item: Item) -> int:
     """DynamoDB's size of an item: its names and its values."""
     size = 0
     for name, value in item.items():
         size += len(name) if name.isascii() else len(name.encode())
-        # Short cut for what most values are.
-        size += len(value) if type(value) is str and value.isascii() else bytes_of(value)
+        # Short cuts for what most values are.
+        if type(value) is str and value.isascii():
+            size += len(value)
+        elif type(value) is int:
+            size += _bytes_of_number(value)
+        else:
+            size += bytes_of(value)
     return size

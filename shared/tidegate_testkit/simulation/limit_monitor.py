@@ -123,7 +123,7 @@ class LimitMonitor:
     # -- what must hold -----------------------------------------------------------------------------------------------
 
     def _judge(self, written: Transaction, key: Key, before: SharedLimit, begun: Sequence[Item]) -> None:
-        watched, state = self.limits[key.pk], SharedLimit.of(self._store.memory.peek(key))
+        watched, state = self.limits[key.pk], SharedLimit.of(self._store.memory.look(key))
         own_items = self._store.memory.query(RangeRead(key.pk, "PERMIT#", f"PERMIT#{keys.LAST}"))
         holders = {*state.holders, *(str(item["run_id"]) for item in own_items.items)}
         if state.in_use != len(watched.runs) or holders != watched.runs:
@@ -161,7 +161,7 @@ class LimitMonitor:
     def _watch_idling(self, pk: str) -> None:
         """How long a free slot and the first of the queue do not find each other."""
         watched, now = self.limits[pk], self._store.now
-        state = SharedLimit.of(self._store.memory.peek(Key(pk, "LIMIT")))
+        state = SharedLimit.of(self._store.memory.look(Key(pk, "LIMIT")))
         first = next((job for _, job in sorted(watched.waits) if job not in state.offered), None)
         is_idle = first is not None and state.in_use + len(state.offered) < watched.mosts[first]
         if watched.idle_since is not None:

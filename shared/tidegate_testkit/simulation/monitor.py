@@ -77,7 +77,7 @@ class StoreMonitor:
     def _note_outages(self, written: Transaction, before: BeforeImages) -> None:
         """A fact is written once: nothing takes it back, makes it shorter, or writes it beside itself."""
         for key in (action.key for action in written.actions if action.key.sk == "PROGRESS"):
-            old, new = outages_of(before.get(key)), outages_of(self._store.memory.peek(key))
+            old, new = outages_of(before.get(key)), outages_of(self._store.memory.look(key))
             if old == new:
                 continue
             self._record.outages[int(key.pk.removeprefix("SH#"))].update(dict.fromkeys(new))
@@ -90,7 +90,7 @@ class StoreMonitor:
     def _check_witness(self, written: Transaction) -> None:
         """A lost answer is settled by reading the witness, so it has to say who wrote it."""
         if written.witness is not None:
-            item = self._store.memory.peek(written.witness)
+            item = self._store.memory.look(written.witness)
             if item is None or item.get("w") != written.token:
                 self._fail(f"{written.name} {written.token} left its witness {written.witness} without its token")
 
@@ -106,7 +106,7 @@ class StoreMonitor:
         return sorted(set(pks))
 
     def _rises(self, written: Transaction, key: Key, name: str, before: BeforeImages) -> None:
-        old, new = (before.get(key) or {}).get(name), (self._store.memory.peek(key) or {}).get(name)
+        old, new = (before.get(key) or {}).get(name), (self._store.memory.look(key) or {}).get(name)
         fell = new < old if isinstance(old, int) and isinstance(new, int) else old is not None and str(new) < str(old)
         if fell:
             self._fail(

@@ -69,6 +69,7 @@ def _figures(world: World) -> Counter[str]:
     return Counter(
         bodies=len(record.bodies),
         deliveries=len(record.deliveries),
-        ledger_rows=sum(1 for _ in ledger_rows(world)),
+        # What waits for its other half runs out of time whether or not anything comes late.
+        ledger_rows=sum(1 for row in ledger_rows(world) if row.reason != "trigger_timeout"),
         receipts=sum(len(receipts) for receipts in record.receipts.values()),
     )

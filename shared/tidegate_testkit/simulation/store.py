@@ -215,7 +215,7 @@ class SimStore:
                 self._timeline.after(self._faults.timeout_ms, lambda: answer(None))
                 return
             back = slow
-        page = replace(wanted, limit=min(wanted.limit, self._faults.page))
+        page = wanted if wanted.limit <= self._faults.page else replace(wanted, limit=self._faults.page)
 
         def read() -> None:
             result = self.memory.query(page)

@@ -163,7 +163,7 @@ class Troubles:
 
     def _cancel_a_job(self) -> None:
         """Somebody takes a job back that waits."""
-        items = self._cluster.store.memory.items()
+        items = self._cluster.store.memory.stored()
         waiting = sorted(str(item["id"]) for item in items if str(item["sk"]).startswith("J#"))
         if waiting:
             job_id = self._timeline.chance.choice(waiting)

@@ -128,7 +128,7 @@ def _cancel(
     again = guard is not None and guard.live_from == live_from
     # A printed id names a message of any namespace, so it is asked whose it is.
     versions = [
-        message for message in (yield from versions_of(plane, name.id)) if message.namespace == request.namespace
+        message for message in (yield from versions_of(plane, name.id, guard)) if message.namespace == request.namespace
     ]
     covered = [message for message in versions if before <= message.version < live_from]
     printed = PUBLIC_ID.fullmatch(request.message_id or "") is not None

@@ -90,6 +90,10 @@ class Checkpoints:
         """This owner has written them down beside the position."""
         self.durable = replace(self.durable, outages=outages)
 
+    def gaps_are(self, gaps: tuple[Outage, ...]) -> None:
+        """Likewise."""
+        self.durable = replace(self.durable, gaps=gaps)
+
     # -- the bound ----------------------------------------------------------------------------------------------------
 
     def limit(self) -> Place:

@@ -104,7 +104,7 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
             create.mine = from_item(Message, item)
     for create in creates:
         if create.present:
-            versions = yield from versions_of(plane, create.name.id)
+            versions = yield from versions_of(plane, create.name.id, create.guard)
             create.others = [each for each in versions if each.version != create.version]
 
 

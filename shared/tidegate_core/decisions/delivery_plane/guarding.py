@@ -13,13 +13,15 @@ from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Guard, Message
 from tidegate_core.store import keys
 from tidegate_core.store.values import Page, RangeRead
-from tidegate_core.transactions.delivery import Tally, raise_guard
+from tidegate_core.transactions.delivery import Tally, raise_guard, refuse_version
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
 GUARDS_MAX = 100_000
 """Raised guards in memory (10 MB), the latest ones: far more than are raised while one page is loaded."""
+REFUSED_MAX = 100
+"""Versions of one key that a guard covers one by one (6 KB); each took a repeat of a request and a take-over in between."""
 VERSIONS_MAX = 200
 """Versions of one key that are looked at; older ones are far in the past."""
 CANCELLED = Tally(cancelled=1)
@@ -29,16 +31,20 @@ class Guards:
     """Those that this owner has raised: a load that was asked for before has to know of them; older ones are in the store."""
 
     def __init__(self) -> None:
-        self._live_from: dict[str, str] = {}
+        self._known: dict[str, Guard] = {}
 
     def remember(self, guard: Guard) -> None:
-        self._live_from[guard.id] = max(guard.live_from, self._live_from.pop(guard.id, ""))
-        if len(self._live_from) > GUARDS_MAX:
-            del self._live_from[next(iter(self._live_from))]
+        """Keeps the guard, and what was known of it."""
+        before = self._known.pop(guard.id, guard)
+        live_from, refused = max(guard.live_from, before.live_from), guard.refused | before.refused
+        self._known[guard.id] = Guard(id=guard.id, live_from=live_from, refused=refused)
+        if len(self._known) > GUARDS_MAX:
+            del self._known[next(iter(self._known))]
 
     def cover(self, message_id: str, version: str) -> bool:
-        """Whether this version was cancelled or replaced."""
-        return version < self._live_from.get(message_id, "")
+        """Whether this version was cancelled, replaced or refused."""
+        guard = self._known.get(message_id)
+        return guard is not None and guard.covers(version)
 
 
 def read_guards(plane: DeliveryPlane, message_ids: Collection[str]) -> Operation[dict[str, Guard]]:
@@ -51,8 +57,8 @@ def read_guards(plane: DeliveryPlane, message_ids: Collection[str]) -> Operation
     return {guard.id: guard for guard in (from_item(Guard, item) for item in answer.found.values())}
 
 
-def versions_of(plane: DeliveryPlane, message_id: str) -> Operation[list[Message]]:
-    """Returns the newest versions of a message, newest first."""
+def versions_of(plane: DeliveryPlane, message_id: str, guard: Guard | None) -> Operation[list[Message]]:
+    """Returns the newest versions of a message, newest first; rows of a refused one may come late, and are none."""
     low, high = f"M#{message_id}#", f"M#{message_id}#{keys.LAST}"
     found: list[Message] = []
     after: str | None = None
@@ -61,7 +67,8 @@ def versions_of(plane: DeliveryPlane, message_id: str) -> Operation[list[Message
         wanted = RangeRead(keys.shard_pk(plane.shard), low, high, VERSIONS_MAX, after, newest_first=True)
         page = yield from plane.host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
-        found.extend(from_item(Message, item) for item in page.items)
+        versions = [from_item(Message, item) for item in page.items]
+        found.extend(each for each in versions if guard is None or each.version not in guard.refused)
         after = page.next_after
         if after is None or len(found) >= VERSIONS_MAX:
             return found
@@ -90,10 +97,11 @@ def raise_to(
     Raises:
         Fenced: Another owner holds the shard.
     """
+    is_kept = before is not None and len(before.refused) > 0
     guard = Guard(
         id=message_id,
         live_from=live_from,
-        expires_at=guard_expiry(plane.host.now, before, covered),
+        expires_at=None if is_kept else guard_expiry(plane.host.now, before, covered),
         request_id=request_id,
         before=raised_over(before, live_from),
         through=through,
@@ -102,6 +110,23 @@ def raise_to(
     verdict = yield from plane.commit(raise_guard(plane.shard, epoch, guard, plane.host.token()))
     plane.guards.remember(guard)
     return verdict
+
+
+def refuse(plane: DeliveryPlane, message_id: str, version: str, guard: Guard | None) -> Operation[None]:
+    """Has a guard cover this one version, whatever a former owner wrote of it and whenever that comes.
+
+    Raises:
+        Fenced: Another owner holds the shard.
+    """
+    known = frozenset() if guard is None else guard.refused
+    if version in known:
+        return
+    if len(known) >= REFUSED_MAX:
+        plane.host.note("refused_versions_full", shard=plane.shard, id=message_id)
+        return
+    epoch = plane.checkpoints.durable.epoch
+    yield from plane.commit(refuse_version(plane.shard, epoch, message_id, version, plane.host.token()))
+    plane.guards.remember(Guard(id=message_id, refused=frozenset({version})))
 
 
 def raised_over(guard: Guard | None, live_from: str) -> str:

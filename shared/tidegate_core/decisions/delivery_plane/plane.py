@@ -24,6 +24,7 @@ from tidegate_core.decisions.delivery_plane.loading import (
     Window,
     renew,
 )
+from tidegate_core.decisions.delivery_plane.recurring_rows import sort_out
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.retrying import follow
 from tidegate_core.decisions.delivery_plane.sending import send_messages
@@ -102,12 +103,15 @@ class DeliveryPlane:
     def drain(self) -> Operation[None]:
         """Stops firing, waits for what is under way, writes the checkpoint: an orderly hand-over repeats nothing."""
         self._draining = self._firing.closed = self.checkpoints.closed = True
-        while not self._firing.is_idle or self._writing or self.checkpoints.is_writing or self._is_sent_ahead():
+        while not self._is_still() or self.slots.late_fires_wait:
             yield from self.host.sleep(DRAIN_LOOK_MS)
         self.window.closed = True
         yield from self.recurring.bring_leftovers_near()
         yield from self._firing.send_leftovers()
         yield from self.checkpoints.write(last=True)
+
+    def _is_still(self) -> bool:
+        return self._firing.is_idle and not (self._writing or self.checkpoints.is_writing or self._is_sent_ahead())
 
     def _is_sent_ahead(self) -> bool:
         """Whether the position cannot pass all that was sent before the window is extended: that is being done."""
@@ -241,12 +245,12 @@ class DeliveryPlane:
 
     def _load_page(self, items: Sequence[Item]) -> Operation[None]:
         """Guards are read now, consistently, and never while firing (DESIGN 5)."""
-        timers = yield from self.recurring.sort_out(items)
+        timers = yield from sort_out(self, items)
         found = yield from read_guards(self, {timer.id for timer in timers})
         live: Sequence[MessageTimer] = [
             timer
             for timer in timers
-            if not (timer.id in found and timer.version < found[timer.id].live_from)
+            if not (timer.id in found and found[timer.id].covers(timer.version))
             and not self.is_passed(timer.slot, timer.id, timer.version)
         ]
         live = yield from self.holding.without_held(live)

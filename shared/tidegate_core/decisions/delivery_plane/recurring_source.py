@@ -14,13 +14,14 @@ from tidegate_core.decisions.delivery_plane.loading import place_of
 from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
+from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Place, Slotted, Stage
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, MessageTimer, public_id
+from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
+from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval, Recurring, Summons
-from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.delivery import Tally
@@ -83,6 +84,7 @@ class RecurringSource:
         self._place: Callable[[str, Key | None], None] | None = None
         self._place_alone: Callable[[str, Key], Operation[None]] | None = None
         self._summoned: dict[Key, str] = {}
+        self._sent_through = 0
 
     # -- records in and out -------------------------------------------------------------------------------------------
 
@@ -131,7 +133,7 @@ class RecurringSource:
             self._forget(name)
         elif kind == "C" and item is not None:
             self._take_in(from_item(Recurring, item), self.promised)
-        elif kind == "D" and item is not None and _is_summons(item):
+        elif kind == "D" and item is not None and is_summons(item):
             summons = from_item(Summons, item)
             # It may come so late that the window was extended past it; what lies behind is loaded in its turn.
             if summons.slot <= self.plane.window.taking_through:
@@ -203,6 +205,8 @@ class RecurringSource:
         for row in rows:
             if row.occurrence is None:
                 continue
+            if row.fire is not None:
+                self._sent_through = max(self._sent_through, row.slot)
             ref = row.occurrence.ref
             self._open[ref] = [each for each in self._open.get(ref, ()) if not each.stage.is_closed and each is not row]
             self._open[ref].append(row)
@@ -223,6 +227,39 @@ class RecurringSource:
 
     def is_near(self, ref: str) -> bool:
         return ref in self._near
+
+    # -- outages of an owner that was there all along -----------------------------------------------------------------
+
+    @property
+    def sent_through(self) -> int:
+        """Slot behind which no fire was sent, and no checkpoint stands or will come to stand meanwhile."""
+        return max(self._sent_through, self.promised[0])
+
+    def outage_opens(self) -> None:
+        """What is overdue waits until it is known which of it are one."""
+        self.plane.slots.late_fires_wait = True
+
+    def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
+        """What waits is made anew, where it lies in a gap: it stands for all that was missed."""
+        if gaps != self.plane.checkpoints.durable.gaps:
+            self.plane.checkpoints.gaps_are(gaps)
+            for near in self._near.values():
+                self._await_anew(near)
+        self.plane.slots.late_fires_wait = False
+        self.plane.host.operations.raise_(self.plane.changed)
+
+    def _await_anew(self, near: _Near) -> None:
+        if near.series is None:
+            return
+        near.series = self.series_of(near.record, near.series.interval)
+        row = near.next
+        if row is None or row.stage is not Stage.READY:
+            return
+        before = (row.slot, "", "")
+        if near.series.after(before) != row.fire:
+            self.plane.close(row, Stage.GONE)
+            self.plane.slots.discard(row)
+            self._await_next(near, before)
 
     # -- what a request has ended -------------------------------------------------------------------------------------
 
@@ -273,35 +310,11 @@ class RecurringSource:
 
     # -- rows of the store --------------------------------------------------------------------------------------------
 
-    def sort_out(self, items: Sequence[Item]) -> Operation[list[MessageTimer]]:
-        """Takes the summons out of a page, and closes what belongs to a generation that was ended; returns the rest."""
+    def take_summons(self, items: Sequence[Item]) -> None:
+        """Takes the summons out of a page."""
         for item in items:
-            if _is_summons(item):
+            if is_summons(item):
                 self._summon(from_item(Summons, item))
-        timers = [from_item(MessageTimer, item) for item in items if not _is_summons(item)]
-        wanted = {timer.ref: self._state_key(timer.ref) for timer in timers if timer.ref is not None}
-        if not wanted:
-            return timers
-        answer = yield from self.plane.host.read_for_good(Read(tuple(wanted.values())))
-        assert isinstance(answer, Items)
-        live: list[MessageTimer] = []
-        for timer in timers:
-            if timer.ref is None or _is_live(timer, answer.found.get(wanted[timer.ref])):
-                live.append(timer)
-            elif timer.moved_to is None and not self.plane.is_passed(timer.slot, timer.id, timer.version):
-                self._close_loaded(timer, timer.ref)
-        return live
-
-    def _close_loaded(self, timer: MessageTimer, ref: str) -> None:
-        """It was refused by the broker once, and ended while it waited for its next attempt."""
-        row = Slotted(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.GONE, from_store=True)
-        row.ended, row.occurrence = Tally(cancelled=1), Occurrence(ref, timer.generation)
-        self.plane.checkpoints.tell(timer.slot)
-        self.plane.slots.add(row)
-
-    def _state_key(self, ref: str) -> Key:
-        namespace, name = ref.split("/", 1)
-        return keys.schedule_state(self.plane.shard, namespace, name)
 
     def _summon(self, summons: Summons) -> None:
         """A far record's time comes near: no checkpoint passes this place before it is in memory."""
@@ -369,12 +382,3 @@ class RecurringSource:
     def load(self, rows: Sequence[Slotted]) -> Operation[None]:
         """Gives fires their messages."""
         yield from self._templates.load(rows)
-
-
-def _is_summons(item: Item) -> bool:
-    return "attempt" not in item
-
-
-def _is_live(timer: MessageTimer, state_item: Item | None) -> bool:
-    state = None if state_item is None else from_item(ScheduleState, state_item)
-    return state is not None and state.status == "active" and state.generation == timer.generation

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.creates import Create, Sending, judge, look_up, name_of
-from tidegate_core.decisions.delivery_plane.guarding import raise_to, take_back
+from tidegate_core.decisions.delivery_plane.guarding import raise_to, refuse, take_back
 from tidegate_core.decisions.delivery_plane.rows import presence_expiry, row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
@@ -107,18 +107,15 @@ def _raise_guards(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[
 
 
 def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
-    """Rows that a former owner wrote of what is refused now may still be on their way: a guard covers them where they are older
-    than what was accepted instead, such as another record of the same request.
+    """Rows that a former owner wrote of what is refused now may still be on their way: the guard has to cover them.
+
+    Without a key there is one version only, which is the accepted one's as well.
     """
     for create in creates:
-        newer = max((other for other in create.others if other.version > create.version), key=_version, default=None)
         is_refused = create.sending.replay and create.status is not ReceiptStatus.ACCEPTED
-        if is_refused and newer is not None and create.live_from <= create.version:
-            yield from raise_to(plane, create.name.id, newer.version, create.guard, create.others, newer.request_id)
-
-
-def _version(message: Message) -> str:
-    return message.version
+        if is_refused and create.name.keyed and create.version >= create.live_from:
+            yield from refuse(plane, create.name.id, create.version, create.guard)
+            _give_up_rows(plane, create.name.id, create.version)
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------------
@@ -129,7 +126,8 @@ def _make_rows(plane: DeliveryPlane, create: Create, actions: list[Put | Delete]
     request, position = create.sending.request, create.sending.position
     nominal = request.due(position.append_time)
     slot = _slot_of(plane, create, nominal)
-    _forget_other_slots(plane, create, slot)
+    # What a former owner wrote of a replayed create may have another slot, also when its message row never came.
+    _give_up_rows(plane, create.name.id, create.version, but_at=slot)
     expiry = row_expiry(slot)
     origin = position.text()
     timer = MessageTimer(
@@ -183,9 +181,7 @@ def _is_on_its_way(plane: DeliveryPlane, create: Create, actions: list[Put | Del
     mine, rows = create.mine, [row for row in plane.slots.of(create.name.id) if row.version == create.version]
     if mine is None or not any(row.slot != mine.slot and row.stage in (Stage.SENDING, Stage.DONE) for row in rows):
         return False
-    for row in rows:
-        if row.stage in (Stage.READY, Stage.WRITTEN):
-            plane.close(row, Stage.GONE)
+    _give_up_rows(plane, create.name.id, create.version)
     actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
     return True
 
@@ -195,11 +191,16 @@ def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete
 
     Such rows have not been sent: whoever sends waits until the create's position, or its inbox row, says that it is done.
     """
-    for row in plane.slots.of(mine.id):
-        if row.version == mine.version and row.stage in (Stage.READY, Stage.WRITTEN):
-            plane.close(row, Stage.GONE)
+    _give_up_rows(plane, mine.id, mine.version)
     actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
     actions.append(Delete(keys.message(plane.shard, mine.id, mine.version)))
+
+
+def _give_up_rows(plane: DeliveryPlane, message_id: str, version: str, but_at: int | None = None) -> None:
+    """Rows in memory of what a former owner wrote are not sent; `but_at` is the slot that holds."""
+    for row in plane.slots.of(message_id):
+        if row.version == version and row.slot != but_at and row.stage in (Stage.READY, Stage.WRITTEN):
+            plane.close(row, Stage.GONE)
 
 
 def _remember(plane: DeliveryPlane, timer: MessageTimer, message: Message) -> Slotted:
@@ -217,13 +218,6 @@ def _remember(plane: DeliveryPlane, timer: MessageTimer, message: Message) -> Sl
             plane.slots.add(row)
     plane.slots.hold(row)
     return row
-
-
-def _forget_other_slots(plane: DeliveryPlane, create: Create, slot: int) -> None:
-    """What a former owner wrote of a replayed create may have another slot, also when its message row never came."""
-    for row in plane.slots.of(create.name.id):
-        if row.version == create.version and row.slot != slot and row.stage in (Stage.READY, Stage.WRITTEN):
-            plane.close(row, Stage.GONE)
 
 
 # -- answers --------------------------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ def end_of(slot: int) -> Place:
 EVERYWHERE: Final = end_of(10**keys.INSTANT_DIGITS)
 NOWHERE: Final[Place] = (-1, "", "")
 NOTHING: Final = Tally()
+LATE_MS: Final = 5_000
+"""A fire that is later has missed its time; below it a slow store or broker may be all. Far below the grace of an outage."""
 
 
 class Stage(Enum):
@@ -108,11 +110,13 @@ class Slots:
     Attributes:
         loaded: How many of them came from the store.
         held: Schedules of which nothing is taken, because a request is about to end what they do.
+        late_fires_wait: A fire of a schedule that is overdue, and any behind it, is not taken: several of them may be one.
     """
 
     def __init__(self) -> None:
         self.loaded = 0
         self.held: set[str] = set()
+        self.late_fires_wait = False
         self._rows: dict[Place, Slotted] = {}
         self._by_id: dict[str, list[Slotted]] = {}
         self._writing: dict[Place, Slotted] = {}
@@ -170,6 +174,7 @@ class Slots:
         """
         taken: list[Slotted] = []
         waiting: list[Place] = []
+        fires_wait = False
         while self._due and self._due[0] <= through and self._due[0][0] <= now and len(taken) < most:
             row = self._rows.get(self._due[0])
             if row is not None and row.stage is Stage.READY and row.held == 0:
@@ -179,7 +184,8 @@ class Slots:
             place = heapq.heappop(self._due)
             if row is None or row.stage.is_closed:
                 continue
-            if row.stage is Stage.READY and not self._is_held(row):
+            fires_wait = fires_wait or self._is_late_fire(row, now)
+            if row.stage is Stage.READY and not self._is_held(row) and not (fires_wait and row.fire is not None):
                 row.stage = Stage.SENDING
                 taken.append(row)
             else:
@@ -190,6 +196,11 @@ class Slots:
 
     def _is_held(self, row: Slotted) -> bool:
         return row.occurrence is not None and row.occurrence.ref in self.held
+
+    def _is_late_fire(self, row: Slotted, now: int) -> bool:
+        """In the order of places: so nothing is sent behind what was not."""
+        is_waiting = row.fire is not None and row.stage is Stage.READY and not self._is_held(row)
+        return self.late_fires_wait and is_waiting and row.slot < now - LATE_MS
 
     def put_back(self, row: Slotted) -> None:
         """A row that was taken and not sent after all."""

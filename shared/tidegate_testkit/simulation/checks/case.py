@@ -25,7 +25,7 @@ LATE_NEWS_MS: Final = 4_000
 
 
 def ledger_rows(world: World) -> Iterator[LedgerRow]:
-    for item in world.cluster.store.memory.items("history"):
+    for item in world.cluster.store.memory.stored("history"):
         if str(item["sk"]).startswith("L#"):
             yield from_item(LedgerRow, item)
 

@@ -57,7 +57,7 @@ def _check(what: str, most: int, bodies: Iterable[Body], ended_at: int) -> Itera
 
 
 def _check_permits(world: World) -> Iterator[str]:
-    for item in world.cluster.store.memory.items():
+    for item in world.cluster.store.memory.stored():
         is_limit = str(item["sk"]).startswith("LIM#") or item["sk"] == "LIMIT"
         if is_limit and (item.get("holders") or item.get("in_use")):
             yield f"I4: {item['pk']!s} {item['sk']!s} is held at rest: {item.get('holders')!r} {item.get('in_use')!r}"

@@ -37,7 +37,7 @@ def open_work(world: World) -> list[str]:
         found.append("messages are not due yet")
     if found:
         return found
-    for item in cluster.store.memory.items():
+    for item in cluster.store.memory.stored():
         sk = str(item["sk"])
         if sk.startswith(OPEN_KINDS):
             found.append(f"{item['pk']!s} {sk}")
@@ -53,7 +53,7 @@ def _unread(world: World) -> Iterator[str]:
     for name in (parts.REQUESTS, parts.EVENTS):
         topic = cluster.broker.topics[name]
         for number, log in enumerate(topic.logs):
-            position = cluster.store.memory.peek(keys.topic_position(parts.CLUSTER_ID, topic.id, number))
+            position = cluster.store.memory.look(keys.topic_position(parts.CLUSTER_ID, topic.id, number))
             if log and (position is None or position["next"] != len(log)):
                 read = 0 if position is None else position["next"]
                 yield f"{name} {number} is read up to {read!s} of {len(log)}"

@@ -41,8 +41,8 @@ def in_the_first_one(outage_at: Callable[..., Outage | None]) -> Any:
 
 
 def signing_the_position(record: Callable[..., Transaction]) -> Any:
-    def signed(*arguments: Any) -> Transaction:
-        written = record(*arguments)
+    def signed(*arguments: Any, **named: Any) -> Transaction:
+        written = record(*arguments, **named)
         (update,) = written.actions
         assert isinstance(update, Update)
         names, values = {**update.names, "#w": "w"}, {**update.values, ":w": written.token}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tidegate_core.decisions.delivery_plane import recurring, recurring_source
+from tidegate_core.decisions.delivery_plane import recurring, recurring_rows
 from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
@@ -64,7 +64,7 @@ RECURRING = (
         "recurring revived",
         "a message that the broker refused is tried again after its schedule was stopped",
         breaks="I7",
-        patches=(Patch(recurring_source, "_is_live", lambda _: lambda timer, item: True),),
+        patches=(Patch(recurring_rows, "_is_live", lambda _: lambda timer, item: True),),
         within=4,
         trap="refusals",
     ),

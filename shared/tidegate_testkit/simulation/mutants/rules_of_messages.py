@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
 from typing import Any
 
+from tidegate_core.decisions import outage_watch
 from tidegate_core.decisions.delivery_plane import plane, sending
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
 from tidegate_core.effects import Effect, NotProduced, Produce, Read, Write
+from tidegate_core.model.position import Position
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import Message, MessageTimer
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import RECEIPTS, SECOND, a_cancel, a_send
+from tidegate_testkit.builders import RECEIPTS, REQUESTS_ID, SECOND, a_cancel, a_recurring, a_send, an_apply
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
 
@@ -157,7 +166,62 @@ def an_owner_falls_while_it_moves_a_refused_message() -> Iterable[str]:
     return lost(bench)
 
 
+def rows_of_a_refused_repeat_come_late() -> Iterable[str]:
+    """The younger of a request's two records: its first reader fell with the batch on its way."""
+    bench = Stage(shards=1).first
+    document = a_send("m-1", key="k", after="300s")
+    bench.request(document)
+    bench.run(SECOND)
+    rows = (
+        [from_item(Message, row) for row in bench.rows("M#")],
+        [from_item(MessageTimer, row) for row in bench.rows("D#")],
+    )
+    origin = Position(bench.now + SECOND, REQUESTS_ID, 7, 1).text()
+    repeat = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))
+    bench.store.write([Put(repeat.key(0), {**to_item(repeat, repeat.key(0)), "rev": 1})])
+    bench.run(20 * SECOND)
+    for late in (replace(row, version=origin, origin=origin) for kind in rows for row in kind):
+        bench.store.write([Put(late.key(0), to_item(late, late.key(0)))])
+    bench.crash()
+    bench.run(400 * SECOND)
+    if len({each.headers["tidegate-id"] for each in bench.on("out")}) > 1:
+        yield "I8: a message was delivered under two ids"
+
+
+def an_owner_stands_still_for_an_hour() -> Iterable[str]:
+    """One that was there all along."""
+    bench = Stage(shards=1).first
+    bench.request(an_apply(a_recurring()))
+    bench.run(25 * SECOND)
+    bench.now += 3_600 * SECOND
+    bench.run(30 * SECOND)
+    alone = [each for each in bench.on("out") if "tidegate-covered-count" not in each.headers]
+    if len(alone) > 6:
+        yield f"I1: {len(alone)} messages were sent one by one after an outage"
+
+
 RULES_OF_MESSAGES = (
+    Mutant(
+        "late fires go on",
+        "an owner that stood still sends what it missed, one by one, before it has written down that it was away",
+        breaks="I1",
+        patches=(Patch(Slots, "_is_late_fire", lambda _: lambda slots, row, now: False),),
+        scenario=an_owner_stands_still_for_an_hour,
+    ),
+    Mutant(
+        "gap of a silence",
+        "an owner that stood still writes down that it was away, and sends what it missed one by one",
+        breaks="I1",
+        patches=(Patch(outage_watch, "with_gap", lambda _: lambda *_: []),),
+        scenario=an_owner_stands_still_for_an_hour,
+    ),
+    Mutant(
+        "refused version",
+        "rows of a create that was refused in a replay come late, and are sent",
+        breaks="I8",
+        patches=(Patch(sending, "_cover_refused", nothing_to_do),),
+        scenario=rows_of_a_refused_repeat_come_late,
+    ),
     Mutant(
         "guards in memory",
         "a cancel that comes while a page is loaded is not known to whoever takes the page in",

@@ -51,3 +51,8 @@ def test_given_an_outage_then_recurring_messages_take_for_missed_what_was_not_fi
     expected: list[Outage],
 ) -> None:
     assert with_gap(gaps, fired_through, before, outages) == expected
+
+
+def test_given_an_owner_that_was_there_all_along_then_what_it_sent_is_not_missed() -> None:
+    assert with_gap([], 2_000, (), (ONE,), 3_000) == [Outage(3_000, 5_000)]
+    assert with_gap([ONE], 500, (ONE,), (ONE, LATER), 9_500) == [ONE]

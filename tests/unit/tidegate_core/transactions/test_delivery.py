@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import FOR_EVER, Guard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Applied, Cancelled, Put
@@ -16,6 +17,7 @@ from tidegate_core.transactions.delivery import (
     checkpoint,
     progress_of,
     raise_guard,
+    refuse_version,
 )
 from tidegate_core.transactions.ownership import acquire_shard
 from tidegate_testkit.memory_store import MemoryStore
@@ -92,6 +94,31 @@ def test_given_a_new_owner_then_the_former_one_raises_no_guard(store: MemoryStor
     store.transact(acquire_shard(0, store.peek(keys.lease(0)), store.peek(PROGRESS), 1, 2, "node-2", "again"))
     assert isinstance(store.transact(raise_guard(0, 1, Guard(id="m", live_from="v"), "zombie")), Cancelled)
     assert store.transact(raise_guard(0, 2, Guard(id="m", live_from="v"), "mine")) == Applied()
+
+
+def test_given_refused_versions_then_the_guard_covers_each_for_ever_and_a_late_repeat_takes_nothing_away() -> None:
+    store = MemoryStore(remembers_tokens=False)
+    store.transact(acquire_shard(0, None, None, 1, 1, "node-1", "acquire"))
+    store.transact(raise_guard(0, 1, Guard(id="m", live_from="v3", expires_at=9), "before"))
+    first, second = (refuse_version(0, 1, "m", version, version) for version in ("v5", "v7"))
+    for each in (first, second, first):
+        assert store.transact(each) == Applied()
+    item = store.peek(keys.message_guard(0, "m"))
+    assert item is not None
+    guard = from_item(Guard, item)
+    assert (guard.live_from, guard.refused, guard.expires_at) == ("v3", frozenset({"v5", "v7"}), None)
+    assert [version for version in ("v2", "v3", "v4", "v5", "v6", "v7", "v8") if guard.covers(version)] == [
+        "v2",
+        "v5",
+        "v7",
+    ]
+
+
+def test_given_a_new_owner_then_the_former_one_refuses_no_version(store: MemoryStore) -> None:
+    """The present one may have refused the record for which this one was to be refused: then both would be."""
+    store.transact(acquire_shard(0, store.peek(keys.lease(0)), store.peek(PROGRESS), 1, 2, "node-2", "again"))
+    assert isinstance(store.transact(refuse_version(0, 1, "m", "v", "zombie")), Cancelled)
+    assert store.transact(refuse_version(0, 2, "m", "v", "mine")) == Applied()
 
 
 @given(

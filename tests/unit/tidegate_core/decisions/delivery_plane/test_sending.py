@@ -36,6 +36,10 @@ def timers(bench: Bench) -> list[MessageTimer]:
     return [from_item(MessageTimer, row) for row in bench.rows("D#")]
 
 
+def tally(bench: Bench, name: str) -> int:
+    return sum(int(str(row[name])) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
+
+
 def presences(bench: Bench) -> list[Item]:
     return bench.rows("K#")
 
@@ -218,22 +222,62 @@ def test_given_a_guard_that_a_later_repeat_raised_then_an_earlier_repeat_of_it_i
     assert bench.receipts()["m-2"]["status"] == "unchanged"
 
 
-def test_given_an_earlier_record_that_was_refused_then_rows_of_it_that_come_late_are_not_sent() -> None:
-    """Its first reader fell with the batch on its way; the next owner met the later record first (simulation, seed 352)."""
+@pytest.mark.parametrize("after_the_accepted", [-MINUTE, MINUTE], ids=["older", "younger"])
+def test_given_a_record_that_was_refused_then_rows_of_it_that_come_late_are_not_sent(after_the_accepted: int) -> None:
+    """Its first reader fell with the batch on its way; the next owner met the other record first (simulation, seed 352)."""
+    bench, other = a_refused_repeat(after_the_accepted)
+    rows_come_late(bench, other)
+    bench.crash()
+    bench.run(10 * MINUTE)
+    assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == 1
+    assert (tally(bench, "delivered"), tally(bench, "cancelled")) == (1, 0)
+
+
+@pytest.mark.parametrize("after_the_accepted", [-MINUTE, MINUTE], ids=["older", "younger"])
+def test_given_late_rows_of_a_refused_record_then_a_cancel_by_key_means_the_accepted_one(
+    after_the_accepted: int,
+) -> None:
+    bench, other = a_refused_repeat(after_the_accepted)
+    bench.run(5 * MINUTE)
+    rows_come_late(bench, other)
+    bench.run(2 * MINUTE)
+    bench.request(a_cancel("c-1", key="k"))
+    assert bench.status_of("c-1") == "too_late"
+    assert (tally(bench, "delivered"), tally(bench, "cancelled")) == (1, 0)
+
+
+def test_given_a_refused_record_then_a_later_replacement_keeps_covering_it() -> None:
+    bench, other = a_refused_repeat(MINUTE)
+    bench.request(a_send("m-2", key="k", after="3m"))
+    rows_come_late(bench, other)
+    bench.crash()
+    bench.run(10 * MINUTE)
+    assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
+    (guard,) = (from_item(Guard, row) for row in bench.rows("G#"))
+    assert guard.refused == frozenset({other.origin})
+    assert guard.expires_at is None
+
+
+def a_refused_repeat(after_the_accepted: int) -> tuple[Bench, InboxRow]:
+    """Returns a bench that has accepted one record of a request, and the other one, refused: it came through the inbox."""
     bench = Bench(shards=1)
     bench.run(SECOND)
     document = a_send("m-1", key="k", after="5m")
     bench.request(document)
     bench.run(SECOND)
-    late = [*messages(bench)], [*timers(bench)]
-    earlier = an_inboxed(document, at=bench.now - MINUTE)
-    bench.store.write([Put(earlier.key(0), {**to_item(earlier, earlier.key(0)), "rev": 1})])
+    other = an_inboxed(document, at=bench.now + after_the_accepted)
+    bench.store.write([Put(other.key(0), {**to_item(other, other.key(0)), "rev": 1})])
     bench.run(20 * SECOND)
-    for row in (replace(each, version=earlier.origin, origin=earlier.origin) for rows in late for each in rows):
-        bench.store.write([Put(row.key(0), to_item(row, row.key(0)))])
-    bench.crash()
-    bench.run(10 * MINUTE)
-    assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == 1
+    assert bench.receipts()["m-1"]["status"] == "unchanged"
+    return bench, other
+
+
+def rows_come_late(bench: Bench, other: InboxRow) -> None:
+    """A former owner's batch of the refused record arrives."""
+    rows: list[Message | MessageTimer] = [*messages(bench)[:1], *timers(bench)[:1]]
+    for row in rows:
+        late = replace(row, version=other.origin, origin=other.origin)
+        bench.store.write([Put(late.key(0), to_item(late, late.key(0)))])
 
 
 def an_inboxed(document: Doc, at: int) -> InboxRow:

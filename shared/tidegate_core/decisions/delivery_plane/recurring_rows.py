@@ -1,0 +1,60 @@
+"""Timer rows of recurring messages that the broker refused once: live while their schedule has the generation they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.delivery_plane.slots import Occurrence, Slotted, Stage
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Items, Read
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import MessageTimer
+from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key
+from tidegate_core.transactions.delivery import Tally
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+
+def sort_out(plane: DeliveryPlane, items: Sequence[Item]) -> Operation[list[MessageTimer]]:
+    """Takes the summons out of a page, and closes what belongs to a generation that was ended; returns the rest."""
+    plane.recurring.take_summons(items)
+    timers = [from_item(MessageTimer, item) for item in items if not is_summons(item)]
+    wanted = {timer.ref: _state_key(plane.shard, timer.ref) for timer in timers if timer.ref is not None}
+    if not wanted:
+        return timers
+    answer = yield from plane.host.read_for_good(Read(tuple(wanted.values())))
+    assert isinstance(answer, Items)
+    live: list[MessageTimer] = []
+    for timer in timers:
+        if timer.ref is None or _is_live(timer, answer.found.get(wanted[timer.ref])):
+            live.append(timer)
+        elif timer.moved_to is None and not plane.is_passed(timer.slot, timer.id, timer.version):
+            _close_loaded(plane, timer, timer.ref)
+    return live
+
+
+def is_summons(item: Item) -> bool:
+    """Whether a timer row announces a far schedule, and is no message's."""
+    return "attempt" not in item
+
+
+def _close_loaded(plane: DeliveryPlane, timer: MessageTimer, ref: str) -> None:
+    """It was refused by the broker once, and ended while it waited for its next attempt."""
+    row = Slotted(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.GONE, from_store=True)
+    row.ended, row.occurrence = Tally(cancelled=1), Occurrence(ref, timer.generation)
+    plane.checkpoints.tell(timer.slot)
+    plane.slots.add(row)
+
+
+def _state_key(shard: int, ref: str) -> Key:
+    namespace, name = ref.split("/", 1)
+    return keys.schedule_state(shard, namespace, name)
+
+
+def _is_live(timer: MessageTimer, state_item: Item | None) -> bool:
+    state = None if state_item is None else from_item(ScheduleState, state_item)
+    return state is not None and state.status == "active" and state.generation == timer.generation

@@ -1,0 +1,175 @@
+"""Recurring messages of an owner that keeps its shard through a silent store, or stands still: what it missed is one delivery.
+
+What it could send, it has sent on time: from memory, as far as I8 allows without a checkpoint.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
+from tidegate_core.decisions.delivery_plane.firing import GROUPS_UNDER_WAY_MAX
+from tidegate_core.effects import Commit, Effect, Read, ReadRange, Write
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.outages import gaps_of
+from tidegate_core.store import keys
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.bench_outcomes import Sent
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_send, an_apply, every
+
+LATE_MS = 10 * SECOND
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench(shards=1)
+    made.run(SECOND)
+    return made
+
+
+def store_calls(effect: Effect) -> bool:
+    return isinstance(effect, Commit | Write | Read | ReadRange)
+
+
+def apply(bench: Bench, step: str, name: str = "ping") -> None:
+    bench.request(an_apply(a_recurring(name, every(step), payload={"of": name})))
+
+
+def silent_for(bench: Bench, milliseconds: int) -> None:
+    bench.lose(store_calls, times=10_000_000)
+    bench.run(milliseconds)
+    bench.as_usual()
+
+
+def nominal(sent: Sent) -> int:
+    return parse_instant(sent.headers["tidegate-nominal"])
+
+
+def covering(bench: Bench) -> list[Sent]:
+    return [each for each in bench.on("out") if "tidegate-covered-count" in each.headers]
+
+
+def delivered(bench: Bench, step: int, of: str = "ping") -> list[int]:
+    """Returns each instant that was delivered, or that a delivery stands for; a repeat under its id counts once."""
+    found: list[int] = []
+    for sent in {each.headers["tidegate-id"]: each for each in bench.on("out") if each.document["of"] == of}.values():
+        first = sent.headers.get("tidegate-covered-from")
+        begin = nominal(sent) if first is None else parse_instant(first)
+        found += range(begin, nominal(sent) + 1, step)
+    return sorted(found)
+
+
+def gaps(bench: Bench) -> int:
+    return len(gaps_of(bench.store.get([keys.progress(0)])[keys.progress(0)]))
+
+
+def is_complete(bench: Bench, step: int, of: str = "ping") -> bool:
+    found = delivered(bench, step, of)
+    return found == list(range(found[0], bench.now + 1, step))
+
+
+@pytest.mark.parametrize("crashed", [False, True], ids=["", "a crash with the fact"])
+def test_given_a_process_that_stood_still_then_one_delivery_stands_for_all_that_was_missed(
+    bench: Bench, crashed: bool
+) -> None:
+    apply(bench, "10s")
+    bench.run(25 * SECOND)
+    if crashed:
+        bench.crash_at(a_commit("outage"))
+    bench.now += HOUR
+    bench.run(30 * SECOND)
+    (late,) = covering(bench)
+    assert int(late.headers["tidegate-covered-count"]) == 360
+    assert is_complete(bench, 10 * SECOND)
+
+
+def test_given_a_silent_store_then_what_is_known_is_sent_on_time_and_nothing_is_made_up_for(bench: Bench) -> None:
+    apply(bench, "10s")
+    bench.run(25 * SECOND)
+    silent_for(bench, 10 * MINUTE)
+    bench.run(30 * SECOND)
+    assert covering(bench) == []
+    assert all(each.at - nominal(each) < LATE_MS for each in bench.on("out"))
+    assert is_complete(bench, 10 * SECOND)
+
+
+@pytest.mark.parametrize("then", ["go on", "crash with the fact", "crash after it"])
+def test_given_more_than_may_be_sent_without_a_checkpoint_then_one_delivery_stands_for_the_rest(
+    bench: Bench, then: str
+) -> None:
+    """Two series: what is sent of the one must not hide what is missed of the other."""
+    apply(bench, "1s")
+    apply(bench, "20s", "rare")
+    bench.run(25 * SECOND)
+    if then == "crash with the fact":
+        bench.crash_at(a_commit("outage"))
+    silent_for(bench, 30 * MINUTE)
+    bench.run(2 * SECOND)
+    if then == "crash after it":
+        bench.crash()
+    bench.run(20 * SECOND)
+    late = [each for each in bench.on("out") if each.at - nominal(each) >= LATE_MS and each not in covering(bench)]
+    assert len({each.document["of"] for each in covering(bench)}) == 2
+    assert len({each.headers["tidegate-id"] for each in covering(bench)}) == 2
+    # A successor sends again what its predecessor had sent without a checkpoint (I8).
+    assert len(late) <= (2 if then == "go on" else CHECKPOINT_AFTER_FIRES + 40)
+    assert is_complete(bench, SECOND)
+    assert is_complete(bench, 20 * SECOND, "rare")
+
+
+def test_given_a_definition_that_was_not_read_before_then_what_waits_for_it_is_sent_and_the_rest_is_one(
+    bench: Bench,
+) -> None:
+    """Groups that wait for their payloads are under way: at most as many as there may be, and with them what they hold up."""
+    apply(bench, "20s")
+    bench.run(SECOND)
+    silent_for(bench, 30 * MINUTE)
+    bench.run(30 * SECOND)
+    late = [each for each in bench.on("out") if each.at - nominal(each) >= LATE_MS and each not in covering(bench)]
+    assert 0 < len(late) <= GROUPS_UNDER_WAY_MAX
+    assert len(covering(bench)) == 1
+    assert is_complete(bench, 20 * SECOND)
+
+
+def test_given_one_shots_beside_them_then_those_go_on_while_late_fires_wait_for_the_fact(bench: Bench) -> None:
+    apply(bench, "10s")
+    bench.run(25 * SECOND)
+    bench.request(a_send("m-1", after="1h"))
+    bench.now += HOUR
+    bench.hold_back(a_commit("outage"))
+    bench.run(SECOND)
+    assert [each.document["of"] for each in bench.on("out") if each.at == bench.now - SECOND] == ["m-1"]
+    bench.release()
+    bench.run(SECOND)
+    assert len(covering(bench)) == 1
+
+
+def test_given_a_drain_before_the_fact_is_written_then_nothing_is_sent_twice(bench: Bench) -> None:
+    apply(bench, "10s")
+    bench.run(25 * SECOND)
+    bench.request(a_send("m-1", after="1h"))
+    bench.now += HOUR
+    bench.hold_back(a_commit("outage"))
+    bench.run(SECOND)
+    bench.drain()
+    bench.run(100)
+    bench.release()
+    bench.run(2 * SECOND)
+    assert bench.actor.has_ended
+    bench.crash()
+    bench.run(30 * SECOND)
+    ids = [each.headers["tidegate-id"] for each in bench.on("out")]
+    assert len(ids) == len(set(ids))
+    assert is_complete(bench, 10 * SECOND)
+
+
+def test_given_a_gap_that_was_passed_then_the_next_outage_forgets_it(bench: Bench) -> None:
+    apply(bench, "10s")
+    for _ in range(3):
+        bench.run(30 * SECOND)
+        bench.now += HOUR
+    bench.run(30 * SECOND)
+    assert gaps(bench) == 1
+    assert len(covering(bench)) == 3
+    assert is_complete(bench, 10 * SECOND)
