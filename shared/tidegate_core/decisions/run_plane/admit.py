@@ -16,6 +16,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.standing import admits, kept_from, present_job
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
 from tidegate_core.records.limits import SharedLimit
@@ -93,7 +94,7 @@ class AdmitNext:
         namespace, schedule = self.ref.split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         goes_on = False
-        if state is not None and state.status == "active" and not unit.controls.covers(namespace):
+        if state is not None and admits(state) and not unit.controls.covers(namespace):
             unit.items(self.stale)  # One read, instead of one for each that is asked for below.
             goes_on = self._decide_first(unit, state, now)
         unit.after(lambda: self.decided(goes_on))
@@ -111,9 +112,9 @@ class AdmitNext:
             job = unit.record(Job, keys.job(unit.shard, job_id))
             if job is None or job.state != "pending_constraint":
                 continue
-            if job.generation != state.generation:
+            if job.generation < kept_from(state):
                 break  # The request that ended it is ending its jobs, page by page.
-            waits = self._decide_one(unit, state, job, now, ahead=len(waiting))
+            waits = self._decide_one(unit, state, present_job(state, job, now), now, ahead=len(waiting))
             if waits is None:
                 done += 1
                 if done >= self.most or self.memory.shared_limits(self.ref):
@@ -216,7 +217,7 @@ class AdmitNext:
         except Unresolved as problem:
             end_job(unit, sealed, "skipped", "unresolved_template", now, str(problem))
             return
-        unit.require(state.key(unit.shard), conditions.schedule_is("active", state.generation))
+        unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
         held: list[str] = []
         queued: bool | None = None
         for limit, key in wanted:
@@ -281,6 +282,7 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
         limits=limits,
         covered=job.covered,
         covered_from=job.covered_from,
+        free_attempts=job.free_attempts,
     )
 
 
