@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import carried_on, fires, kept_from
 from tidegate_core.model.identity import incarnation_of
 from tidegate_core.model.modes import OnUpdate
@@ -72,6 +73,7 @@ class MoveState:
     applied: Applied
     before: ScheduleState | None
     outcome: Outcome
+    memory: Memory
     recurring: RecurringChange | None = None
     keeps_until: int | None = None
     stale: tuple[Key, ...] = ()
@@ -99,6 +101,8 @@ class MoveState:
             unit.set_row(row, row.key(unit.shard))
         self._move_until(unit, state, ref)
         unit.put(state, key)
+        if self.memory.has_waiting(ref):
+            unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may hold for what waits.
         if self.recurring is not None and (before is None or before.generation != state.generation):
             self.recurring.write(unit, state, self.applied.first)
         self._answer(unit, now)

@@ -183,7 +183,7 @@ class ApplyRequest(Procedure):
         outcome: Outcome,
         change: RecurringChange | None = None,
     ) -> MoveState:
-        return MoveState(request, request_id, position, applied, before, outcome, change)
+        return MoveState(request, request_id, position, applied, before, outcome, self.memory, change)
 
     def _leave_index(self, lane: Lane, request: Request) -> Operation[None]:
         """Last of all, also when a predecessor gave the answer: nobody else would remove what it listened to before."""
@@ -250,8 +250,10 @@ class ApplyRequest(Procedure):
         if applied.definition is None or applied.state is None:
             return applied
         holding = lane.host.holding
-        problems = check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
-        errors = problems + update_problems(how, spec, None if definition is None else parsed(definition.spec))
+        former = None if definition is None else parsed(definition.spec)
+        errors = update_problems(how, spec, former)
+        if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
+            errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
         if applied.state.status == "active" and spec.suspended and not _began_suspended(definition):
             problem = "only says how a schedule begins, and this one is active"
             errors += (Problem(field="suspended", problem=problem, hint="leave it out, and suspend the schedule"),)

@@ -67,7 +67,9 @@ class ResumeWhenDue(ApplyRequest):
         outcome: Outcome,
         change: RecurringChange | None = None,
     ) -> MoveState:
-        return MoveState(request, request_id, position, applied, before, outcome, change, keeps_until=self.timer.at)
+        return MoveState(
+            request, request_id, position, applied, before, outcome, self.memory, change, keeps_until=self.timer.at
+        )
 
 
 def resume_when_due(timer: TimerRow, memory: Memory, recurring: RecurringSource) -> ResumeWhenDue:

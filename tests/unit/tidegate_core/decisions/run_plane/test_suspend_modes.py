@@ -119,7 +119,9 @@ def test_given_events_meanwhile_then_only_hold_counts_them(mode: str, counted: i
 
 @pytest.mark.parametrize("mode", ["hold", "freeze"])
 @pytest.mark.parametrize("limits", [[at_most(3)], [at_most(3, "program")]])
-def test_given_runs_before_the_gate_then_they_are_parked_and_start_after_the_resume(mode: str, limits: list[Doc]) -> None:
+def test_given_runs_before_the_gate_then_they_are_parked_and_start_after_the_resume(
+    mode: str, limits: list[Doc]
+) -> None:
     """Their attempt is refused at the gate from then on; the next one has its own number, and the permits are free."""
     bench = a_bench(Behaviour(starts_after=5 * SECOND))
     three = every("1s", end=format_instant(bench.now + 2_500))
@@ -259,7 +261,9 @@ def test_given_a_backlog_of_hold_then_the_resume_chooses_what_goes_on(
 
 
 @pytest.mark.parametrize("effect", range(1, 14))
-def test_given_a_crash_at_any_effect_of_a_resume_then_the_backlog_is_cut_once_and_the_answer_complete(effect: int) -> None:
+def test_given_a_crash_at_any_effect_of_a_resume_then_the_backlog_is_cut_once_and_the_answer_complete(
+    effect: int,
+) -> None:
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=every("1m"))))
     suspend(bench, "hold")
