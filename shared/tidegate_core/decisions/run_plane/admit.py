@@ -307,12 +307,12 @@ def _unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[_Unmet]
         return []
     reason = _running_text(limit, state.in_use, state.holders)
     if state.in_use < limit.max:
-        reason = f"others wait for {limit.text()} since longer; {reason}"
+        reason = f"others wait for {limit.words()} since longer; {reason}"
     return [_Unmet(Hold(None, "concurrency", reason), limit.on_unmet == "abort", is_shared=True)]
 
 
 def _running_text(limit: LimitRef, in_use: int, holders: Iterable[str]) -> str:
-    return f"{in_use} of {limit.max} runs of {limit.text()} are running: {', '.join(sorted(holders))}"
+    return f"{in_use} of {limit.max} runs of {limit.words()} are running: {', '.join(sorted(holders))}"
 
 
 def _has_codes(job: Job, unmet: Sequence[_Unmet]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_given_ts_06_at_200_random_offsets_then_no_deleted_schedule_runs_wheneve
     """TS-06: needs 5; 4 events; DELETE; 1 more at -500 to +50 ms of it: no run, unless its fifth event was counted, and
     the program past the gate, before the delete was answered. The same name made again counts from 0.
     """
-    chance = random.Random(6)  # noqa: S311 - a test's own dice
+    chance = random.Random(6)
     names = [f"s{number}" for number in range(SCHEDULES)]
     for name in names:
         bench.request(an_apply(a_spec(name, on_data(name, count=5))))
@@ -121,7 +121,7 @@ def test_given_ts_07_at_200_random_offsets_then_a_run_was_claimed_before_its_del
     delete's answer lists it as running. Rows CD-035 and OQ-01.
     """
     bench = Bench(behaviour=Behaviour(starts_after=starts_after, runs_for=MINUTE))
-    chance = random.Random(7)  # noqa: S311 - a test's own dice
+    chance = random.Random(7)
     names = [f"s{number}" for number in range(SCHEDULES)]
     due = bench.now + 40 * SECOND
     for name in names:
@@ -187,7 +187,7 @@ def test_given_many_schedules_suspended_at_once_while_all_are_due_then_nothing_s
     """Row CD-035 for each mode that stops: the suspend races with 60 launches, and whoever commits first wins."""
     for mode in ("drop", "hold", "freeze"):
         bench = Bench(behaviour=Behaviour(starts_after=120))
-        chance = random.Random(mode)  # noqa: S311 - a test's own dice
+        chance = random.Random(mode)
         names = [f"s{number}" for number in range(60)]
         for name in names:
             bench.request(an_apply(a_spec(name, every("1m"))))
@@ -224,7 +224,7 @@ class _Stops:
         assert self._bench.notices("decision_failed") == []
 
 
-def _in_order(bench: Bench, acts: list[tuple[int, Callable[[], None]]]) -> None:
+def _in_order(bench: Bench, acts: Sequence[tuple[int, Callable[[], None]]]) -> None:
     for at, act in sorted(acts, key=lambda each: each[0]):
         bench.run(at - bench.now)
         act()
