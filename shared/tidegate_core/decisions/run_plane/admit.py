@@ -35,6 +35,9 @@ ASKED_TOGETHER = 8
 """Jobs of one schedule in the queue of a shared limit: those behind them come after them in any case, and as soon as one of
 these goes the next one joins.
 """
+REVISIONS_PER_ATTEMPT = 1_000_000
+"""More than one attempt ever writes its run's item. An attempt that a suspend took back leaves no item behind, and writes of it
+that come late must not fit to the next one's."""
 NEVER = 1 << 62
 
 
@@ -233,7 +236,7 @@ class AdmitNext:
             held.append(permit.text())
             queued = queued or offered or None
         run = replace(run_of(sealed, order, tuple(held), now), queued=queued)
-        unit.put_new(run, run.key(unit.shard))
+        unit.put_new(run, run.key(unit.shard), behind=REVISIONS_PER_ATTEMPT * run.free_attempts)
         unit.put(replace(asking.leave(unit, sealed), state="pending_launch", unmet=None), job.key(unit.shard))
 
 

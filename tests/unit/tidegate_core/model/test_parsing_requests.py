@@ -286,7 +286,7 @@ def test_given_spec_that_is_no_mapping_then_it_is_told(spec: Any, fields: list[s
 
 @pytest.mark.parametrize("mode", [None, "drop", "drain", "hold", "freeze"])
 def test_given_suspend_mode_then_it_is_taken_and_another_word_is_refused(mode: str | None) -> None:
-    wanted = {} if mode is None else {"mode": mode}
+    wanted: dict[str, Any] = {} if mode is None else {"mode": mode}
     suspend = parse_request(record(ScheduleSuspend.EXAMPLE, until="2027-01-01T00:00:00Z", **wanted))
 
     assert isinstance(suspend, ScheduleSuspend)

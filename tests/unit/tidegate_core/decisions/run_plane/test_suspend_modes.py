@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tidegate_core.effects import Refused, Submit
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job
@@ -460,3 +462,21 @@ def test_given_a_crash_at_any_effect_of_a_suspend_then_nothing_starts_after_its_
     answer(bench, a_request("resume"), run=5 * SECOND)
     assert len(bench.started) > started
     assert bench.notices("decision_failed") == []
+
+
+def test_given_a_write_about_a_parked_attempt_that_comes_late_then_the_next_attempt_is_not_touched() -> None:
+    """I2: an item is made anew under the run's key, and the former one's revision must not be found again."""
+    bench = a_bench(Behaviour(starts_after=None))
+    bench.request(an_apply(a_spec(trigger=every("10h"))))
+    bench.run(SECOND)
+    bench.request(a_request("trigger"))
+    bench.run(SECOND)
+    (submitted,) = bench.commits("submitted")
+    suspend(bench, "freeze")
+    bench.hold_back(lambda effect: isinstance(effect, Submit))
+    answer(bench, a_request("resume"), run=SECOND)
+    before = [row for row in bench.rows("R#") if "ended_at" not in row]
+    assert [row["attempt"] for row in before] == [2]
+    late = replace(submitted, token="late")
+    assert isinstance(bench.transact(late), Refused)
+    assert [row for row in bench.rows("R#") if "ended_at" not in row] == before
