@@ -41,6 +41,11 @@ def fields(*names: str) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": False, "properties": {name: {"type": "string"} for name in names}}
 
 
+def with_fields(schema: dict[str, Any], **more: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of an object with further properties."""
+    return {**schema, "properties": {**schema["properties"], **more}}
+
+
 def describe(app: FastAPI) -> None:
     """Makes `/openapi.json` complete: schemas of raw bodies, and problem documents as every error's form."""
     generate = app.openapi

@@ -24,6 +24,7 @@ STATUS = {
 }
 
 _WORDS = {
+    ReceiptStatus.UNCHANGED: "asks for what is so already",
     ReceiptStatus.REJECTED: "was rejected; correct it and send it under a new id",
     ReceiptStatus.NOT_FOUND: "found nothing that it names",
     ReceiptStatus.CONFLICT: "expected another version; read the present one and decide anew",
@@ -46,18 +47,21 @@ def location_of(answer: Answer) -> str:
     return f"{path}?{urlencode(query)}"
 
 
-def answer_with(answer: Answer, *, if_match: bool = False) -> JSONResponse:
+def answer_with(answer: Answer, *, if_match: bool = False, strict: bool = False) -> JSONResponse:
     """Returns the receipt.
 
     Args:
         answer: What the owner said, or that it said nothing yet.
         if_match: The version came as a precondition: its failure is 412 and not 409.
+        strict: Who asked for what is so already wants to know: 409.
 
     Raises:
         ApiProblem: The owner refused the request.
     """
     receipt = answer.receipt
     status = STATUS[receipt.status]
+    if strict and receipt.status is ReceiptStatus.UNCHANGED:
+        status = 409
     if status >= 400:
         raise refusal(receipt, 412 if if_match and receipt.status is ReceiptStatus.CONFLICT else status)
     headers = {"Location": location_of(answer)} if answer.is_pending else {}

@@ -28,6 +28,7 @@ class Wish:
     reason: str | None = None
     actor: str | None = None
     expected_version: int | None = None
+    on_update: str | None = None
 
 
 def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
@@ -62,7 +63,11 @@ def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView
     if wish.dry_run:
         return api.try_schedule(document.spec, expected_version=wish.expected_version)
     receipt = api.apply_schedule(
-        document.spec, expected_version=wish.expected_version, reason=wish.reason, actor=wish.actor
+        document.spec,
+        expected_version=wish.expected_version,
+        on_update=wish.on_update,
+        reason=wish.reason,
+        actor=wish.actor,
     )
     if receipt.status != "unchanged":
         return receipt

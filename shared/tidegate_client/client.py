@@ -86,6 +86,7 @@ class Client:
         spec: Mapping[str, Any],
         *,
         expected_version: int | None = None,
+        on_update: str | None = None,
         actor: str | None = None,
         reason: str | None = None,
         request_id: str | None = None,
@@ -95,11 +96,12 @@ class Client:
         Args:
             spec: The document of `docs/schedules.md`; a program's `file` must be absolute.
             expected_version: Compare-and-set; 0 means that it must not exist.
+            on_update: What becomes of what is pending: `restart`, `carry` or `finish_old`; None is the spec's own word.
             actor: Who wants it, for the record.
             reason: Why, for the record.
             request_id: See the module.
         """
-        query = {"expected_version": expected_version, "actor": actor, "reason": reason}
+        query = {"expected_version": expected_version, "on_update": on_update, "actor": actor, "reason": reason}
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
         return self._write("PUT", path, dict(spec), query, request_id)
 
@@ -118,21 +120,25 @@ class Client:
         expected_version: int | None = None,
         actor: str | None = None,
         reason: str | None = None,
+        cancel_running: bool = False,
         request_id: str | None = None,
     ) -> ReceiptView:
-        query = {"expected_version": expected_version, "actor": actor, "reason": reason}
+        """Deletes a schedule. Runs past the start gate are listed, and go on unless `cancel_running`."""
+        query: dict[str, Any] = {"expected_version": expected_version, "actor": actor, "reason": reason}
+        if cancel_running:
+            query["cancel_running"] = "true"
         return self._write("DELETE", schedule_path(namespace, name), None, query, request_id)
 
     def suspend_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
-        """Stops a schedule. `fields`: `mode` (only `drop` now), `reason`, `actor`, `expected_version`."""
+        """Stops a schedule. `fields`: `mode`, `until` (RFC 3339), `reason`, `actor`, `expected_version`."""
         return self._write("POST", f"{schedule_path(namespace, name)}/suspend", _given(fields), {}, request_id)
 
     def resume_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
-        """Lets a suspended schedule go on from now. `fields`: `reason`, `actor`, `expected_version`."""
+        """Lets a suspended schedule go on from now. `fields`: `backlog`, `reason`, `actor`, `expected_version`."""
         return self._write("POST", f"{schedule_path(namespace, name)}/resume", _given(fields), {}, request_id)
 
     def trigger_schedule(

@@ -67,6 +67,8 @@ class ScheduleView(View):
 
     Attributes:
         status: `active` or `suspended`.
+        mode: How it is suspended: `drop`, `drain`, `hold` or `freeze`.
+        until: When it is resumed by itself.
         version: Counts 1, 2, 3 ... within the name; also its ETag.
         next: Up to three coming instants of a time trigger.
         reason: Of the last request that changed it.
@@ -76,6 +78,8 @@ class ScheduleView(View):
     namespace: str
     name: str
     status: str
+    mode: str | None = None
+    until: Moment | None = None
     version: int
     next: list[Moment] = Field(default_factory=list)
     changed_at: Moment | None = None
@@ -273,6 +277,7 @@ class ReceiptView(View):
         status: `accepted`, `unchanged`, `rejected`, `conflict`, `superseded`, `cancelled`, `too_late`, `not_found` or
             `pending`.
         running: Runs past the start gate, which go on.
+        backlog: Of a resume: occurrences of the suspended span that go on or are made up for (1,000: that many, or more).
         id: The message, job or run that the request made.
     """
 
@@ -284,6 +289,7 @@ class ReceiptView(View):
     next: list[Moment] = Field(default_factory=list)
     discarded: Discarded | None = None
     running: list[str] = Field(default_factory=list)
+    backlog: int | None = None
     id: str | None = None
     errors: list[FieldProblem] = Field(default_factory=list)
     at: Moment

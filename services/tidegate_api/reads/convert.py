@@ -30,6 +30,8 @@ def schedule_view(state: ScheduleState, definition: Definition | None, now: int)
         namespace=state.namespace,
         name=state.name,
         status=state.status,
+        mode=state.mode if state.status == "suspended" else None,
+        until=moment(state.until),
         version=state.version,
         next=[] if spec is None else [as_datetime(instant) for instant in coming_instants(spec, state, now)],
         changed_at=moment(state.changed_at),

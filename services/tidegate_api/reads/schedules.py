@@ -74,7 +74,7 @@ class ScheduleReads:
         if conflict is not None:
             detail = f"{spec.namespace}/{spec.name}: {conflict}"
             raise ApiProblem(409, detail, errors=[conflict], reason=ReceiptStatus.CONFLICT.value)
-        applied = applied_spec(before, spec, FIRST_POSITION, None, None, now)
+        applied = applied_spec(before, spec, FIRST_POSITION, None, None, now, request.on_update or spec.on_update)
         exists = before is not None and before.status != "deleted"
         changed: list[str] = []
         if exists and before is not None and applied.definition is not None:

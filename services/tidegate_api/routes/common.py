@@ -66,11 +66,16 @@ def identified(document: Mapping[str, Any], idempotency_key: str | None) -> dict
 
 
 async def write(
-    services: Services, document: Mapping[str, Any], idempotency_key: str | None, *, if_match: bool = False
+    services: Services,
+    document: Mapping[str, Any],
+    idempotency_key: str | None,
+    *,
+    if_match: bool = False,
+    strict: bool = False,
 ) -> JSONResponse:
     """Sends a request and answers with its receipt."""
     answer = await services.submission.submit(request_of(document, idempotency_key))
-    return answer_with(answer, if_match=if_match)
+    return answer_with(answer, if_match=if_match, strict=strict)
 
 
 class RawRequest:
@@ -81,10 +86,10 @@ class RawRequest:
         self._services = services
         self._idempotency_key = idempotency_key
 
-    async def send(self, **outside: str) -> JSONResponse:
+    async def send(self, *, strict: bool = False, **outside: str) -> JSONResponse:
         """Sends it and answers with its receipt."""
         document = merged(outside, await read_object(self._request))
-        return await write(self._services, document, self._idempotency_key)
+        return await write(self._services, document, self._idempotency_key, strict=strict)
 
 
 RawRequestOf = Annotated[RawRequest, Depends()]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from tidegate_api.bodies import read_object
-from tidegate_api.openapi import body, fields, ref
+from tidegate_api.openapi import body, fields, ref, with_fields
 from tidegate_api.page_tokens import place_of
 from tidegate_api.parts import Services
 from tidegate_api.routes.common import (
@@ -29,6 +29,7 @@ from tidegate_api.routes.common import (
     write,
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView
+from tidegate_core.model.modes import Backlog, OnUpdate, SuspendMode
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.programs import ProgramTarget
 from tidegate_core.model.requests import ScheduleApply
@@ -38,9 +39,17 @@ from tidegate_ports.program_files import problem_with
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
 ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set; 0: must not exist")]
+UpdateMode = Annotated[OnUpdate | None, Query(description="What becomes of what is pending, if not what the spec says")]
 IfMatch = Annotated[str | None, Header(description="ETag of the version that is to be replaced; 412 if it is another")]
 CONTROL_FIELDS = fields("reason", "actor", "id")
 CONTROL_FIELDS["properties"]["expected_version"] = {"type": "integer", "minimum": 0}
+SUSPEND_FIELDS = with_fields(
+    CONTROL_FIELDS,
+    mode={"type": "string", "enum": list(get_args(SuspendMode))},
+    until={"type": "string", "format": "date-time"},
+)
+RESUME_FIELDS = with_fields(CONTROL_FIELDS, backlog={"type": "string", "enum": list(get_args(Backlog))})
+Strict = Annotated[bool, Query(description="Whether what is so already is a conflict (409)")]
 
 
 @router.get("/schedules", response_model=Page[ScheduleView], summary="List schedules")
@@ -76,6 +85,7 @@ async def apply_schedule(
     services: ServicesOf,
     expected_version: ExpectedVersion = None,
     dry_run: bool = False,
+    on_update: UpdateMode = None,
     actor: Actor = None,
     reason: Reason = None,
     if_match: IfMatch = None,
@@ -91,7 +101,7 @@ async def apply_schedule(
         "namespace": namespace,
         "name": name,
         "spec": await read_object(request),
-        **known(expected_version=version, actor=actor, reason=reason),
+        **known(expected_version=version, actor=actor, reason=reason, on_update=on_update),
     }
     wanted = request_of(document, idempotency_key)
     assert isinstance(wanted, ScheduleApply)
@@ -113,16 +123,19 @@ async def delete_schedule(
     expected_version: ExpectedVersion = None,
     actor: Actor = None,
     reason: Reason = None,
+    cancel_running: bool = False,
     if_match: IfMatch = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """Its jobs and the runs before the start gate are cancelled; runs past it are listed as `running` and go on."""
+    """Its jobs and the runs before the start gate are cancelled; runs past it are listed as `running` and go on, unless
+    `cancel_running`.
+    """
     version = version_of_etag(if_match) if expected_version is None else expected_version
     document = {
         "type": "schedule.delete",
         "namespace": namespace,
         "name": name,
-        **known(expected_version=version, actor=actor, reason=reason),
+        **known(expected_version=version, actor=actor, reason=reason, cancel_running=cancel_running or None),
     }
     return await write(services, document, idempotency_key, if_match=if_match is not None)
 
@@ -131,22 +144,26 @@ async def delete_schedule(
     "/schedules/{namespace}/{name}/suspend",
     response_model=ReceiptView,
     summary="Stop a schedule",
-    openapi_extra=body(CONTROL_FIELDS, required=False),
+    openapi_extra=body(SUSPEND_FIELDS, required=False),
 )
-async def suspend_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
-    """What waits is cancelled and events meanwhile are ignored (`mode: drop`)."""
-    return await request.send(type="schedule.suspend", namespace=namespace, name=name)
+async def suspend_schedule(
+    namespace: NamespacePath, name: NamePath, request: RawRequestOf, strict: Strict = False
+) -> JSONResponse:
+    """`mode` says what becomes of what waits and of what comes meanwhile; running programs are never touched."""
+    return await request.send(type="schedule.suspend", namespace=namespace, name=name, strict=strict)
 
 
 @router.post(
     "/schedules/{namespace}/{name}/resume",
     response_model=ReceiptView,
     summary="Let a schedule go on",
-    openapi_extra=body(CONTROL_FIELDS, required=False),
+    openapi_extra=body(RESUME_FIELDS, required=False),
 )
-async def resume_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
-    """From now on; the suspended span is never a miss."""
-    return await request.send(type="schedule.resume", namespace=namespace, name=name)
+async def resume_schedule(
+    namespace: NamespacePath, name: NamePath, request: RawRequestOf, strict: Strict = False
+) -> JSONResponse:
+    """From now on; the suspended span is never a miss. The receipt's `backlog` counts what goes on of it all the same."""
+    return await request.send(type="schedule.resume", namespace=namespace, name=name, strict=strict)
 
 
 @router.post(

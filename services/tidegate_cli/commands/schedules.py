@@ -35,12 +35,16 @@ def apply(
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
+    on_update: Annotated[
+        str | None,
+        typer.Option(help="What becomes of what is pending: restart, carry or finish_old; else the definition's word."),
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Create schedules, or replace their definitions. A relative `file` counts from the YAML's folder."""
     from tidegate_cli.applying import Wish, apply_all
 
-    wish = Wish(dry_run=dry_run, reason=reason, actor=actor, expected_version=expected_version)
+    wish = Wish(dry_run=dry_run, reason=reason, actor=actor, expected_version=expected_version, on_update=on_update)
     with api_client() as api:
         apply_all(api, file, wish, output)
 
@@ -86,6 +90,9 @@ def delete(
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
+    cancel_running: Annotated[
+        bool, typer.Option("--cancel-running", help="Cancel the runs past the start gate as well.")
+    ] = False,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -96,6 +103,7 @@ def delete(
             reason=reason,
             actor=actor,
             expected_version=expected_version,
+            cancel_running=cancel_running,
             request_id=request_id,
         )
     show(receipt, output)
@@ -106,15 +114,20 @@ def suspend(
     schedule: ScheduleArgument,
     reason: ReasonOption = None,
     actor: ActorOption = None,
-    mode: Annotated[str, typer.Option(help="What happens to what waits; only `drop` works now.")] = "drop",
+    mode: Annotated[
+        str | None, typer.Option(help="drop, drain, hold or freeze; without it the schedule's own `suspend_mode`.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="When it is resumed by itself, such as 2026-11-20T22:00:00Z.")
+    ] = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Stop a schedule. Jobs that wait are cancelled, events meanwhile are ignored."""
+    """Stop a schedule. Jobs that wait are cancelled unless --mode says otherwise; running programs go on."""
     with api_client() as api:
         show(
             api.suspend_schedule(
-                *split_schedule(schedule), reason=reason, actor=actor, mode=mode, request_id=request_id
+                *split_schedule(schedule), reason=reason, actor=actor, mode=mode, until=until, request_id=request_id
             ),
             output,
         )
@@ -125,12 +138,18 @@ def resume(
     schedule: ScheduleArgument,
     reason: ReasonOption = None,
     actor: ActorOption = None,
+    backlog: Annotated[
+        str | None, typer.Option(help="all, last, coalesce or none: what goes on of what came due meanwhile.")
+    ] = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Let a suspended schedule go on from now; the suspended span is never a miss."""
     with api_client() as api:
-        show(api.resume_schedule(*split_schedule(schedule), reason=reason, actor=actor, request_id=request_id), output)
+        receipt = api.resume_schedule(
+            *split_schedule(schedule), reason=reason, actor=actor, backlog=backlog, request_id=request_id
+        )
+    show(receipt, output)
 
 
 @app.command()

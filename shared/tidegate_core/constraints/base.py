@@ -58,6 +58,12 @@ class LimitRef:
         """Returns the limit's key. Neither namespaces nor names contain `#`, so only the last part may."""
         return f"{self.namespace}#{self.scope}#{self.name}"
 
+    def words(self) -> str:
+        """Returns the limit as people call it, in reasons and answers."""
+        if self.scope == "schedule":
+            return f"schedule {self.namespace}/{self.name}"
+        return f"program {self.name} of namespace {self.namespace}"
+
 
 class ConstraintSpec(Document, ABC):
     """A condition that a satisfied job waits for.

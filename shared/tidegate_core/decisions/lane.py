@@ -396,7 +396,7 @@ class Lane:
         )
 
     def _applied(self, unit: UnitOfWork, transaction: Transaction) -> None:
-        self.view.applied(unit.writes, transaction.token)
+        self.view.applied(unit.writes, transaction.token, unit.behind())
         self.view.forget(action.key for action in transaction.actions if action.key not in unit.writes)
         for key, item in unit.writes.items():
             self._observe(key, item)

@@ -26,6 +26,7 @@ from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outgoing import Outgoing
 from tidegate_core.decisions.run_plane.quarantine import Quarantine
+from tidegate_core.decisions.run_plane.until import resume_when_due
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
 from tidegate_core.effects import Poke
@@ -232,6 +233,8 @@ class ShardActor:
         for row in rows:
             if row.kind == "S":
                 self._lane.add(FireSchedule(row, self.memory, self._host.holding.after_outage(row.ref)))
+            elif row.kind == "U":
+                self._lane.add(resume_when_due(row, self.memory, self.plane.recurring))
             elif row.kind == "C":
                 self._host.start_safely("clean_up", row.ref, self._clean_up(row))
         timed_out = [row for row in rows if row.kind == "E"]

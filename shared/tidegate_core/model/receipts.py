@@ -49,6 +49,7 @@ class Receipt(Document):
         version: Of the schedule, or of the wide controls, after the request.
         next: Up to three next nominal instants.
         running: Runs past the start gate, which go on.
+        backlog: Of a resume: occurrences of the suspended span that go on or are made up for; 1,000 stands for more as well.
         id: The message, job or run that the request made.
         errors: Why it was refused.
         at: When it was decided.
@@ -76,6 +77,7 @@ class Receipt(Document):
     next: tuple[InstantField, ...] = Field(default=(), max_length=MAX_NEXT)
     discarded: Discarded | None = None
     running: tuple[str, ...] = ()
+    backlog: Annotated[Whole, Field(ge=0)] | None = None
     id: str | None = None
     errors: tuple[Problem, ...] = Field(default=(), max_length=MAX_PROBLEMS)
     at: InstantField

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from tidegate_core.model.controls import ControlRequest, ControlResume, ControlSuspend
-from tidegate_core.model.document import Whole
+from tidegate_core.model.document import Flag, Whole
+from tidegate_core.model.instants import InstantField
 from tidegate_core.model.messages import (
     MAX_PAYLOAD_BYTES,
     PAYLOAD_FIELDS,
@@ -15,6 +16,7 @@ from tidegate_core.model.messages import (
     MessageSend,
     check_delivery,
 )
+from tidegate_core.model.modes import Backlog, OnUpdate, SuspendMode
 from tidegate_core.model.names import Name, Namespace, RunId
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
 from tidegate_core.model.request_base import MAX_RECORD_BYTES, RequestBase
@@ -58,7 +60,11 @@ class ScheduleRequest(RequestBase):
 
 
 class ScheduleApply(ScheduleRequest):
-    """Create a schedule or replace its definition."""
+    """Create a schedule or replace its definition.
+
+    Attributes:
+        on_update: What becomes of what is pending; without it the new definition's own word counts.
+    """
 
     EXAMPLE: ClassVar = {
         "id": "01JD0M2T9V3E8R7Q5K1N4B6C2A",
@@ -70,23 +76,33 @@ class ScheduleApply(ScheduleRequest):
         "actor": "ana",
         "reason": "first version",
     }
-    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "on_update", "dry_run", "force")
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "dry_run", "force")
 
     type: Literal["schedule.apply"] = "schedule.apply"
     spec: ScheduleSpec
+    on_update: OnUpdate | None = None
 
 
 class ScheduleDelete(ScheduleRequest):
-    """Delete a schedule; its jobs and the runs before the start gate are cancelled."""
+    """Delete a schedule; its jobs and the runs before the start gate are cancelled.
+
+    Attributes:
+        cancel_running: Whether the runs past the start gate are cancelled as well; the receipt lists them all the same.
+    """
 
     EXAMPLE: ClassVar = {"id": "d-1", "type": "schedule.delete", "namespace": "flights", "name": "join-day"}
-    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "cancel_running")
 
     type: Literal["schedule.delete"] = "schedule.delete"
+    cancel_running: Flag = False
 
 
 class ScheduleSuspend(ScheduleRequest):
-    """Stop a schedule; `drop` also cancels what waits and ignores events meanwhile."""
+    """Stop a schedule, in one of four modes; running programs are never touched.
+
+    Attributes:
+        mode: What becomes of what waits and of what comes meanwhile; without it the schedule's own `suspend_mode` counts.
+        until: When the schedule is resumed by itself, if nobody has done so before.
+    """
 
     EXAMPLE: ClassVar = {
         "id": "s-1",
@@ -96,21 +112,24 @@ class ScheduleSuspend(ScheduleRequest):
         "actor": "ana",
         "reason": "the source is being repaired",
     }
-    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "until")
-    PLANNED_VALUES: ClassVar = {"mode": planned(LANGUAGE, "drain", "hold", "freeze", hint="only drop works now")}
 
     type: Literal["schedule.suspend"] = "schedule.suspend"
-    mode: Literal["drop"] = "drop"
+    mode: SuspendMode | None = None
+    until: InstantField | None = None
 
 
 class ScheduleResume(ScheduleRequest):
-    """Let a suspended schedule go on from now; the suspended span is never a miss."""
+    """Let a suspended schedule go on from now; the suspended span is never a miss.
+
+    Attributes:
+        backlog: What goes on of the jobs that `hold` has parked (without it: all), or is made of the instants that a time
+            trigger named meanwhile (without it: nothing).
+    """
 
     EXAMPLE: ClassVar = {"id": "r-1", "type": "schedule.resume", "namespace": "flights", "name": "join-day"}
-    PLANNED_VALUES: ClassVar = {"backlog": planned(LANGUAGE, "all", "last", "coalesce", hint="only none works now")}
 
     type: Literal["schedule.resume"] = "schedule.resume"
-    backlog: Literal["none"] = "none"
+    backlog: Backlog | None = None
 
 
 class ScheduleTrigger(ScheduleRequest):

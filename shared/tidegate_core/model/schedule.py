@@ -11,6 +11,7 @@ from tidegate_core.model.document import AtMost, Document, Flag, Text, Whole
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.identity import base32
 from tidegate_core.model.message_target import MessageTarget, with_delivery_defaults
+from tidegate_core.model.modes import OnUpdate, SuspendMode
 from tidegate_core.model.names import Name, Namespace
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
 from tidegate_core.model.problems import refused
@@ -81,6 +82,8 @@ class ScheduleSpec(Document):
         retry: What follows a failed run.
         pending_timeout: How long a satisfied job waits for its constraints before it expires.
         suspended: Whether the schedule begins suspended.
+        suspend_mode: How a suspend without a mode of its own stops it.
+        on_update: What an update to this definition makes of what is pending, unless the request says otherwise.
     """
 
     EXAMPLE: ClassVar = {
@@ -136,9 +139,7 @@ class ScheduleSpec(Document):
             "start_by",
             "on_miss",
             "grace",
-            "suspend_mode",
         ),
-        **planned(LANGUAGE, "on_update", hint="every update restarts now"),
         **planned(PLATFORM, "app", "managed_by", "owner", "alerts", "notify", "pool", "quota"),
     }
     PLANNED_VALUES: ClassVar = {
@@ -168,16 +169,28 @@ class ScheduleSpec(Document):
         default=DEFAULT_PENDING_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"}
     )
     suspended: Flag = False
+    suspend_mode: SuspendMode = "drop"
+    on_update: OnUpdate = "restart"
 
     @model_validator(mode="before")
     @classmethod
     def _delivery_defaults(cls, given: Any) -> Any:
         return with_delivery_defaults(given)
 
-    @field_validator("priority", "overlap", mode="before")
+    @field_validator("priority", "overlap", "suspend_mode", "on_update", mode="before")
     @classmethod
     def _any_case(cls, word: Any) -> Any:
         return word.lower() if isinstance(word, str) else word
+
+    @model_validator(mode="after")
+    def _messages_wait_for_nothing(self) -> Self:
+        for field, word, fitting in (
+            ("suspend_mode", self.suspend_mode, "drop"),
+            ("on_update", self.on_update, "restart"),
+        ):
+            if self.sends_messages and word != fitting:
+                raise refused(f"{word} is for programs", field=field, hint=f"messages wait for nothing: {fitting}")
+        return self
 
     @model_validator(mode="after")
     def _one_limit_per_scope(self) -> Self:

@@ -29,6 +29,17 @@ class ScheduleState:
             `next_nominal` is where it goes on.
         gathered_from, gathered_through: The first and the last of them.
         expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
+        mode: How it is suspended, while it is (SEMANTICS 10); `standing.py` says what that lets happen.
+        suspended_at: Since when.
+        until: When it is resumed by itself; a timer row of kind `U` stands there.
+        stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
+        kept_from: Oldest generation whose pending jobs go on; None = only the present one.
+        carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
+            first, last ...
+        shedding: What a resume leaves of the backlog (`last`, `coalesce`, `none`), while it is being ended; until then
+            nothing is admitted.
+        made_up: What a resume makes of the instants of the suspended span (`all`, `last`, `coalesce`), while they are walked.
+        made_up_to: The last instant of that span.
     """
 
     namespace: str
@@ -50,6 +61,15 @@ class ScheduleState:
     reason: str | None = None
     actor: str | None = None
     expires_at: int | None = None
+    mode: str = "drop"
+    suspended_at: int = 0
+    until: int | None = None
+    stopped_ms: int = 0
+    kept_from: int | None = None
+    carried: tuple[int, ...] = ()
+    shedding: str | None = None
+    made_up: str | None = None
+    made_up_to: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.schedule_state(shard, self.namespace, self.name)
@@ -90,6 +110,8 @@ class Job:
         asked: Keys (`pk|sk`) of its waiter rows, in the queues of the shared limits that it waits for.
         covered: Instants of an outage that it stands for, its nominal the last of them; None = only for its own.
         covered_from: The first of them.
+        stopped: How long the schedule's clocks had stood still, in ms, when `deadline` was reckoned.
+        free_attempts: Attempts of it that a suspend took back before the gate: they cost no try.
     """
 
     id: str
@@ -115,6 +137,8 @@ class Job:
     asked: tuple[str, ...] = ()
     covered: int | None = None
     covered_from: int | None = None
+    stopped: int = 0
+    free_attempts: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -140,7 +164,7 @@ class Run:
         start_by: The launcher must have taken it by then (SEMANTICS 13: 1 h); once it has, the gate must have been passed by
             then (15 min).
         not_before: A further submission of an attempt that died before the gate waits until then.
-        covered, covered_from: As of its job.
+        covered, covered_from, free_attempts: As of its job.
     """
 
     id: str
@@ -183,6 +207,7 @@ class Run:
     expires_at: int | None = None
     covered: int | None = None
     covered_from: int | None = None
+    free_attempts: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -224,6 +249,7 @@ class Evidence:
         first_at: Append time of its first entry.
         deadline: Instant of its time-out's timer row, or None.
         job: True once the trigger is satisfied and the job exists; it absorbs until admission.
+        stopped: As of a job.
     """
 
     id: str
@@ -237,6 +263,7 @@ class Evidence:
     first_at: int
     deadline: int | None = None
     job: bool = False
+    stopped: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.evidence(shard, self.namespace, self.name, self.correlation)
@@ -262,9 +289,10 @@ class TimerRow:
     """A lower bound: whoever reads it decides again.
 
     Attributes:
-        kind: `S` a schedule's next nominal, `E` the time-out of evidence, `C` the removal of ended evidence's chunks. (Open
-            jobs and runs are few enough to be held in memory whole: their deadlines derive from their own rows.)
-        ref: `<ns>/<name>` for `S`, `<ns>/<name>#<correlation hash>` for `E`, the evidence's id for `C`.
+        kind: `S` a schedule's next nominal, `E` the time-out of evidence, `C` the removal of ended evidence's chunks, `U`
+            the end of a suspension. (Open jobs and runs are few enough to be held in memory whole: their deadlines derive
+            from their own rows.)
+        ref: `<ns>/<name>` for `S` and `U`, `<ns>/<name>#<correlation hash>` for `E`, the evidence's id for `C`.
         detail: For `E` the correlation value, which `ref` only hashes; for `C` the number of chunks.
     """
 

@@ -10,7 +10,7 @@ Every owner-only item carries `rev`. What was read is what the write consumes: t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tidegate_core.effects import Effect
@@ -70,11 +70,13 @@ class _Consumed:
         revision: None: there must be no item.
         size: Bytes of the item.
         conditional: False for rows whose presence nobody conditions on.
+        behind: Highest revision that an earlier item under the key may have had, and that a late write may consume.
     """
 
     revision: int | None = None
     size: int = 0
     conditional: bool = True
+    behind: int = 0
 
     def condition(self) -> Condition | None:
         if not self.conditional:
@@ -170,13 +172,22 @@ class UnitOfWork:
         self.item(key)
         self._write(key, to_item(record, key))
 
-    def put_new(self, record: DataclassInstance, key: Key) -> None:
-        """Writes a record under a key that has never been used; refused when it exists. Needs no read."""
+    def put_new(self, record: DataclassInstance, key: Key, behind: int = 0) -> None:
+        """Writes a record under a key that is not in use; refused when it exists. Needs no read.
+
+        Args:
+            record: What is written.
+            key: That has never been used; else say `behind`.
+            behind: Revision above which the item begins: a write that an earlier item under the key was to consume, and that
+                comes late, must not find its revision again.
+        """
         if not self._is_staged(key):
             self._view.assume_absent(key)
         if self.item(key) is not None:
             raise AlreadyThere(key)
         self._write(key, to_item(record, key))
+        if behind and key in self._open.consumed:
+            self._open.consumed[key] = replace(self._open.consumed[key], behind=behind)
 
     def set_row(self, record: DataclassInstance, key: Key) -> None:
         """Writes a row that carries nothing but what its key says (timer rows): no read, no condition."""
@@ -287,6 +298,10 @@ class UnitOfWork:
         actions.extend(return_permits(limit, permits) for limit, permits in self._kept.returns.items())
         return Transaction(name, tuple(actions), token, witness)
 
+    def behind(self) -> dict[Key, int]:
+        """Returns the revisions above which new items begin, where that is not 0."""
+        return {key: each.behind for key, each in self._kept.consumed.items() if each.behind}
+
     def consumed(self) -> tuple[Key, int] | None:
         """Returns an item that this transaction consumes, with the revision seen; None when it only makes new ones."""
         for key, consumed in self._kept.consumed.items():
@@ -301,7 +316,7 @@ class UnitOfWork:
             if consumed.conditional and consumed.revision is None:
                 return None  # Written and deleted within this transaction: the store never hears of it.
             return Delete(key, condition)
-        return Put(key, {**item, "rev": (consumed.revision or 0) + 1, "w": token}, condition)
+        return Put(key, {**item, "rev": (consumed.revision or consumed.behind) + 1, "w": token}, condition)
 
     def _is_staged(self, key: Key) -> bool:
         return key in self._open.writes or key in self._kept.writes

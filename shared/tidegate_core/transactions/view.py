@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from tidegate_core.store.keys import shard_pk
 from tidegate_core.store.values import Item, Key
@@ -16,6 +18,9 @@ ITEMS_MAX = 20_000
 """Items kept; the least recently used go first. At 1 KB an item 20 MB per busy shard."""
 RANGES_MAX = 64
 """Ranges kept (evidence chunks, pending jobs of a schedule); each is read again when it was pushed out."""
+
+
+NOTHING: Final[Mapping[Key, int]] = MappingProxyType({})
 
 
 class View:
@@ -59,11 +64,11 @@ class View:
         """The next write of this key carries no condition."""
         self._items.pop(key, None)
 
-    def applied(self, writes: Mapping[Key, Item | None], token: str) -> None:
-        """Takes over what a committed transaction wrote."""
+    def applied(self, writes: Mapping[Key, Item | None], token: str, behind: Mapping[Key, int] = NOTHING) -> None:
+        """Takes over what a committed transaction wrote; `behind` are the revisions above which new items begin."""
         for key, item in writes.items():
             before = self._items.get(key)
-            revision = before.get("rev", 0) if before else 0
+            revision = before.get("rev", 0) if before else behind.get(key, 0)
             assert isinstance(revision, int)
             stored = None if item is None else {**item, "rev": revision + 1, "w": token}
             if key.table == "main":

@@ -9,6 +9,8 @@ from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.definitions import NAMESPACE, Definition
 from tidegate_testkit.simulation.requests import Asked, Requests
 
+MODES = ("drop", "drop", "drain", "hold", "hold", "freeze")
+UPDATES = ("restart", "restart", "carry", "finish_old")
 NEAR_MS = 500
 """Half of the requests come this close to a full second, when schedules are due."""
 
@@ -20,12 +22,14 @@ class Life:
     Attributes:
         steps: The requests that were sent.
         suspended, deleted: As the last answer says.
+        mode: Of the last suspend.
     """
 
     definition: Definition
     steps: list[Asked] = field(default_factory=list)
     suspended: bool = False
     deleted: bool = True
+    mode: str = "drop"
     variant: int = 0
     waiting: bool = False
 
@@ -73,7 +77,7 @@ class ScheduleUser:
         elif kind == "schedule.delete":
             life.deleted, life.suspended = True, False
         elif kind == "schedule.suspend" and accepted:
-            life.suspended = True
+            life.suspended, life.mode = True, str(asked.document.get("mode", "drop"))
         elif kind == "schedule.resume" and accepted:
             life.suspended = False
         if kind == "schedule.trigger" and accepted and self._cluster.timeline.happens(0.5):
@@ -115,16 +119,31 @@ class ScheduleUser:
         kind = chance.choice(kinds)
         if kind == "update":
             life.variant += 1
-            return self._apply()
+            how = "restart" if life.definition.sends_messages else chance.choice(UPDATES)
+            return self._apply() if how == "restart" else {**self._apply(), "on_update": how}
         if kind == "same":
             return self._apply()
+        if kind == "suspend" and not life.definition.sends_messages:
+            return {"type": "schedule.suspend", "mode": chance.choice(MODES)}
+        if kind == "resume":
+            return self._resume()
         return {"type": f"schedule.{kind}"}
+
+    def _resume(self) -> dict[str, Any]:
+        """What was held is let go on in any way; of other spans nothing is made up for."""
+        life = self.life
+        choices = ("all", "last", "coalesce", "none") if life.definition.is_timed else ("all", "none")
+        backlog = {"backlog": self._cluster.timeline.chance.choice(choices)} if life.mode == "hold" else {}
+        return {"type": "schedule.resume", **backlog}
 
     def _apply(self) -> dict[str, Any]:
         return {"type": "schedule.apply", "spec": self.life.definition.document(self.life.variant)}
 
     def _close(self) -> None:
         life = self.life
+        if life.suspended and not life.deleted and life.mode != "drop":
+            self._ask(self._resume())  # What is parked waits for ever otherwise.
+            return
         fires_for_ever = life.definition.is_timed and life.definition.trigger["type"] != "at"
         if fires_for_ever and not life.deleted and not life.suspended:
             kind = "delete" if self._cluster.timeline.happens(0.5) else "suspend"

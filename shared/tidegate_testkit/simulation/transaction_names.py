@@ -8,7 +8,7 @@ from typing import Final
 OWNERS: Final = (
     *("raise", "acquire", "cursor", "checkpoint", "guard", "inboxed", "raise_index", "void"),
     *("fire", "count", "expire", "admit", "submitted", "look", "gone", "mixed"),
-    *("control", "end_pending", "trigger", "cancel_job", "cancel_run", "distribute"),
+    *("control", "end_pending", "park", "release", "trigger", "cancel_job", "cancel_run", "distribute"),
     *("offer", "recurring", "outage", "hold", "let_go"),
     *("controls", "controls_done", "end_covered", "move_controls", "settle_control"),
 )
@@ -34,6 +34,8 @@ RARE: Final = (
     "settle_control",
     "end_covered",
     "let_go",
+    "park",
+    "release",
 )
 """Of those of nodes: what a world sends hardly once. Faults aim at them, or they would never meet."""
 RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")

@@ -98,6 +98,31 @@ def test_given_receipt_then_its_status_decides(process: Process, status: Receipt
         assert answer.json()["errors"] == [{"field": problem.field, "problem": problem.problem, "hint": ""}]
 
 
+@pytest.mark.parametrize("verb", ["suspend", "resume"])
+@pytest.mark.parametrize(("strict", "code"), [("true", 409), ("false", 200)])
+def test_given_strict_then_what_is_so_already_is_a_conflict(
+    process: Process, verb: str, strict: str, code: int
+) -> None:
+    """Row CD-127: CDAP answers 409 to the suspend of what is suspended; here only who asks for that."""
+    process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.UNCHANGED, version=3)
+    answer = process.http.post(f"{PUT_SCHEDULE}/{verb}", params={"strict": strict})
+    assert answer.status_code == code
+    body = answer.json() if code < 400 else answer.json()["receipt"]
+    assert body["status"] == "unchanged"
+
+
+def test_given_modes_then_they_reach_the_owner_as_they_came(process: Process) -> None:
+    process.http.put(PUT_SCHEDULE, json=SPEC, params={"on_update": "carry"})
+    process.http.post(f"{PUT_SCHEDULE}/suspend", json={"mode": "hold", "until": "2030-01-01T00:00:00Z"})
+    process.http.post(f"{PUT_SCHEDULE}/resume", json={"backlog": "last"})
+    process.http.delete(PUT_SCHEDULE, params={"cancel_running": "true"})
+    apply, suspend, resume, delete = process.bus.on(TOPICS.requests)
+    assert apply["on_update"] == "carry"
+    assert (suspend["mode"], suspend["until"]) == ("hold", "2030-01-01T00:00:00Z")
+    assert resume["backlog"] == "last"
+    assert delete["cancel_running"] is True
+
+
 def test_given_if_match_then_a_conflict_is_412(process: Process) -> None:
     process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.CONFLICT)
     answer = process.http.put(PUT_SCHEDULE, json=SPEC, headers={"If-Match": '"4"'})

@@ -16,6 +16,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.standing import admits, kept_from, present_job
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
 from tidegate_core.records.limits import SharedLimit
@@ -34,6 +35,9 @@ ASKED_TOGETHER = 8
 """Jobs of one schedule in the queue of a shared limit: those behind them come after them in any case, and as soon as one of
 these goes the next one joins.
 """
+REVISIONS_PER_ATTEMPT = 1_000_000
+"""More than one attempt ever writes its run's item. An attempt that a suspend took back leaves no item behind, and writes of it
+that come late must not fit to the next one's."""
 NEVER = 1 << 62
 
 
@@ -93,7 +97,7 @@ class AdmitNext:
         namespace, schedule = self.ref.split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         goes_on = False
-        if state is not None and state.status == "active" and not unit.controls.covers(namespace):
+        if state is not None and admits(state) and not unit.controls.covers(namespace):
             unit.items(self.stale)  # One read, instead of one for each that is asked for below.
             goes_on = self._decide_first(unit, state, now)
         unit.after(lambda: self.decided(goes_on))
@@ -111,9 +115,9 @@ class AdmitNext:
             job = unit.record(Job, keys.job(unit.shard, job_id))
             if job is None or job.state != "pending_constraint":
                 continue
-            if job.generation != state.generation:
+            if job.generation < kept_from(state):
                 break  # The request that ended it is ending its jobs, page by page.
-            waits = self._decide_one(unit, state, job, now, ahead=len(waiting))
+            waits = self._decide_one(unit, state, present_job(state, job, now), now, ahead=len(waiting))
             if waits is None:
                 done += 1
                 if done >= self.most or self.memory.shared_limits(self.ref):
@@ -216,7 +220,7 @@ class AdmitNext:
         except Unresolved as problem:
             end_job(unit, sealed, "skipped", "unresolved_template", now, str(problem))
             return
-        unit.require(state.key(unit.shard), conditions.schedule_is("active", state.generation))
+        unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
         held: list[str] = []
         queued: bool | None = None
         for limit, key in wanted:
@@ -232,7 +236,7 @@ class AdmitNext:
             held.append(permit.text())
             queued = queued or offered or None
         run = replace(run_of(sealed, order, tuple(held), now), queued=queued)
-        unit.put_new(run, run.key(unit.shard))
+        unit.put_new(run, run.key(unit.shard), behind=REVISIONS_PER_ATTEMPT * run.free_attempts)
         unit.put(replace(asking.leave(unit, sealed), state="pending_launch", unmet=None), job.key(unit.shard))
 
 
@@ -281,6 +285,7 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
         limits=limits,
         covered=job.covered,
         covered_from=job.covered_from,
+        free_attempts=job.free_attempts,
     )
 
 
@@ -305,12 +310,12 @@ def _unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[_Unmet]
         return []
     reason = _running_text(limit, state.in_use, state.holders)
     if state.in_use < limit.max:
-        reason = f"others wait for {limit.text()} since longer; {reason}"
+        reason = f"others wait for {limit.words()} since longer; {reason}"
     return [_Unmet(Hold(None, "concurrency", reason), limit.on_unmet == "abort", is_shared=True)]
 
 
 def _running_text(limit: LimitRef, in_use: int, holders: Iterable[str]) -> str:
-    return f"{in_use} of {limit.max} runs of {limit.text()} are running: {', '.join(sorted(holders))}"
+    return f"{in_use} of {limit.max} runs of {limit.words()} are running: {', '.join(sorted(holders))}"
 
 
 def _has_codes(job: Job, unmet: Sequence[_Unmet]) -> bool:

@@ -8,6 +8,9 @@ from tidegate_core.model.receipts import Receipt
 from tidegate_core.records.receipts import RECEIPT_DAYS, StoredReceipt, expiry
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
+OWN = "*"
+"""No namespace: the answer's own."""
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -24,11 +27,22 @@ class Outcome:
     settled: bool = False
 
 
-def answer(unit: UnitOfWork, outcome: Outcome, receipt: Receipt, now: int, *, settled: bool = True) -> None:
-    """Stores the answer in the transaction of what it answers; a repeat of the request gets it again (7 days)."""
+def answer(
+    unit: UnitOfWork, outcome: Outcome, receipt: Receipt, now: int, *, settled: bool = True, under: str | None = OWN
+) -> None:
+    """Stores the answer in the transaction of what it answers; a repeat of the request gets it again (7 days).
+
+    Args:
+        unit: Of that transaction.
+        outcome: What applying the request has come to.
+        receipt: The answer.
+        now: When it is decided.
+        settled: Nothing will be added to it.
+        under: The namespace that the request named, where the answer can say more than it did.
+    """
     stored = StoredReceipt(
         request_id=receipt.request_id,
-        namespace=receipt.namespace,
+        namespace=receipt.namespace if under == OWN else under,
         subject=outcome.subject,
         body=receipt.to_json().decode(),
         expires_at=expiry(now, RECEIPT_DAYS),

@@ -108,11 +108,15 @@ class CancelJob:
         else:
             end_job(unit, job, "cancelled", "by_request", now)
             status = ReceiptStatus.CANCELLED
-        name = None if found is None else found.name
         receipt = Receipt.model_construct(
-            request_id=self.request_id, status=status, namespace=self.namespace, name=name, id=self.job_id, at=now
+            request_id=self.request_id,
+            status=status,
+            namespace=self.namespace or (None if found is None else found.namespace),
+            name=None if found is None else found.name,
+            id=self.job_id,
+            at=now,
         )
-        answer(unit, self.outcome, receipt, now)
+        answer(unit, self.outcome, receipt, now, under=self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +153,13 @@ class CancelRun:
         receipt = Receipt.model_construct(
             request_id=self.request_id,
             status=status,
-            namespace=self.namespace,
+            namespace=self.namespace or (None if run is None else run.namespace),
             name=None if run is None else run.name,
             id=self.run_id,
             running=running,
             at=now,
         )
-        answer(unit, self.outcome, receipt, now)
+        answer(unit, self.outcome, receipt, now, under=self.namespace)
 
 
 def _ended(unit: UnitOfWork, run_id: str) -> Run | None:

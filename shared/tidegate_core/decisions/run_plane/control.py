@@ -5,7 +5,7 @@ receipt tells what is done already.
 
 Order within a request that ends what is pending: first the state moves (nothing older is admitted from then on), then
 pending jobs, evidence and runs before the gate end page by page (`ending.py`), then the receipt is settled. I7 rests on
-that order.
+that order. Suspend and resume are in `suspending.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.standing import carried_on, fires, kept_from
 from tidegate_core.model.identity import incarnation_of
+from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
@@ -41,22 +44,28 @@ class Applied:
     Attributes:
         state: None when nothing changes.
         definition: The version's spec, for `schedule.apply`.
-        reason: Why pending things end (`superseded`, `suspended`, `schedule_deleted`), None when they stay.
+        has_pages: Whether pages follow that end, park or release what is pending, before the answer is settled.
+        backlog: Of a resume: instants of the suspended span that are made up for.
         first: First nominal of a schedule that sends messages: those lie in no state, and have no timer row of the run plane.
     """
 
     status: ReceiptStatus
     state: ScheduleState | None = None
     definition: Definition | None = None
-    reason: str | None = None
+    has_pages: bool = False
     errors: tuple[Problem, ...] = ()
     next: tuple[int, ...] = ()
+    backlog: int | None = None
     first: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MoveState:
-    """First step of a request on a schedule: the state moves, or the receipt says why it does not."""
+    """First step of a request on a schedule: the state moves, or the receipt says why it does not.
+
+    Attributes:
+        keeps_until: Instant of a timer row of kind `U` that stays: it is what asks for this, and goes when all is done.
+    """
 
     request: ScheduleRequest
     request_id: str
@@ -64,7 +73,9 @@ class MoveState:
     applied: Applied
     before: ScheduleState | None
     outcome: Outcome
+    memory: Memory
     recurring: RecurringChange | None = None
+    keeps_until: int | None = None
     stale: tuple[Key, ...] = ()
     name: str = "control"
 
@@ -88,10 +99,21 @@ class MoveState:
         if state.next_nominal is not None:
             row = TimerRow(at=state.next_nominal, kind="S", ref=ref)
             unit.set_row(row, row.key(unit.shard))
+        self._move_until(unit, state, ref)
         unit.put(state, key)
+        if self.memory.has_waiting(ref):
+            unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may hold for what waits.
         if self.recurring is not None and (before is None or before.generation != state.generation):
             self.recurring.write(unit, state, self.applied.first)
         self._answer(unit, now)
+
+    def _move_until(self, unit: UnitOfWork, state: ScheduleState, ref: str) -> None:
+        former = None if self.before is None else self.before.until
+        if former is not None and former not in (state.until, self.keeps_until):
+            unit.forget_row(keys.timer(unit.shard, former, "U", ref))
+        if state.until is not None:
+            row = TimerRow(at=state.until, kind="U", ref=ref)
+            unit.set_row(row, row.key(unit.shard))
 
     def _answer(self, unit: UnitOfWork, now: int) -> None:
         state = self.applied.state or self.before
@@ -102,10 +124,11 @@ class MoveState:
             name=self.request.name,
             version=None if state is None else state.version,
             next=self.applied.next,
+            backlog=self.applied.backlog,
             errors=self.applied.errors,
             at=now,
         )
-        answer(unit, self.outcome, receipt, now, settled=self.applied.reason is None)
+        answer(unit, self.outcome, receipt, now, settled=not self.applied.has_pages)
 
 
 def version_conflict(request: ScheduleRequest, before: ScheduleState | None) -> Problem | None:
@@ -145,38 +168,38 @@ def applied_spec(
     actor: str | None,
     reason: str | None,
     now: int,
+    on_update: OnUpdate = "restart",
 ) -> Applied:
-    """`schedule.apply`: every change restarts (SEMANTICS 12.2); an identical spec changes nothing (12.1)."""
+    """`schedule.apply`: every change restarts unless it says otherwise (SEMANTICS 12.2); an identical spec changes nothing
+    (12.1).
+    """
     spec_hash = spec.spec_hash()
     if before is not None and before.status != "deleted" and before.spec_hash == spec_hash:
-        return _untouched(ReceiptStatus.UNCHANGED, before, position)
+        return untouched(ReceiptStatus.UNCHANGED, before, position)
     fresh = before is None or before.status == "deleted"
-    kept_status = "active" if before is None or fresh else before.status
-    status = "suspended" if fresh and spec.suspended else kept_status
     state = next_state(before, position, spec.namespace, spec.name, now)
-    ref = keys.schedule_ref(spec.namespace, spec.name)
-    state = replace(
-        state,
-        status=status,
-        version=state.version + 1,
-        generation=state.generation + 1,
-        activated_at=now,
-        next_nominal=_first_nominal(spec, ref, state, now) if status == "active" else None,
-        spec_hash=spec_hash,
-        actor=actor,
-        reason=reason,
-        expires_at=None,
-    )
+    if fresh and spec.suspended:
+        state = replace(state, status="suspended", suspended_at=now)
+    if fresh or before is None or on_update == "restart":
+        state = _restarted(state, spec, now)
+    elif on_update == "carry":
+        # Same generation: its index rows are those of the same trigger, so no event is lost or counted twice on the way.
+        state = replace(state, carried=carried_on(before))
+    else:
+        state = replace(_restarted(state, spec, now), kept_from=kept_from(before), carried=before.carried)
+    state = replace(state, version=state.version + 1, spec_hash=spec_hash, actor=actor, reason=reason, expires_at=None)
     definition = Definition(
         namespace=spec.namespace, name=spec.name, version=state.version, spec=spec.canonical_json(), created_at=now
     )
-    return Applied(
-        ReceiptStatus.ACCEPTED,
-        state,
-        definition,
-        None if before is None else "superseded",
-        next=next_instants(spec, state),
-    )
+    has_pages = before is not None and (fresh or on_update != "carry")
+    return Applied(ReceiptStatus.ACCEPTED, state, definition, has_pages, next=next_instants(spec, state))
+
+
+def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleState:
+    """Returns the state that counts from now on, and keeps nothing of what was."""
+    ref = keys.schedule_ref(spec.namespace, spec.name)
+    restarted = replace(state, generation=state.generation + 1, activated_at=now, kept_from=None, carried=())
+    return replace(restarted, next_nominal=first_nominal(spec, ref, restarted, now) if fires(state) else None)
 
 
 def outside_of_state(applied: Applied, request: ScheduleRequest, definition: Definition | None) -> Applied:
@@ -198,11 +221,15 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
     never_existed = before is None or before.expires_at is not None
     expires_at = expiry(now, TOMBSTONE_DAYS) if never_existed else None
     if before is not None and before.status == "deleted":
-        return _untouched(ReceiptStatus.NOT_FOUND, replace(before, expires_at=expires_at), position)
+        return untouched(ReceiptStatus.NOT_FOUND, replace(before, expires_at=expires_at), position)
     state = next_state(before, position, request.namespace, request.name, now)
     state = replace(
         state,
         status="deleted",
+        until=None,
+        kept_from=None,
+        shedding=None,
+        made_up=None,
         version=state.version + 1,
         generation=state.generation + 1,
         next_nominal=None,
@@ -211,65 +238,15 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         reason=request.reason,
         expires_at=expires_at,
     )
-    return Applied(
-        ReceiptStatus.NOT_FOUND if before is None else ReceiptStatus.ACCEPTED, state, None, "schedule_deleted"
-    )
+    return Applied(ReceiptStatus.NOT_FOUND if before is None else ReceiptStatus.ACCEPTED, state, None, has_pages=True)
 
 
-def suspended(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> Applied:
-    """`schedule.suspend`, mode `drop`: what is pending is cancelled, events meanwhile are ignored (SEMANTICS 10)."""
-    if before is None or before.status == "deleted":
-        return Applied(ReceiptStatus.NOT_FOUND)
-    if before.status == "suspended":
-        return _untouched(ReceiptStatus.UNCHANGED, before, position)
-    state = next_state(
-        before,
-        position,
-        request.namespace,
-        request.name,
-        now,
-        status="suspended",
-        generation=before.generation + 1,
-        next_nominal=None,
-        actor=request.actor,
-        reason=request.reason,
-    )
-    return Applied(ReceiptStatus.ACCEPTED, state, None, "suspended")
-
-
-def resumed(
-    before: ScheduleState | None, definition: Definition | None, request: ScheduleRequest, position: Position, now: int
-) -> Applied:
-    """`schedule.resume`: a suspended span is never a miss, time triggers go on from now (backlog `none`)."""
-    if before is None or before.status == "deleted" or definition is None:
-        return Applied(ReceiptStatus.NOT_FOUND)
-    if before.status == "active":
-        return _untouched(ReceiptStatus.UNCHANGED, before, position)
-    ref = keys.schedule_ref(request.namespace, request.name)
-    state = next_state(
-        before,
-        position,
-        request.namespace,
-        request.name,
-        now,
-        status="active",
-        generation=before.generation + 1,
-        activated_at=now,
-        next_nominal=_first_nominal(parsed(definition.spec), ref, before, now, resumed=True),
-        actor=request.actor,
-        reason=request.reason,
-    )
-    return Applied(ReceiptStatus.ACCEPTED, state, next=next_instants(parsed(definition.spec), state))
-
-
-def _untouched(status: ReceiptStatus, before: ScheduleState, position: Position) -> Applied:
+def untouched(status: ReceiptStatus, before: ScheduleState, position: Position) -> Applied:
     """Nothing changes but the position: an older request that arrives later is superseded all the same."""
     return Applied(status, replace(before, position=position.text()))
 
 
-def _first_nominal(
-    spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, *, resumed: bool = False
-) -> int | None:
+def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, *, resumed: bool = False) -> int | None:
     """Returns the first instant that counts from now on, and was not made before.
 
     It could be made again otherwise: an `at` that has passed counts at each update, and the clock of a new owner may

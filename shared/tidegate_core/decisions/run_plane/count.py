@@ -15,6 +15,7 @@ from tidegate_core.decisions.run_plane.entries import Entry, as_json, entries_of
 from tidegate_core.decisions.run_plane.expire import expire_evidence
 from tidegate_core.decisions.run_plane.hearing import heard_since_resume
 from tidegate_core.decisions.run_plane.jobs import clean_up_later, end_evidence, evidence_ref
+from tidegate_core.decisions.run_plane.standing import fires, present_evidence, stopped
 from tidegate_core.model.facts import RunFact, fact_from_json
 from tidegate_core.model.identity import run_id, seal_mark
 from tidegate_core.model.schedule import ScheduleSpec
@@ -51,7 +52,7 @@ class CountEvents:
         rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
         for row in rows:
             unit.delete(row.key(unit.shard))
-        if state is None or state.status != "active" or unit.controls.covers(namespace):
+        if state is None or not fires(state) or unit.controls.covers(namespace):
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
@@ -100,6 +101,9 @@ class _Count:
         self._trigger = trigger
         self._now = now
         self._fresh: dict[str, list[Entry]] = {}
+        self._rows_at: dict[
+            str, int | None
+        ] = {}  # Where the time-outs' rows stand; the clocks may have stood still since.
         self._seals = state.seals
         self._heard = heard_since_resume(unit, state.namespace)
 
@@ -170,7 +174,11 @@ class _Count:
     def _stored(self, correlation: str) -> Evidence | None:
         key = keys.evidence(self._unit.shard, self._state.namespace, self._state.name, correlation)
         evidence = self._unit.record(Evidence, key)
-        return evidence if evidence is not None and evidence.version == self._state.version else None
+        if evidence is None:
+            return None
+        self._rows_at[evidence.id] = evidence.deadline
+        present = present_evidence(self._state, evidence, self._now)
+        return present if present.version == self._state.version else None
 
     def _opened(self, correlation: str, first_at: int) -> Evidence:
         """New evidence; its id is that of the job that it will become."""
@@ -188,6 +196,7 @@ class _Count:
             chunks=0,
             first_at=first_at,
             deadline=None if timeout is None else first_at + timeout,
+            stopped=stopped(self._state, self._now),
         )
 
     def _grown(self, evidence: Evidence, entries: list[Entry], *, sealed: bool = False) -> Evidence:
@@ -225,6 +234,7 @@ class _Count:
             nominal=self._now,
             satisfied_at=self._now,
             deadline=self._now + self._spec.pending_timeout,
+            stopped=stopped(self._state, self._now),
             correlation=(evidence.correlation if self._trigger.correlate else (upstream or {}).get("correlation"))
             or None,
             evidence_id=evidence.id,
@@ -242,7 +252,7 @@ class _Count:
 
     def _keep(self, evidence: Evidence, stored: Evidence | None) -> None:
         self._unit.put(evidence, evidence.key(self._unit.shard))
-        before = stored.deadline if stored is not None and stored.id == evidence.id else None
+        before = self._rows_at[evidence.id] if stored is not None and stored.id == evidence.id else None
         if evidence.deadline == before:
             return
         ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, close_run
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel, close_run
+from tidegate_core.decisions.run_plane.standing import keeps_pending, kept_from, version_of
 from tidegate_core.model.receipts import Discarded, Receipt
-from tidegate_core.model.requests import ScheduleRequest
+from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, Job, Run, ScheduleState
 from tidegate_core.store import keys
@@ -63,28 +65,29 @@ class EndPending:
         runs = self._runs(unit, state)
         waiting = [run for run in runs if run.state in BEFORE_GATE]
         pending: list[Run | Job | Evidence] = [*waiting, *self._jobs(unit, state), *self._evidence(unit, state)]
+        pending += [run for run in runs if self.cancels(run)]
         page = pending[:ENDED_PER_PAGE]
         jobs: list[str] = []
         evidence: dict[str, int] = {}
         for each in page:
-            end(unit, each, self.reason, now)
-            if isinstance(each, Run | Job):
-                jobs.append(each.id)
+            if isinstance(each, Run) and each.state not in BEFORE_GATE:
+                RequestCancel(unit.shard, each.id).decide(unit, now)
+            elif isinstance(each, Evidence) and each.job:
+                _seal_kept(unit, each)
             else:
-                evidence[each.correlation] = sum(each.counts)
-        running = [run.id for run in runs if run.state not in BEFORE_GATE]
-        grown = self._grown(jobs, evidence, running, now)
-        answer(unit, self.outcome, grown, now, settled=len(page) == len(pending))
+                end(unit, each, self.reason, now)
+                if isinstance(each, Run | Job):
+                    jobs.append(each.id)
+                else:
+                    evidence[each.correlation] = sum(each.counts)
+        running = tuple(run.id for run in runs if run.state not in BEFORE_GATE)[:LISTED_MAX]
+        told = grown(self.receipt, jobs, evidence, running, now)
+        answer(unit, self.outcome, told, now, settled=len(page) == len(pending))
 
-    def _grown(self, jobs: list[str], evidence: dict[str, int], running: list[str], now: int) -> Receipt:
-        before = self.receipt.discarded or Discarded()
-        discarded = Discarded.model_construct(
-            jobs=(*before.jobs, *jobs)[:LISTED_MAX],
-            evidence=dict(list({**before.evidence, **evidence}.items())[:LISTED_MAX]),
-        )
-        return self.receipt.model_copy(
-            update={"discarded": discarded, "running": tuple(running[:LISTED_MAX]), "at": now}
-        )
+    def cancels(self, run: Run) -> bool:
+        """Whether the run goes on unless it is asked to end, and the request wants that."""
+        wanted = isinstance(self.request, ScheduleDelete) and self.request.cancel_running
+        return wanted and run.state not in BEFORE_GATE and run.ended_at is None and not run.cancel_requested
 
     def _run_keys(self) -> tuple[Key, ...]:
         ref = self.about
@@ -93,18 +96,46 @@ class EndPending:
     def _runs(self, unit: UnitOfWork, state: ScheduleState) -> list[Run]:
         runs = [from_item(Run, item) for item in unit.items(self._run_keys()) if item is not None]
         # After a crash between two pages the new version may have runs already: they are none of this request's.
-        return [run for run in runs if run.generation < state.generation]
+        return [run for run in runs if run.generation < kept_from(state)]
 
     def _jobs(self, unit: UnitOfWork, state: ScheduleState) -> list[Job]:
         """Returns the first ones, enough to tell whether this page is the last: there may be thousands."""
         waiting = [job for job in self.memory.jobs_of(self.about) if job.state == "pending_constraint"]
-        older = [keys.job(unit.shard, job.id) for job in waiting if job.generation < state.generation]
+        older = [keys.job(unit.shard, job.id) for job in waiting if job.generation < kept_from(state)]
         jobs = [from_item(Job, item) for item in unit.items(older[: ENDED_PER_PAGE + 1]) if item is not None]
         return [job for job in jobs if job.state == "pending_constraint"]
 
     def _evidence(self, unit: UnitOfWork, state: ScheduleState) -> list[Evidence]:
-        """Evidence of jobs that ended on this page goes with them, so only what no job has yet is left here."""
+        """Evidence of jobs that ended on this page goes with them, so only what no job has yet is left here; and that of jobs
+        that go on under another version, which absorb no more.
+        """
         ref = self.about
         items = unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
         found = [from_item(Evidence, item) for item in items]
-        return [each for each in found if not each.job and (each.version < state.version or state.status != "active")]
+        past = [each for each in found if not keeps_pending(state) or version_of(state, each.version) != state.version]
+        return [each for each in past if not each.job or self._goes_on(unit, state, each)]
+
+    def _goes_on(self, unit: UnitOfWork, state: ScheduleState, evidence: Evidence) -> bool:
+        job = self.memory.jobs.get(evidence.id)
+        return job is not None and job.state == "pending_constraint" and job.generation >= kept_from(state)
+
+
+def grown(
+    receipt: Receipt, jobs: Sequence[str], evidence: Mapping[str, int], running: Sequence[str], now: int
+) -> Receipt:
+    """Returns the answer with what one more page has ended."""
+    before = receipt.discarded or Discarded()
+    discarded = Discarded.model_construct(
+        jobs=(*before.jobs, *jobs)[:LISTED_MAX],
+        evidence=dict(list({**before.evidence, **evidence}.items())[:LISTED_MAX]),
+    )
+    return receipt.model_copy(update={"discarded": discarded, "running": tuple(running), "at": now})
+
+
+def _seal_kept(unit: UnitOfWork, evidence: Evidence) -> None:
+    """The job completes with what it has: its place is that of the new version's evidence."""
+    key = keys.job(unit.shard, evidence.id)
+    job = unit.record(Job, key)
+    assert job is not None
+    unit.put(replace(job, chunks=evidence.chunks), key)
+    unit.delete(evidence.key(unit.shard))

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_evidence, write_ledger
-from tidegate_core.records.run_plane import Evidence, Job, TimerRow
+from tidegate_core.decisions.run_plane.standing import present_evidence
+from tidegate_core.records.run_plane import Evidence, Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -41,6 +42,9 @@ class ExpireEvidence:
         unit.forget_row(self.row.key(unit.shard))
         if evidence is None or evidence.job or evidence.deadline != self.row.at:
             return
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
+        if state is not None and present_evidence(state, evidence, now).deadline != evidence.deadline:
+            return  # Its clock stands still, or has stood still: the resume sets it going with a row of its own.
         spec = spec_of(unit, namespace, schedule, evidence.version)
         assert spec is not None
         assert isinstance(spec.trigger, EventTrigger)

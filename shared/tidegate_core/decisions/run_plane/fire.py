@@ -9,7 +9,9 @@ from tidegate_core.decisions.outages import CatchUp
 from tidegate_core.decisions.run_plane.catch_up import Due, Walk, walk
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job, time_job, write_ledger
+from tidegate_core.decisions.run_plane.making_up import Making, made_up, making_of
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
@@ -42,20 +44,21 @@ class FireSchedule:
         key = keys.schedule_state(unit.shard, namespace, schedule)
         state = unit.record(ScheduleState, key)
         unit.forget_row(self.row.key(unit.shard))
-        if state is None or state.status != "active" or state.next_nominal != self.row.at:
+        if state is None or not fires(state) or state.next_nominal != self.row.at:
             return  # A row left behind by an update, suspend or delete.
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
-        walked = self._walk(unit, state, spec, now)
+        making = making_of(state, self.after_outage, () if self.memory is None else self.memory.outages, now)
+        walked = self._walk(unit, state, spec, making)
         for due in walked.made:
-            self._make(unit, state, spec, due, now)
-        unit.put(_moved(state, walked), key)
+            self._make(unit, state, spec, due, making.mode, now)
+        unit.put(made_up(_moved(state, walked)), key)
         if walked.following is not None:
             row = TimerRow(at=walked.following, kind="S", ref=self.row.ref)
             unit.set_row(row, row.key(unit.shard))
 
-    def _walk(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int) -> Walk:
-        trigger = spec.trigger
+    def _walk(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, making: Making) -> Walk:
+        trigger, now = spec.trigger, making.through
         assert isinstance(trigger, TimeTrigger)
         next_after = partial(trigger.next_after, identity=self.row.ref)
 
@@ -71,18 +74,19 @@ class FireSchedule:
         gathered = None
         if state.gathered is not None:
             gathered = Due(state.gathered_from, state.gathered_through, state.gathered, missed=True)
-        outages = () if self.memory is None else self.memory.outages
         following = live(state.next_nominal)
-        return walk(following, lambda after: live(next_after(after)), now, self.after_outage, outages, gathered)
+        return walk(following, lambda after: live(next_after(after)), now, making.mode, making.spans, gathered)
 
-    def _make(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, due: Due, now: int) -> None:
+    def _make(
+        self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, due: Due, mode: CatchUp, now: int
+    ) -> None:
         job = time_job(unit.shard, state, spec, due.last, now)
         if due.missed:
             job = replace(job, covered=due.count, covered_from=due.first)
-        if due.missed and self.after_outage == "none":
+        if due.missed and mode == "none":
             write_ledger(unit, job, "skipped", "outage", now)
             return
-        if due.missed and self.after_outage == "coalesce":
+        if due.missed and mode == "coalesce":
             job = replace(job, interval_start=time_job(unit.shard, state, spec, due.first, now).interval_start)
         unit.put_new(job, job.key(unit.shard))
         if unit.controls.has_dropped(spec.namespace, _due(state, due.last)):

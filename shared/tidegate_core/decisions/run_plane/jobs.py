@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate_core.decisions.run_plane.asking import leave
+from tidegate_core.decisions.run_plane.standing import stopped
 from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
@@ -37,6 +38,7 @@ def time_job(shard: int, state: ScheduleState, spec: ScheduleSpec, nominal: int,
         interval_end=end,
         satisfied_at=now,
         deadline=now + spec.pending_timeout,
+        stopped=stopped(state, now),
     )
 
 
@@ -54,6 +56,7 @@ def manual_job(shard: int, state: ScheduleState, spec: ScheduleSpec, position: P
         nominal=position.append_time,
         satisfied_at=now,
         deadline=now + spec.pending_timeout,
+        stopped=stopped(state, now),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
@@ -14,10 +14,13 @@ from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.by_id import CancelJob, CancelRun, TriggerNow
 from tidegate_core.decisions.run_plane.control import Applied, MoveState
 from tidegate_core.decisions.run_plane.definitions import parsed
-from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.listening import listen, unlisten
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
+from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.decisions.run_plane.suspending import resumed, suspended
+from tidegate_core.decisions.run_plane.updating import update_problems
 from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
@@ -41,13 +44,6 @@ from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState,
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.unit_of_work import NotAtHand
-
-ENDED_BY: Mapping[type[ScheduleRequest], str] = {
-    ScheduleApply: "superseded",
-    ScheduleDelete: "schedule_deleted",
-    ScheduleSuspend: "suspended",
-}
-"""Reason in the ledger of what a request ends."""
 
 
 def request_id_of(request_id: str | None, origin: str) -> str:
@@ -150,11 +146,11 @@ class ApplyRequest(Procedure):
                 yield from self._move_recurring(lane, request, request_id, position, before, definition, outcome)
             else:
                 applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
-                yield from lane.decide_alone(MoveState(request, request_id, position, applied, before, outcome))
+                yield from lane.decide_alone(self._move(request, request_id, position, applied, before, outcome))
         while not outcome.settled:
-            assert outcome.receipt is not None
-            reason = ENDED_BY[type(request)]
-            yield from lane.decide_alone(EndPending(request, outcome.receipt, reason, self.memory, outcome))
+            state = yield from self._state(lane, request)
+            assert state is not None
+            yield from lane.decide_alone(page_of(request, state, self.memory, outcome))
 
     def _move_recurring(
         self,
@@ -173,13 +169,25 @@ class ApplyRequest(Procedure):
             before = change.caught_up(before)
             applied = yield from self._decide(lane, request, position, before, definition, change.since)
             applied = control.outside_of_state(applied, request, definition)
-            yield from lane.decide_alone(MoveState(request, request_id, position, applied, before, outcome, change))
+            yield from lane.decide_alone(self._move(request, request_id, position, applied, before, outcome, change))
         finally:
             change.end()
 
+    def _move(
+        self,
+        request: ScheduleRequest,
+        request_id: str,
+        position: Position,
+        applied: Applied,
+        before: ScheduleState | None,
+        outcome: Outcome,
+        change: RecurringChange | None = None,
+    ) -> MoveState:
+        return MoveState(request, request_id, position, applied, before, outcome, self.memory, change)
+
     def _leave_index(self, lane: Lane, request: Request) -> Operation[None]:
         """Last of all, also when a predecessor gave the answer: nobody else would remove what it listened to before."""
-        if isinstance(request, ScheduleRequest) and type(request) in ENDED_BY:
+        if isinstance(request, ScheduleRequest) and type(request) in LEAVES_INDEX:
             state = yield from self._state(lane, request)
             if state is not None:
                 yield from unlisten(lane, state)
@@ -218,10 +226,10 @@ class ApplyRequest(Procedure):
             case ScheduleDelete():
                 return control.deleted(before, request, position, now)
             case ScheduleSuspend():
-                return control.suspended(before, request, position, now)
+                return suspended(before, definition, request, position, now)
             case ScheduleResume():
-                applied = control.resumed(before, definition, request, position, now)
-                if applied.status is ReceiptStatus.ACCEPTED and applied.state is not None and definition is not None:
+                applied = resumed(before, definition, request, position, now)
+                if _begins_anew(applied, before) and applied.state is not None and definition is not None:
                     yield from listen(lane, applied.state, parsed(definition.spec))
                 return applied
             case _:
@@ -237,12 +245,15 @@ class ApplyRequest(Procedure):
         now: int,
     ) -> Operation[Applied]:
         spec = request.spec
-        applied = control.applied_spec(before, spec, position, request.actor, request.reason, now)
+        how = request.on_update or spec.on_update
+        applied = control.applied_spec(before, spec, position, request.actor, request.reason, now, how)
         if applied.definition is None or applied.state is None:
             return applied
         holding = lane.host.holding
-        problems = check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
-        errors = problems
+        former = None if definition is None else parsed(definition.spec)
+        errors = update_problems(how, spec, former)
+        if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
+            errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
         if applied.state.status == "active" and spec.suspended and not _began_suspended(definition):
             problem = "only says how a schedule begins, and this one is active"
             errors += (Problem(field="suspended", problem=problem, hint="leave it out, and suspend the schedule"),)
@@ -254,7 +265,7 @@ class ApplyRequest(Procedure):
                 errors += (Problem(field="target.program.file", problem=inspected.problem, hint=hint),)
         if errors:
             return Applied(ReceiptStatus.REJECTED, errors=errors)
-        if applied.state.status == "active":
+        if fires(applied.state) and _begins_anew(applied, before):
             yield from listen(lane, applied.state, spec)
         return applied
 
@@ -281,6 +292,16 @@ def _sends_messages(request: ScheduleRequest, definition: Definition | None) -> 
     """Whether messages are what the schedule sends now, or would send after the request."""
     wanted = isinstance(request, ScheduleApply) and request.spec.sends_messages
     return wanted or (definition is not None and parsed(definition.spec).sends_messages)
+
+
+def _begins_anew(applied: Applied, before: ScheduleState | None) -> bool:
+    """Whether it hears from now on, and not what it has heard all along."""
+    state = applied.state
+    return (
+        applied.status is ReceiptStatus.ACCEPTED
+        and state is not None
+        and (before is None or before.generation != state.generation)
+    )
 
 
 def _began_suspended(definition: Definition | None) -> bool:

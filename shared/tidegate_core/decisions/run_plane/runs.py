@@ -170,9 +170,9 @@ class RunGone(_AboutRun):
         error_class = "transient" if self.gone.error_class in (None, DUPLICATE) else self.gone.error_class
         if run.cancel_requested:
             end_before_gate(unit, run, "killed", "cancelled", None, now)
-        elif error_class == "transient" and run.attempt < SUBMIT_TRIES_MAX:
+        elif error_class == "transient" and run.attempt - run.free_attempts < SUBMIT_TRIES_MAX:
             # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
-            pause = min(SUBMIT_BACKOFF_MS << (run.attempt - 1), 300_000)
+            pause = min(SUBMIT_BACKOFF_MS << (run.attempt - run.free_attempts - 1), 300_000)
             again = replace(
                 run,
                 attempt=run.attempt + 1,
@@ -257,7 +257,7 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
         outcome, reason = "killed", "cancelled"
     ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
     for limit in run.limits:
-        _return(unit, limit, run)
+        give_permit_back(unit, limit, run)
     unit.delete(run.key(unit.shard))
     unit.delete(keys.job(unit.shard, run.id))
     if run.evidence_id is not None:
@@ -269,7 +269,8 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
     unit.put_new(out, out.key(unit.shard))
 
 
-def _return(unit: UnitOfWork, limit: str, run: Run) -> None:
+def give_permit_back(unit: UnitOfWork, limit: str, run: Run) -> None:
+    """Returns one of the run's permits."""
     if limit.startswith(keys.SHARED_LIMIT):
         unit.give_back(Permit.named(limit, run.id))
         return
@@ -368,6 +369,7 @@ __all__ = [
     "RunGone",
     "close_run",
     "finish",
+    "give_permit_back",
     "outbox_row",
     "run_record",
 ]

@@ -36,9 +36,14 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
             return None
         case "cancelled", "superseded" | "suspended" | "schedule_deleted":
             by_request = _was_ended(case, life, row) or (
-                row.reason == "suspended" and case.wide.ended(row.namespace, row.nominal, row.at)
+                row.reason == "suspended"
+                and (
+                    _was_shed(case, life, row, ("last", "none")) or case.wide.ended(row.namespace, row.nominal, row.at)
+                )
             )
             return None if by_request else f"no {ENDED_BY[row.reason]} of then ended it"
+        case "coalesced", _:
+            return None if _was_shed(case, life, row, ("coalesce",)) else "no resume of then merged it"
         case "cancelled", "by_request":
             return None if _was_cancelled(case, row) else "nobody asked for it then"
         case "skipped", "outage":
@@ -57,6 +62,17 @@ def _was_ended(case: Case, life: Life, row: LedgerRow) -> bool:
         step.moves
         and step.kind == ENDED_BY[row.reason]
         and row.version <= step.version
+        and step.sent - SKEW_MS <= row.at <= step.done + SKEW_MS
+        for step in case.steps(life)
+    )
+
+
+def _was_shed(case: Case, life: Life, row: LedgerRow, backlogs: tuple[str, ...]) -> bool:
+    """Whether a resume left it out of the backlog that it let go on."""
+    return any(
+        step.moves
+        and step.kind == "resume"
+        and step.asked.document.get("backlog") in backlogs
         and step.sent - SKEW_MS <= row.at <= step.done + SKEW_MS
         for step in case.steps(life)
     )

@@ -23,7 +23,7 @@ def check_evidence(case: Case) -> Iterator[str]:
         counted = case.entries_of.get(life.name, {})
         still_open = {evidence.id for evidence in case.open_evidence.get(life.name, [])}
         for evidence, entries in counted.items():
-            yield from _check_entries(life, evidence, entries)
+            yield from _check_entries(case, life, evidence, entries)
             if case.world.at_rest:
                 yield from _check_fate(case, life, evidence, entries, is_open=evidence in still_open)
         for row in case.rows_of.get(life.name, []):
@@ -31,14 +31,15 @@ def check_evidence(case: Case) -> Iterator[str]:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason} without any evidence"
 
 
-def _check_entries(life: Life, evidence: str, entries: list[Entry]) -> Iterator[str]:
+def _check_entries(case: Case, life: Life, evidence: str, entries: list[Entry]) -> Iterator[str]:
     """What may be in one piece of evidence together."""
     trigger = life.definition.trigger
     if trigger["type"] == "run_status" and len(entries) != 1:
         yield f"I3: {evidence} of {life.name} answers {len(entries)} runs: {entries}"
     if trigger["type"] == "all_of":
         apart = max(entry["at"] for entry in entries) - min(entry["at"] for entry in entries)
-        if apart >= parse_duration(trigger["timeout"]):
+        # Its clock stands still while the schedule is held or frozen.
+        if apart >= parse_duration(trigger["timeout"]) and not any(step.parks for step in case.steps(life)):
             yield f"I3: {evidence} of {life.name} pairs what came {apart} ms apart, its time-out is {trigger['timeout']}"
 
 

@@ -21,8 +21,10 @@ class Step:
     Attributes:
         status: What the answer must be.
         moves: Whether it changes what is active.
-        active: Afterwards.
+        active: Afterwards: whether its trigger goes on, though what it makes may be parked.
         generation, version: Afterwards.
+        kept_from: The oldest generation whose jobs may still start afterwards.
+        parks: Whether nothing at all starts afterwards, until the next request.
         incarnation: How many lives the name has had, this one included.
     """
 
@@ -33,6 +35,8 @@ class Step:
     generation: int
     version: int
     incarnation: int
+    kept_from: int = 0
+    parks: bool = False
 
     @property
     def kind(self) -> str:
@@ -66,43 +70,97 @@ class Segment:
 def steps_of(life: Life) -> list[Step]:
     """Replays a user's requests on a model of a few lines: the answers have to be these."""
     steps: list[Step] = []
-    exists, suspended, known, variant = False, False, False, -1
-    generation = version = incarnation = 0
+    model = _Model(sends_messages=life.definition.sends_messages)
     for asked in life.steps:
         if asked.receipt is None:
             break
-        kind, moves, status = asked.document["type"], False, "accepted"
-        if kind == "schedule.apply":
-            wanted = _variant(asked.document)
-            if exists and variant == wanted:
-                status = "unchanged"
-            else:
-                moves, incarnation = True, incarnation + (0 if exists else 1)
-                suspended = suspended and exists
-                exists, variant, version = True, wanted, version + 1
-        elif not exists:
-            status = "not_found"
-            moves = kind == "schedule.delete" and not known
-            version += 1 if moves else 0
-        elif kind == "schedule.delete":
-            moves, exists, suspended, version = True, False, False, version + 1
-        elif kind == "schedule.suspend":
-            status, moves, suspended = ("unchanged" if suspended else "accepted"), not suspended, True
-        elif kind == "schedule.resume":
-            status, moves, suspended = ("accepted" if suspended else "unchanged"), suspended, False
-        elif suspended or life.definition.sends_messages:
-            status = "rejected"
-        known = True
-        generation += 1 if moves else 0
-        steps.append(Step(asked, status, moves, exists and not suspended, generation, version, incarnation))
+        status, moves = model.apply(asked.document)
+        active = model.exists and model.mode in (None, "hold")
+        parks = model.exists and model.mode in {"hold", "freeze"}
+        numbers = (model.generation, model.version, model.incarnation, model.kept_from)
+        steps.append(Step(asked, status, moves, active, *numbers, parks))
     return steps
 
 
+@dataclass(slots=True)
+class _Model:
+    """A schedule, as its user knows it.
+
+    Attributes:
+        mode: How it is suspended; None = it is not.
+    """
+
+    sends_messages: bool
+    exists: bool = False
+    known: bool = False
+    mode: str | None = None
+    variant: int = -1
+    generation: int = 0
+    version: int = 0
+    incarnation: int = 0
+    kept_from: int = 0
+
+    def apply(self, document: Any) -> tuple[str, bool]:
+        """Returns the answer that the request must have, and whether it changes anything."""
+        kind = document["type"].removeprefix("schedule.")
+        known, self.known = self.known, True
+        if kind == "apply":
+            return self._replace(_variant(document), document.get("on_update", "restart"))
+        if not self.exists:
+            if kind == "delete" and not known:
+                self.version += 1
+                self._begin_anew()
+            return "not_found", kind == "delete" and not known
+        if kind == "delete":
+            self.exists, self.mode, self.version = False, None, self.version + 1
+            self._begin_anew()
+            return "accepted", True
+        if kind == "suspend":
+            return self._suspend(document.get("mode", "drop"))
+        if kind == "resume":
+            return self._resume()
+        return "rejected" if self.mode is not None or self.sends_messages else "accepted", False
+
+    def _begin_anew(self, *, keeps: bool = False) -> None:
+        """A new generation; what was pending ends, or goes on beside it."""
+        self.generation += 1
+        self.kept_from = self.kept_from if keeps else self.generation
+
+    def _replace(self, variant: int, how: str) -> tuple[str, bool]:
+        if self.exists and self.variant == variant:
+            return "unchanged", False
+        if not self.exists:
+            self.incarnation += 1
+            how = "restart"
+        if how != "carry":
+            self._begin_anew(keeps=how == "finish_old")
+        self.exists, self.variant, self.version = True, variant, self.version + 1
+        return "accepted", True
+
+    def _suspend(self, mode: str) -> tuple[str, bool]:
+        if self.mode is not None:
+            return "unchanged" if mode == self.mode else "conflict", False
+        self.mode = mode
+        if mode != "hold":
+            self._begin_anew(keeps=mode != "drop")
+        return "accepted", True
+
+    def _resume(self) -> tuple[str, bool]:
+        if self.mode is None:
+            return "unchanged", False
+        if self.mode != "hold":
+            self._begin_anew(keeps=True)
+        self.mode = None
+        return "accepted", True
+
+
 def segments_of(steps: list[Step]) -> list[Segment]:
-    """Returns the spans in which the schedule was active under one generation."""
+    """Returns the spans in which the schedule's trigger went on under one generation."""
     segments: list[Segment] = []
     begin: Step | None = None
     for step in (each for each in steps if each.moves):
+        if begin is not None and step.active and step.generation == begin.generation:
+            continue  # It is held, resumed or carried on: nothing that is counted or made ends.
         if begin is not None:
             segments.append(Segment(begin, step))
         begin = step if step.active else None

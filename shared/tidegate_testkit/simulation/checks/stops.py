@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tidegate_testkit.simulation.checks.history import NEVER
+
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.record import Body
@@ -20,15 +22,15 @@ def check_stops(case: Case) -> Iterator[str]:
 def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]:
     # What was past the gate at one request goes on, whatever follows.
     listed: set[str] = set()
-    for step in case.steps(life):
-        if step.asked.receipt is None or not step.moves:
-            continue
+    moving = [step for step in case.steps(life) if step.moves and step.asked.receipt is not None]
+    for step, following in zip(moving, [*moving[1:], None], strict=True):
+        assert step.asked.receipt is not None
         listed.update(step.asked.receipt.running)
-        if step.kind == "resume":
-            continue
+        parked_until = (NEVER if following is None else following.sent) if step.parks else 0
         for body in bodies:
-            started_after = body.start > step.done and _generation(body) < step.generation
-            if started_after and body.run_id not in listed:
+            is_ended = _generation(body) < step.kept_from and step.kind != "resume"
+            is_parked = body.start < parked_until
+            if body.start > step.done and (is_ended or is_parked) and body.run_id not in listed:
                 yield f"I7: {body.run_id} of {life.name} started after {step.kind} {step.asked.id} was acknowledged"
 
 

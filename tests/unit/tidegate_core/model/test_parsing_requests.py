@@ -16,9 +16,11 @@ from tidegate_core.model.requests import (
     MAX_PAYLOAD_BYTES,
     MAX_RECORD_BYTES,
     PAYLOAD_FIELDS,
+    ControlSuspend,
     MessageSend,
     Request,
     ScheduleApply,
+    ScheduleResume,
     ScheduleSuspend,
     check_delivery,
 )
@@ -256,7 +258,7 @@ def test_given_time_beyond_ten_years_then_it_is_refused_and_the_past_is_not() ->
 
 def test_given_faulty_spec_then_its_paths_are_the_schedules_own_and_the_requests_faults_are_told_too() -> None:
     spec = {**ScheduleApply.EXAMPLE["spec"], "trigger": {"type": "cronn"}}
-    refused = refusal(record(ScheduleApply.EXAMPLE, spec=spec, expected_version=-1, on_update="carry"))
+    refused = refusal(record(ScheduleApply.EXAMPLE, spec=spec, expected_version=-1, on_update="perhaps"))
 
     assert fields_of(refused) == ["trigger.type", "expected_version", "on_update"]
     assert (refused.request_id, refused.namespace, refused.name) == (ScheduleApply.EXAMPLE["id"], "flights", "join-day")
@@ -282,9 +284,29 @@ def test_given_spec_that_is_no_mapping_then_it_is_told(spec: Any, fields: list[s
     assert fields_of(refusal(record(ScheduleApply.EXAMPLE, without=("spec",)))) == ["spec"]
 
 
+@pytest.mark.parametrize("mode", [None, "drop", "drain", "hold", "freeze"])
+def test_given_suspend_mode_then_it_is_taken_and_another_word_is_refused(mode: str | None) -> None:
+    wanted: dict[str, Any] = {} if mode is None else {"mode": mode}
+    suspend = parse_request(record(ScheduleSuspend.EXAMPLE, until="2027-01-01T00:00:00Z", **wanted))
+
+    assert isinstance(suspend, ScheduleSuspend)
+    assert (suspend.mode, suspend.until) == (mode, 1_798_761_600_000)
+    assert parse_request(suspend.to_json()) == suspend
+    assert fields_of(refusal(record(ScheduleSuspend.EXAMPLE, mode="pause"))) == ["mode"]
+
+
+@pytest.mark.parametrize("backlog", ["all", "last", "coalesce", "none"])
+def test_given_backlog_then_a_resume_takes_it_and_another_word_is_refused(backlog: str) -> None:
+    resume = parse_request(record(ScheduleResume.EXAMPLE, backlog=backlog))
+
+    assert isinstance(resume, ScheduleResume)
+    assert resume.backlog == backlog
+    assert fields_of(refusal(record(ScheduleResume.EXAMPLE, backlog="some"))) == ["backlog"]
+
+
 @pytest.mark.parametrize("mode", ["drain", "hold", "freeze"])
-def test_given_suspend_mode_of_a_later_version_then_it_is_refused_with_it(mode: str) -> None:
-    refused = refusal(record(ScheduleSuspend.EXAMPLE, mode=mode))
+def test_given_wide_suspend_mode_of_a_later_version_then_it_is_refused_with_it(mode: str) -> None:
+    refused = refusal(record(ControlSuspend.EXAMPLE, mode=mode))
 
     assert fields_of(refused) == ["mode"]
     assert "planned for 0.3" in refused.problems[0].problem

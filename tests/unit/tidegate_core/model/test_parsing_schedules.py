@@ -159,7 +159,6 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"trigger": {"type": "cron", "expression": "@every 90m", "jitter": "1m"}}, "trigger.jitter", "0.3"),
         ({"catchup": {"mode": "all"}}, "catchup", "0.3"),
         ({"pending_timeout_action": "force"}, "pending_timeout_action", "0.3"),
-        ({"on_update": "carry"}, "on_update", "0.3"),
         ({"constraints": [{"type": "rate", "per": "hour"}]}, "constraints[0].type", "0.3"),
         ({"constraints": [{"type": "load", "max": 0.8}]}, "constraints[0].type", "0.5"),
         ({"constraints": [{"type": "concurrency", "max": 1, "scope": "group"}]}, "constraints[0].scope", "0.5"),
@@ -176,6 +175,23 @@ def test_given_word_of_a_later_version_then_it_alone_is_refused_with_that_versio
 
     assert told.field == field
     assert f"planned for {version}" in told.problem
+
+
+@pytest.mark.parametrize(
+    ("field", "fitting", "other"), [("suspend_mode", "drop", "HOLD"), ("on_update", "restart", "Carry")]
+)
+def test_given_mode_of_suspends_and_updates_then_programs_have_all_and_messages_one(
+    field: str, fitting: str, other: str
+) -> None:
+    message = {"target": {"type": "message", "topic": "t", "payload": 1}}
+
+    assert getattr(parse_schedule(document(**{field: other})), field) == other.lower()
+    assert (
+        getattr(parse_schedule(document(**message, **{field: fitting}, constraints=[], trigger=NIGHTLY)), field)
+        == fitting
+    )
+    assert only_problem(**message, **{field: other}, constraints=[], trigger=NIGHTLY).field == field
+    assert only_problem(**{field: "perhaps"}).field == field
 
 
 @pytest.mark.parametrize("word", ["partial", "wait"])

@@ -1,0 +1,40 @@
+"""Which pages follow once a request has moved a schedule's state, until its answer is settled (SEMANTICS 10 to 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidegate_core.decisions.lane import Decision
+from tidegate_core.decisions.run_plane.answers import Outcome
+from tidegate_core.decisions.run_plane.ending import EndPending
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.parking import ParkPending
+from tidegate_core.decisions.run_plane.releasing import ReleasePending
+from tidegate_core.model.requests import (
+    ScheduleApply,
+    ScheduleDelete,
+    ScheduleRequest,
+    ScheduleResume,
+    ScheduleSuspend,
+)
+from tidegate_core.records.run_plane import ScheduleState
+
+ENDED_BY: Mapping[type[ScheduleRequest], str] = {
+    ScheduleApply: "superseded",
+    ScheduleDelete: "schedule_deleted",
+    ScheduleSuspend: "suspended",
+}
+"""Reason in the ledger of what a request ends."""
+LEAVES_INDEX = frozenset(ENDED_BY)
+"""Requests after which earlier generations hear nothing more."""
+
+
+def page_of(request: ScheduleRequest, state: ScheduleState, memory: Memory, outcome: Outcome) -> Decision:
+    """Returns the next page, from what is stored alone: a successor goes on where a predecessor stopped."""
+    receipt = outcome.receipt
+    assert receipt is not None
+    if isinstance(request, ScheduleResume):
+        return ReleasePending(request, receipt, memory, outcome)
+    if isinstance(request, ScheduleSuspend) and state.mode != "drop":
+        return ParkPending(request, receipt, memory, outcome)
+    return EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome)

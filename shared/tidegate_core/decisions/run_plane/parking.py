@@ -1,0 +1,89 @@
+"""What `hold` and `freeze` do to what waits, a page at a time, before the suspend is acknowledged (I7, SEMANTICS 10).
+
+A run that has not passed the gate goes back to be a job: its item is deleted, so that the gate refuses the attempt, and its
+next attempt has a number of its own, which costs no try. A job leaves the queues of shared limits: a slot that is offered to
+it would stand free for nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.run_plane.answers import Outcome, answer
+from tidegate_core.decisions.run_plane.asking import leave
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, give_permit_back
+from tidegate_core.decisions.run_plane.standing import stands_still
+from tidegate_core.effects import Cancel
+from tidegate_core.model.receipts import Receipt
+from tidegate_core.model.requests import ScheduleRequest
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Job, Run, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class ParkPending:
+    """Parks a page of what waits; the last page settles the answer. Under `drain` it only tells what is running."""
+
+    request: ScheduleRequest
+    receipt: Receipt
+    memory: Memory
+    outcome: Outcome
+    name: str = "park"
+
+    @property
+    def about(self) -> str:
+        return keys.schedule_ref(self.request.namespace, self.request.name)
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        """Runs: the gate may have let one pass since it was read."""
+        return tuple(keys.run(self.memory.shard, run.id) for run in self.memory.runs_of(self.about))
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, self.request.namespace, self.request.name))
+        assert state is not None
+        runs = [from_item(Run, item) for item in unit.items(self.stale) if item is not None]
+        pending: list[Run | Job] = []
+        if stands_still(state):
+            pending = [*(run for run in runs if run.state in BEFORE_GATE), *self._queued(unit)]
+        for each in pending[:ENDED_PER_PAGE]:
+            if isinstance(each, Run):
+                park_run(unit, each, now)
+            else:
+                unit.put(leave(unit, each), each.key(unit.shard))
+        running = tuple(run.id for run in runs if run.state not in BEFORE_GATE)[:LISTED_MAX]
+        told = self.receipt.model_copy(update={"running": running, "at": now})
+        answer(unit, self.outcome, told, now, settled=len(pending) <= ENDED_PER_PAGE)
+
+    def _queued(self, unit: UnitOfWork) -> list[Job]:
+        """Returns the first ones, enough to tell whether this page is the last."""
+        waiting = [job for job in self.memory.jobs_of(self.about) if job.asked and job.state == PENDING_CONSTRAINT]
+        wanted = [keys.job(unit.shard, job.id) for job in waiting[: ENDED_PER_PAGE + 1]]
+        found = [from_item(Job, item) for item in unit.items(wanted) if item is not None]
+        return [job for job in found if job.asked and job.state == PENDING_CONSTRAINT]
+
+
+def park_run(unit: UnitOfWork, run: Run, now: int) -> None:
+    """Makes a run that has not passed the gate a waiting job again, with its permits given back."""
+    key = keys.job(unit.shard, run.id)
+    job = unit.record(Job, key)
+    assert job is not None
+    for limit in run.limits:
+        give_permit_back(unit, limit, run)
+    unit.delete(run.key(unit.shard))
+    parked = replace(
+        job,
+        state=PENDING_CONSTRAINT,
+        attempt=run.attempt + 1,
+        free_attempts=run.free_attempts + 1,
+        # The time in which it was being launched is none in which it waited.
+        deadline=job.deadline + max(0, now - run.admitted_at),
+        unmet=None,
+    )
+    unit.put(parked, key)
+    unit.after(Cancel(run.id, run.attempt))

@@ -1,0 +1,124 @@
+"""What a resume does after `hold` and `freeze`, a page at a time: the backlog is cut, and time-outs run on (SEMANTICS 10).
+
+Nothing is admitted before the backlog is what was asked for: a successor that looks at the waiting jobs first finds
+`shedding` in the state. The backlog is all that waited when the state moved, so a repeated page goes on with the same jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.run_plane.answers import Outcome, answer
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, grown
+from tidegate_core.decisions.run_plane.jobs import end_job, evidence_ref
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.standing import kept_from, present_evidence
+from tidegate_core.model.receipts import Receipt
+from tidegate_core.model.requests import ScheduleRequest
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Evidence, Job, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePending:
+    """Ends a page of the backlog that is not wanted, or sets time-outs going; the last page settles the answer."""
+
+    request: ScheduleRequest
+    receipt: Receipt
+    memory: Memory
+    outcome: Outcome
+    stale: tuple[Key, ...] = ()
+    name: str = "release"
+
+    @property
+    def about(self) -> str:
+        return keys.schedule_ref(self.request.namespace, self.request.name)
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        key = keys.schedule_state(unit.shard, self.request.namespace, self.request.name)
+        state = unit.record(ScheduleState, key)
+        assert state is not None
+        backlog = self._backlog(state)
+        survivor = _survivor(state, backlog)
+        unwanted = _unwanted(state, backlog, survivor)
+        standing = self._standing(unit, state, now)
+        page = [*unwanted, *standing][:ENDED_PER_PAGE]
+        ended = self._end(unit, state, [each for each in page if isinstance(each, Job)], survivor, now)
+        for each in page:
+            if isinstance(each, Evidence):
+                _run_on(unit, state, each, now)
+        receipt = grown(self.receipt, ended, {}, self.receipt.running, now)
+        is_last = len(page) == len(unwanted) + len(standing)
+        if is_last:
+            receipt = receipt.model_copy(update={"backlog": (receipt.backlog or 0) + len(backlog) - len(unwanted)})
+            if state.shedding is not None:
+                unit.put(replace(state, shedding=None), key)
+            unit.after(lambda: self.memory.hold(self.about, now))
+        answer(unit, self.outcome, receipt, now, settled=is_last)
+
+    def _backlog(self, state: ScheduleState) -> list[Job]:
+        """Returns the jobs that waited when the state moved, in their order."""
+        jobs = [
+            job
+            for job in self.memory.jobs_of(self.about)
+            if job.state == PENDING_CONSTRAINT
+            and job.generation >= kept_from(state)
+            and job.satisfied_at <= state.changed_at
+        ]
+        return sorted(jobs, key=lambda job: (job.nominal, job.id))
+
+    def _end(
+        self, unit: UnitOfWork, state: ScheduleState, page: list[Job], survivor: Job | None, now: int
+    ) -> list[str]:
+        for job in page:
+            if state.shedding == "coalesce" and survivor is not None:
+                end_job(unit, job, "coalesced", survivor.id, now)
+            else:
+                end_job(unit, job, "cancelled", "suspended", now)
+        if page and state.shedding == "coalesce" and survivor is not None:
+            _stand_for(unit, survivor, page)
+        return [job.id for job in page]
+
+    def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Evidence]:
+        """Returns evidence whose time-out stands where it stood when the schedule was suspended."""
+        items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
+        found = [from_item(Evidence, item) for item in items]
+        return [each for each in found if not each.job and present_evidence(state, each, now).deadline != each.deadline]
+
+
+def _survivor(state: ScheduleState, backlog: list[Job]) -> Job | None:
+    timed = [job for job in backlog if job.trigger == "time"]
+    return timed[-1] if timed and state.shedding in {"last", "coalesce"} else None
+
+
+def _unwanted(state: ScheduleState, backlog: list[Job], survivor: Job | None) -> list[Job]:
+    """What somebody has asked for by hand is no backlog of the trigger, unless all of it is to go."""
+    if state.shedding is None:
+        return []
+    if state.shedding == "none":
+        return backlog
+    return [job for job in backlog if job.trigger == "time" and job is not survivor]
+
+
+def _stand_for(unit: UnitOfWork, survivor: Job, merged: list[Job]) -> None:
+    """One job for the data of all: its interval begins where the first one's did."""
+    key = survivor.key(unit.shard)
+    job = unit.record(Job, key)
+    starts = [each.interval_start for each in (*merged, job) if each is not None and each.interval_start is not None]
+    if job is not None and starts:
+        unit.put(replace(job, interval_start=min(starts)), key)
+
+
+def _run_on(unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> None:
+    """Moves a time-out by how long the clocks stood still."""
+    ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
+    moved = present_evidence(state, evidence, now)
+    assert moved.deadline is not None
+    assert evidence.deadline is not None
+    unit.forget_row(keys.timer(unit.shard, evidence.deadline, "E", ref))
+    row = TimerRow(at=moved.deadline, kind="E", ref=ref, detail=evidence.correlation)
+    unit.set_row(row, row.key(unit.shard))
+    unit.put(moved, evidence.key(unit.shard))

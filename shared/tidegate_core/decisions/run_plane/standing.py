@@ -1,0 +1,80 @@
+"""What a schedule's state lets happen, and what it makes of its pending jobs and evidence (SEMANTICS 10, 12).
+
+Nothing of this is written down job by job: a suspend or an update moves one item, and whoever reads a job sees it through
+that item. So thousands of jobs are parked, released, or bound to another version by one write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate_core.records.run_plane import Evidence, Job, ScheduleState
+
+STRETCHES_MAX = 16
+"""Of carried versions, with updates that let the old finish in between: of so many, jobs of the oldest one complete as they
+were made."""
+
+
+def fires(state: ScheduleState) -> bool:
+    """Whether its trigger goes on: events count, instants make jobs."""
+    return state.status == "active" or (state.status == "suspended" and state.mode == "hold")
+
+
+def admits(state: ScheduleState) -> bool:
+    """Whether what waits may be launched."""
+    if state.shedding is not None:
+        return False
+    return state.status == "active" or (state.status == "suspended" and state.mode == "drain")
+
+
+def stands_still(state: ScheduleState) -> bool:
+    """Whether the clocks of time-outs stand still."""
+    return state.status == "suspended" and state.mode in {"hold", "freeze"}
+
+
+def keeps_pending(state: ScheduleState) -> bool:
+    """Whether what was pending before the last request, and is bound to the present version, is still there."""
+    return state.status == "active" or (state.status == "suspended" and state.mode != "drop")
+
+
+def kept_from(state: ScheduleState) -> int:
+    """Returns the oldest generation whose pending jobs go on."""
+    return state.generation if state.kept_from is None else state.kept_from
+
+
+def stopped(state: ScheduleState, now: int) -> int:
+    """Returns for how long, in ms, the clocks of time-outs have stood still until now, all suspensions together."""
+    return state.stopped_ms + (max(0, now - state.suspended_at) if stands_still(state) else 0)
+
+
+def version_of(state: ScheduleState, version: int) -> int:
+    """Returns the version to which what was made under `version` is bound by now."""
+    pairs = zip(state.carried[::2], state.carried[1::2], strict=True)
+    return next((last for first, last in pairs if first <= version <= last), version)
+
+
+def carried_on(state: ScheduleState) -> tuple[int, ...]:
+    """Returns the stretches of carried versions once the present one is carried on to the next."""
+    following = state.version + 1
+    if state.carried and state.carried[-1] == state.version:
+        return (*state.carried[:-1], following)
+    return (*state.carried, state.version, following)[-2 * STRETCHES_MAX :]
+
+
+def present_job(state: ScheduleState, job: Job, now: int) -> Job:
+    """Returns the job as the state makes it: its version, and its deadline moved by how long the clocks stood still."""
+    total = stopped(state, now)
+    version = version_of(state, job.version)
+    if total == job.stopped and version == job.version:
+        return job
+    return replace(job, version=version, deadline=job.deadline + total - job.stopped, stopped=total)
+
+
+def present_evidence(state: ScheduleState, evidence: Evidence, now: int) -> Evidence:
+    """The same for evidence."""
+    total = stopped(state, now)
+    deadline = None if evidence.deadline is None else evidence.deadline + total - evidence.stopped
+    version = version_of(state, evidence.version)
+    if (deadline, version) == (evidence.deadline, evidence.version):
+        return evidence
+    return replace(evidence, version=version, deadline=deadline, stopped=total)

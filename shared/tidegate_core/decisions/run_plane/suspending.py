@@ -1,0 +1,148 @@
+"""Suspend and resume of one schedule: what each makes of its state, in four modes (SEMANTICS 10).
+
+    mode     waiting jobs   runs before the gate   events and instants   clocks of time-outs
+    drop     cancelled      cancelled              ignored               -
+    drain    may launch     go on                  ignored               run
+    hold     parked         parked                 make parked jobs      stand still
+    freeze   parked         parked                 ignored               stand still
+
+Ignoring means a new generation, which hears from its activation on; what is kept is then of an older one (`kept_from`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate_core.decisions.run_plane.control import Applied, first_nominal, next_instants, next_state, untouched
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.standing import fires, kept_from, stands_still, stopped
+from tidegate_core.model.modes import Backlog
+from tidegate_core.model.position import Position
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.receipts import ReceiptStatus
+from tidegate_core.model.requests import ScheduleResume, ScheduleSuspend
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.run_plane import Definition, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.triggers.base import EventTrigger, TimeTrigger
+
+BACKLOG_COUNTED_MAX = 1_000
+"""Instants that a resume counts for its answer: a cron expression costs some 20 µs each, and the lane has others to serve."""
+
+RESUME_FIRST = Problem("mode", "differs from how the schedule is suspended already", "resume it first")
+PROGRAMS_ONLY = Problem("mode", "is for schedules that start programs: messages wait for nothing", "use drop")
+NO_BACKLOG = Problem(
+    "backlog", "is for schedules that start programs: of what a suspended one missed nothing is sent", "use none"
+)
+ONE_EACH = Problem(
+    "backlog", "would merge what different events have made", "use all or none: last and coalesce are for time triggers"
+)
+
+
+def suspended(
+    before: ScheduleState | None,
+    definition: Definition | None,
+    request: ScheduleSuspend,
+    position: Position,
+    now: int,
+) -> Applied:
+    """`schedule.suspend`: nothing that it stops starts once it is acknowledged (I7)."""
+    if before is None or before.status == "deleted" or definition is None:
+        return Applied(ReceiptStatus.NOT_FOUND)
+    spec = parsed(definition.spec)
+    if before.status == "suspended":
+        if request.mode not in (None, before.mode):
+            return Applied(ReceiptStatus.CONFLICT, errors=(RESUME_FIRST,))
+        return untouched(ReceiptStatus.UNCHANGED, before, position)
+    mode = request.mode or spec.suspend_mode
+    errors = _suspend_problems(spec, mode, request.until, now)
+    if errors:
+        return Applied(ReceiptStatus.REJECTED, errors=errors)
+    state = next_state(
+        before,
+        position,
+        request.namespace,
+        request.name,
+        now,
+        status="suspended",
+        mode=mode,
+        suspended_at=now,
+        until=request.until,
+        actor=request.actor,
+        reason=request.reason,
+    )
+    if not fires(state):
+        kept = None if mode == "drop" else kept_from(before)
+        state = replace(
+            state, generation=before.generation + 1, next_nominal=None, kept_from=kept, made_up=None, shedding=None
+        )
+    return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True)
+
+
+def _suspend_problems(spec: ScheduleSpec, mode: str, until: int | None, now: int) -> tuple[Problem, ...]:
+    errors: list[Problem] = []
+    if spec.sends_messages and mode != "drop":
+        errors.append(PROGRAMS_ONLY)
+    if until is not None and until <= now:
+        errors.append(Problem("until", "has passed", "name an instant that is still to come"))
+    return tuple(errors)
+
+
+def resumed(
+    before: ScheduleState | None, definition: Definition | None, request: ScheduleResume, position: Position, now: int
+) -> Applied:
+    """`schedule.resume`: a suspended span is never a miss, time triggers go on from now unless a backlog is asked for."""
+    if before is None or before.status == "deleted" or definition is None:
+        return Applied(ReceiptStatus.NOT_FOUND)
+    if before.status == "active":
+        return untouched(ReceiptStatus.UNCHANGED, before, position)
+    spec = parsed(definition.spec)
+    errors = _backlog_problems(spec, before, request.backlog)
+    if errors:
+        return Applied(ReceiptStatus.REJECTED, errors=errors)
+    state = next_state(
+        before,
+        position,
+        request.namespace,
+        request.name,
+        now,
+        status="active",
+        until=None,
+        stopped_ms=stopped(before, now),
+        actor=request.actor,
+        reason=request.reason,
+    )
+    if fires(before):
+        state = replace(state, shedding=None if request.backlog in (None, "all") else request.backlog)
+        return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=next_instants(spec, state))
+    ref = keys.schedule_ref(request.namespace, request.name)
+    first = first_nominal(spec, ref, before, now, resumed=True)
+    state = replace(state, generation=before.generation + 1, activated_at=now, next_nominal=first)
+    following = next_instants(spec, state)
+    state, made_up = _making_up(state, spec, request.backlog, before, now)
+    return Applied(ReceiptStatus.ACCEPTED, state, has_pages=stands_still(before), next=following, backlog=made_up)
+
+
+def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlog | None) -> tuple[Problem, ...]:
+    if spec.sends_messages and backlog not in (None, "none"):
+        return (NO_BACKLOG,)
+    if isinstance(spec.trigger, EventTrigger) and backlog in {"last", "coalesce"} and stands_still(before):
+        return (ONE_EACH,)
+    return ()
+
+
+def _making_up(
+    state: ScheduleState, spec: ScheduleSpec, backlog: Backlog | None, before: ScheduleState, now: int
+) -> tuple[ScheduleState, int]:
+    """Returns the state that walks the instants of the suspended span first, if it is to, and their number."""
+    if backlog in (None, "none") or not isinstance(spec.trigger, TimeTrigger):
+        return state, 0
+    ref = keys.schedule_ref(state.namespace, state.name)
+    first = nominal = spec.trigger.next_after(max(before.suspended_at - 1, before.fired_through), ref)
+    count = 0
+    while nominal is not None and nominal < now and count < BACKLOG_COUNTED_MAX:
+        count += 1
+        nominal = spec.trigger.next_after(nominal, ref)
+    if count == 0:
+        return state, 0
+    return replace(state, next_nominal=first, made_up=backlog, made_up_to=now - 1), 1 if backlog != "all" else count

@@ -1,0 +1,92 @@
+"""A suspension with an end: the schedule is resumed when its timer row of kind `U` is due (SEMANTICS 10).
+
+It is a resume like any other, asked for by the row instead of a record: under the position of the suspend, so that whatever a
+user asked for since comes after it, and with a stored answer, so that a successor goes on where a predecessor stopped. The
+row goes last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
+from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.answers import Outcome
+from tidegate_core.decisions.run_plane.control import Applied, MoveState
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.model.position import FIRST_POSITION, Position
+from tidegate_core.model.receipts import ReceiptStatus
+from tidegate_core.model.requests import ScheduleRequest, ScheduleResume
+from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Batch, Delete
+
+ACTOR = "tidegate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeWhenDue(ApplyRequest):
+    """Resumes a schedule whose suspension has come to its end.
+
+    Attributes:
+        timer: Of kind `U`.
+    """
+
+    timer: TimerRow
+    name: str = "until"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        yield from self._receipt(lane)
+        yield from lane.host.write_for_good(Batch("until", (Delete(self.timer.key(lane.shard)),)))
+
+    def _decide(
+        self,
+        lane: Lane,
+        request: ScheduleRequest,
+        position: Position,
+        before: ScheduleState | None,
+        definition: Definition | None,
+        now: int,
+    ) -> Operation[Applied]:
+        if before is None or before.status != "suspended" or before.until != self.timer.at:
+            return Applied(ReceiptStatus.UNCHANGED)  # Somebody has resumed or deleted it since.
+        own = Position.parse(before.position)
+        # By name: a dataclass with slots is a class made anew, which a bare `super` does not know.
+        return (yield from super(ResumeWhenDue, self)._decide(lane, request, own, before, definition, now))
+
+    def _move(
+        self,
+        request: ScheduleRequest,
+        request_id: str,
+        position: Position,
+        applied: Applied,
+        before: ScheduleState | None,
+        outcome: Outcome,
+        change: RecurringChange | None = None,
+    ) -> MoveState:
+        return MoveState(
+            request, request_id, position, applied, before, outcome, self.memory, change, keeps_until=self.timer.at
+        )
+
+
+def resume_when_due(timer: TimerRow, memory: Memory, recurring: RecurringSource) -> ResumeWhenDue:
+    """Returns the procedure for a timer row of kind `U` that is due."""
+    namespace, name = timer.ref.split("/", 1)
+    request = ScheduleResume.model_construct(
+        id=f"until/{timer.at}/{keys.text_hash(timer.ref)}",
+        namespace=namespace,
+        name=name,
+        actor=ACTOR,
+        reason="the suspension has ended",
+    )
+    row = InboxRow(
+        namespace=namespace, name=name, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode()
+    )
+    return ResumeWhenDue(row=row, memory=memory, recurring=recurring, announce=_nobody, timer=timer)
+
+
+def _nobody(row: InboxRow, receipt: str) -> None:
+    """Nobody waits for the answer; it is stored for a successor."""

@@ -1,0 +1,33 @@
+"""When an update may keep what is pending (SEMANTICS 12)."""
+
+from __future__ import annotations
+
+from tidegate_core.model.modes import OnUpdate
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.schedule import ScheduleSpec
+
+PROGRAMS_ONLY = Problem(
+    "on_update", "is for schedules that start programs: messages wait for nothing", "use restart, or leave it out"
+)
+OTHER_TRIGGER = Problem(
+    "on_update",
+    "is carry, and the trigger differs: what it has counted is no evidence for the new one",
+    "use finish_old to let waiting jobs complete, or restart",
+)
+
+
+def update_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | None) -> tuple[Problem, ...]:
+    """Returns why an update cannot be done in this way.
+
+    Args:
+        how: Asked for by the request, or by the new definition.
+        spec: The new definition.
+        former: The present one; None when there is none, and nothing could be kept.
+    """
+    if former is None or how == "restart":
+        return ()
+    if spec.sends_messages or former.sends_messages:
+        return (PROGRAMS_ONLY,)
+    if how == "carry" and former.trigger != spec.trigger:
+        return (OTHER_TRIGGER,)
+    return ()

@@ -1,0 +1,295 @@
+"""Updates that restart, carry what is pending, or let the old finish; deletes that cancel what runs (SEMANTICS 11, 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Job, ScheduleState
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench_outcomes import manifest_text
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    Doc,
+    a_recurring,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+    on_run_of,
+)
+
+CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
+OPENS_IN = 46 * MINUTE + 40 * SECOND
+PAIR = all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="2h", on_timeout="abort")
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def answer(bench: Bench, document: Doc, run: int = 0) -> Doc:
+    bench.request(document)
+    bench.run(run)
+    return bench.receipts()[str(document["id"])]
+
+
+def update(bench: Bench, spec: Doc, how: str, request_id: str = "it") -> Doc:
+    return answer(bench, an_apply(spec, request_id, on_update=how))
+
+
+def waiting(bench: Bench) -> list[Job]:
+    found = [from_item(Job, row) for row in bench.rows("J#")]
+    return [job for job in found if job.state == "pending_constraint"]
+
+
+def args_of(bench: Bench) -> list[list[str]]:
+    return [list(order.args) for order in bench.started]
+
+
+# -- what waits ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "started", "discarded"),
+    [("restart", [], 3), ("carry", [["new"]] * 3, 0), ("finish_old", [["old"]] * 3, 0)],
+)
+def test_given_waiting_jobs_then_each_mode_completes_them_as_it_says(
+    bench: Bench, how: str, started: list[list[str]], discarded: int
+) -> None:
+    """Rows CD-006 and CD-033: a job launches with the snapshot that its update left it, or not at all."""
+    spec: Doc = {"trigger": every("1m", end=format_instant(bench.now + 3 * MINUTE)), "constraints": [CLOSED]}
+    bench.request(an_apply(a_spec(args=["old"], **spec)))
+    bench.run(3 * MINUTE)
+    update_spec = {**spec, "trigger": every("10h")} if how != "carry" else spec
+    if how == "carry":
+        bench.run(SECOND)
+    receipt = update(bench, a_spec(args=["new"], **update_spec), how)
+    assert (receipt["status"], receipt["errors"]) == ("accepted", [])
+    assert len((receipt["discarded"] or {"jobs": []})["jobs"]) == discarded
+    bench.run(OPENS_IN + MINUTE)
+    assert args_of(bench) == started
+
+
+def test_given_carry_then_new_constraints_hold_for_what_waits(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1h"), constraints=[CLOSED])))
+    bench.request(a_request("trigger"))
+    bench.run(MINUTE)
+    update(bench, a_spec(trigger=every("1h")), "carry")
+    bench.run(MINUTE)
+    assert len(bench.started) == 1
+    (row,) = bench.rows("L#")
+    assert row["version"] == 2
+
+
+def test_given_another_trigger_then_carry_is_refused_and_nothing_changes(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=2))))
+    before = bench.state_of()
+    receipt = update(bench, a_spec(trigger=on_data(count=3)), "carry")
+    assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "on_update")
+    assert bench.state_of() == before
+
+
+# -- what is counted ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("how", "more"), [("restart", 3), ("carry", 1), ("finish_old", 3)])
+def test_given_evidence_then_carry_counts_on_and_the_others_begin_anew(bench: Bench, how: str, more: int) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=3))))
+    for day in ("a", "b"):
+        bench.event(an_event(day))
+    bench.run(SECOND)
+    receipt = update(bench, a_spec(trigger=on_data(count=3), args=["new"]), how)
+    assert (receipt["discarded"] or {"evidence": {}})["evidence"] == ({} if how == "carry" else {"": 2})
+    for number in range(more):
+        assert bench.started == []
+        bench.event(an_event(f"later-{number}"))
+        bench.run(SECOND)
+    assert args_of(bench) == [["new"]]
+
+
+def test_given_carry_amid_events_then_none_is_lost_and_none_counts_twice(bench: Bench) -> None:
+    """I3: the update comes between the record of an event and its counting."""
+    bench.request(an_apply(a_spec(trigger=PAIR, args=["0"])))
+    for number in range(12):
+        bench.event(an_event(f"d{number}", "a"))
+        bench.request(an_apply(a_spec(trigger=PAIR, args=[str(number + 1)]), f"it{number}", on_update="carry"))
+        bench.event(an_event(f"d{number}", "b"))
+    bench.run(10 * SECOND)
+    assert sorted(str(order.context["correlation"]) for order in bench.started) == sorted(f"d{n}" for n in range(12))
+    state = bench.state_of()
+    assert state is not None
+    assert (state.version, state.generation, state.carried) == (13, 1, (1, 13))
+
+
+def test_given_carry_then_a_time_out_of_evidence_stays_where_it_was(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=PAIR)))
+    bench.event(an_event("d1", "a"))
+    bench.run(HOUR)
+    update(bench, a_spec(trigger=PAIR, args=["new"]), "carry")
+    bench.run(50 * MINUTE)
+    assert bench.ledger() == []
+    bench.run(20 * MINUTE)
+    assert [entry[0] for entry in bench.ledger()] == ["expired/trigger_timeout"]
+
+
+@pytest.mark.parametrize("how", ["carry", "finish_old"])
+def test_given_a_job_that_still_absorbs_then_only_carry_lets_it_absorb_more(bench: Bench, how: str) -> None:
+    """Under `finish_old` the place of its evidence is the new version's, from the update on."""
+    bench.request(an_apply(a_spec(trigger=on_data(), args=["old"], constraints=[CLOSED])))
+    bench.event(an_event("a"))
+    bench.run(SECOND)
+    update(bench, a_spec(trigger=on_data(), args=["new"], constraints=[CLOSED]), how)
+    bench.event(an_event("b"))
+    bench.run(SECOND)
+    assert len(waiting(bench)) == (1 if how == "carry" else 2)
+    bench.run(OPENS_IN + MINUTE)
+    told = [(order.args[0], manifest_text(order)) for order in bench.started]
+    assert told == ([("new", "a,b")] if how == "carry" else [("old", "a"), ("new", "b")])
+
+
+def test_given_both_kinds_in_turn_then_each_job_keeps_the_version_it_was_promised(bench: Bench) -> None:
+    """Carried from 1 to 2, left to finish at 3, carried from 3 to 4: the first stays with 2, the second goes to 4."""
+    waits: Doc = {"trigger": every("10h"), "constraints": [CLOSED], "overlap": "allow"}
+    bench.request(an_apply(a_spec(args=["1"], **waits)))
+    bench.request(a_request("trigger", request_id="t1"))
+    bench.run(SECOND)
+    update(bench, a_spec(args=["2"], **waits), "carry", "u2")
+    update(bench, a_spec(args=["3"], **waits), "finish_old", "u3")
+    bench.request(a_request("trigger", request_id="t2"))
+    bench.run(SECOND)
+    update(bench, a_spec(args=["4"], **waits), "carry", "u4")
+    bench.run(OPENS_IN + MINUTE)
+    assert args_of(bench) == [["2"], ["4"]]
+
+
+def test_given_finish_old_then_the_instants_of_the_new_trigger_count_from_the_update(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1h"), args=["old"], constraints=[CLOSED])))
+    bench.request(a_request("trigger"))
+    receipt = update(bench, a_spec(trigger=every("20m"), args=["new"]), "finish_old")
+    assert receipt["next"][0] == "2025-11-13T02:20:00Z"
+    bench.run(10 * MINUTE)
+    assert args_of(bench) == []  # Overlap `queue`: the older job is first, and its window is closed.
+    bench.run(OPENS_IN)
+    assert args_of(bench)[:2] == [["old"], ["new"]]
+
+
+@pytest.mark.parametrize("how", ["carry", "finish_old", "restart"])
+@pytest.mark.parametrize("effect", range(1, 9))
+def test_given_a_crash_at_any_effect_of_an_update_then_what_waits_completes_once(
+    bench: Bench, how: str, effect: int
+) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(), args=["old"], constraints=[CLOSED])))
+    bench.event(an_event("a"))
+    bench.run(SECOND)
+    bench.crash_after = bench.effects_outside + effect
+    update(bench, a_spec(trigger=on_data(), args=["new"], constraints=[CLOSED]), how)
+    bench.run(OPENS_IN + MINUTE)
+    assert args_of(bench) == {"carry": [["new"]], "finish_old": [["old"]], "restart": []}[how]
+    assert bench.receipts()["it"]["status"] == "accepted"
+
+
+# -- by default ---------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_definitions_own_word_then_its_update_follows_it_unless_the_request_says_otherwise(
+    bench: Bench,
+) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1h"), constraints=[CLOSED])))
+    bench.request(a_request("trigger"))
+    bench.run(SECOND)
+    answer(bench, an_apply(a_spec(trigger=every("1h"), constraints=[CLOSED], on_update="carry"), "u2"))
+    assert len(waiting(bench)) == 1
+    kept = a_spec(trigger=every("1h"), constraints=[CLOSED], on_update="carry", args=["3"])
+    receipt = answer(bench, an_apply(kept, "u3", on_update="restart"))
+    assert len(receipt["discarded"]["jobs"]) == 1
+
+
+@pytest.mark.parametrize("how", ["restart", "carry", "finish_old"])
+def test_given_an_identical_spec_then_no_mode_changes_anything(bench: Bench, how: str) -> None:
+    """SEMANTICS 12.1, row CD-150: equal ones are untouched, with their status and what is pending."""
+    bench.request(an_apply(a_spec(trigger=on_data(count=2), constraints=[CLOSED])))
+    bench.event(an_event("a"))
+    bench.run(SECOND)
+    before: ScheduleState | None = bench.state_of()
+    receipt = update(bench, a_spec(trigger=on_data(count=2), constraints=[CLOSED]), how)
+    after = bench.state_of()
+    assert receipt["status"] == "unchanged"
+    assert before is not None
+    assert after is not None
+    assert (after.version, after.generation) == (before.version, before.generation)
+    assert len(bench.rows("E#")) == 1
+
+
+@pytest.mark.parametrize("how", ["carry", "finish_old"])
+def test_given_a_schedule_that_sends_messages_then_it_restarts_only(bench: Bench, how: str) -> None:
+    bench.request(an_apply(a_recurring("nightly")))
+    receipt = update(bench, a_recurring("nightly", payload="other"), how)
+    assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "on_update")
+
+
+@pytest.mark.parametrize("how", ["carry", "finish_old"])
+def test_given_no_schedule_then_the_mode_does_not_matter(bench: Bench, how: str) -> None:
+    assert update(bench, a_spec(), how)["status"] == "accepted"
+
+
+def test_given_carry_while_held_then_the_backlog_is_bound_to_the_new_version(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"])))
+    bench.request(a_request("suspend", mode="hold"))
+    bench.run(3 * MINUTE)
+    assert update(bench, a_spec(trigger=every("1m"), args=["new"]), "carry")["status"] == "accepted"
+    bench.run(2 * MINUTE)
+    assert answer(bench, a_request("resume"), run=10 * SECOND)["backlog"] == 5
+    assert args_of(bench) == [["new"]] * 5
+
+
+def test_given_a_running_program_then_no_update_touches_it(bench: Bench) -> None:
+    """SEMANTICS 12.3: running runs stay on their version; the answer of a restart lists them."""
+    bench.behaves = lambda order: Behaviour(runs_for=MINUTE)
+    bench.request(an_apply(a_spec(trigger=every("1h"), args=["old"])))
+    run = answer(bench, a_request("trigger"), run=SECOND)["id"]
+    assert update(bench, a_spec(trigger=every("1h"), args=["new"]), "restart")["running"] == [run]
+    bench.run(2 * MINUTE)
+    (row,) = bench.rows("L#")
+    assert (row["disposition"], row["state"], row["version"]) == ("launched", "succeeded", 1)
+
+
+# -- delete -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("cancels", "ended"), [(False, "succeeded"), (True, "killed")])
+@pytest.mark.parametrize("runs", [1, 9])
+def test_given_running_programs_then_a_delete_ends_them_only_when_it_says_so(
+    bench: Bench, cancels: bool, ended: str, runs: int
+) -> None:
+    """SEMANTICS 11: they are listed either way."""
+    bench.behaves = lambda order: Behaviour(runs_for=MINUTE)
+    bench.request(an_apply(a_spec(trigger=every("10h"), overlap="allow")))
+    ids = {answer(bench, a_request("trigger", request_id=f"t{n}"), run=SECOND)["id"] for n in range(runs)}
+    more: dict[str, Any] = {"cancel_running": True} if cancels else {}
+    receipt = answer(bench, a_request("delete", **more))
+    assert set(receipt["running"]) == ids
+    bench.run(2 * MINUTE)
+    assert {entry[3] for entry in bench.ledger()} == {ended}
+
+
+def test_given_a_delete_of_what_others_listen_to_then_its_runs_still_fire_them(bench: Bench) -> None:
+    bench.behaves = lambda order: Behaviour(runs_for=MINUTE)
+    bench.request(an_apply(a_spec("up", every("10h"))))
+    bench.request(an_apply(a_spec("down", on_run_of("up"))))
+    bench.request(a_request("trigger", "up"))
+    bench.run(SECOND)
+    answer(bench, a_request("delete", "up"))
+    bench.run(3 * MINUTE)
+    assert [entry[1] for entry in bench.ledger()] == ["down", "up"]
