@@ -153,7 +153,7 @@ def applied_spec(
     fresh = before is None or before.status == "deleted"
     kept_status = "active" if before is None or fresh else before.status
     status = "suspended" if fresh and spec.suspended else kept_status
-    state = next_state(before, position, spec.namespace, spec.name, now)
+    state = next_state(before, position, spec.namespace, spec.name, now, fires=0)
     ref = keys.schedule_ref(spec.namespace, spec.name)
     state = replace(
         state,
@@ -275,7 +275,7 @@ def _first_nominal(
     It could be made again otherwise: an `at` that has passed counts at each update, and the clock of a new owner may
     stand before an instant that its predecessor has made.
     """
-    if not isinstance(spec.trigger, TimeTrigger):
+    if not isinstance(spec.trigger, TimeTrigger) or spec.trigger.fires_left(state.fires) == 0:
         return None
     # Of what lay in the suspended span nothing is made up for, an `at` included (SEMANTICS 10).
     first = spec.trigger.next_after(now - 1, ref) if resumed else spec.trigger.first_after_activation(now, ref)
@@ -302,7 +302,9 @@ def next_instants(spec: ScheduleSpec, state: ScheduleState) -> tuple[int, ...]:
     instants: list[int] = []
     nominal = state.next_nominal
     ref = keys.schedule_ref(state.namespace, state.name)
-    while nominal is not None and len(instants) < NEXT_SHOWN and isinstance(spec.trigger, TimeTrigger):
+    left = spec.trigger.fires_left(state.fires) if isinstance(spec.trigger, TimeTrigger) else None
+    shown = NEXT_SHOWN if left is None else min(left, NEXT_SHOWN)
+    while nominal is not None and len(instants) < shown and isinstance(spec.trigger, TimeTrigger):
         instants.append(nominal)
         nominal = spec.trigger.next_after(nominal, ref)
     return tuple(instants)
