@@ -141,10 +141,18 @@ class TimeTrigger(Document, ABC):
         clock = self.wall_clock(identity)
         return "" if clock is None else note_on(clock.times, clock.zone, instant, clock.policy)
 
+    def reading(self) -> str:
+        """Returns how the definition was read, where that surprises people; empty where it says it all itself."""
+        return ""
+
     @property
     def own_zone(self) -> str:
         """The zone that exclusions mean which name none."""
         return "UTC"
+
+    def zone_at(self, instant: Instant, identity: str) -> str:
+        """Returns the zone in which a nominal is a time that people wrote down."""
+        return self.own_zone
 
     def wall_clock(self, identity: str) -> WallClock | None:
         """Returns the wall clock that it reads and the local times on it; None for elapsed time and single instants."""

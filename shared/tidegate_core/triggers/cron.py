@@ -56,6 +56,19 @@ class CronTrigger(WallClockTrigger):
     def is_every_macro(self) -> bool:
         return self.expression.startswith(EVERY_MACRO)
 
+    def reading(self) -> str:
+        fields = parse_cron(self.expression, self.dialect, self.day_rule)
+        read = [f"dialect {self.dialect}, zone {self.zone}"]
+        if self.dialect != "quartz" and len(fields.days_of_month) < 31 and len(fields.days_of_week) < 7:
+            which = "either day field suffices" if fields.either_day else "both day fields have to fit"
+            read.append(f"{which} (day_rule: {'or' if fields.either_day else 'and'})")
+        read.append("real cadence through clock changes" if fields.real_cadence else self._clock_changes())
+        return "; ".join(read)
+
+    def _clock_changes(self) -> str:
+        policy = self.dst_policy
+        return f"fixed times: dst_gap {policy.gap}, dst_overlap {policy.overlap}"
+
     @property
     def own_zone(self) -> str:
         return self.zone

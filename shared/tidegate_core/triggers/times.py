@@ -6,6 +6,7 @@ sequence of instants, with one cursor, one data interval from each instant to th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
@@ -88,9 +89,18 @@ class TimesTrigger(TimeTrigger):
             if self.is_within(instant) and self.excluded_at(instant) is None
         )
 
+    def reading(self) -> str:
+        return " | ".join(text for text in (spec.reading() for spec in self.specs) if text)
+
+    def zone_at(self, instant: Instant, identity: str) -> str:
+        return next((spec.own_zone for spec in self._naming(instant, identity)), self.own_zone)
+
     def note(self, instant: Instant, identity: str) -> str:
-        naming = (spec for spec in self.specs if spec.next_after(instant - 1, identity) == instant)
-        return next((note for note in (spec.note(instant, identity) for spec in naming) if note), "")
+        notes = (spec.note(instant, identity) for spec in self._naming(instant, identity))
+        return next((note for note in notes if note), "")
+
+    def _naming(self, instant: Instant, identity: str) -> Iterator[TimeTrigger]:
+        return (spec for spec in self.specs if spec.next_after(instant - 1, identity) == instant)
 
     def _following(self, after: Instant, identity: str) -> Instant | None:
         found = [spec.next_after(after, identity) for spec in self.specs]

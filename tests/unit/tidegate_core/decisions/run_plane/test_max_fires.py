@@ -50,7 +50,7 @@ def test_given_a_maximum_then_so_many_occurrences_are_made_and_none_follows(most
 def test_given_an_outage_then_each_instant_in_it_counts_once(mode: CatchUp) -> None:
     """Also when what was gathered of it is carried on from transaction to transaction."""
     desk = a_desk(1_200)
-    desk.memory.outages = [Outage(begin=FIRST - SECOND, end=FIRST + 1_100 * MINUTE)]
+    desk.memory.outages = (Outage(begin=FIRST - SECOND, end=FIRST + 1_100 * MINUTE),)
     state = fire_all(desk, FIRST + 1_150 * MINUTE, mode)
 
     assert state.fires == 1_151
