@@ -20,6 +20,7 @@ ARGS ?=
 DAYS ?= 3
 # `make test` has the first few hundred seeds; these are others.
 SEEDS ?= 500
+TRIPLES ?= 1000000
 FROM ?= 1000
 PYTEST := $(BIN)/python -m pytest
 # Only folders that exist, so that each target runs what there is.
@@ -83,6 +84,10 @@ test-quick: setup ## Unit and chart tests that need neither Java nor a broker
 .PHONY: simulate
 simulate: setup ## Random histories of a simulated cluster, judged, on all cores (SEEDS=500 FROM=1000 ARGS="--figures FILE")
 	@$(BIN)/python -m tidegate_testkit.simulation --seeds $(SEEDS) --from $(FROM) $(ARGS)
+
+.PHONY: oracle
+oracle: setup ## Random (expression, zone, instant) triples against a brute-force walker, on all cores (TRIPLES=1000000)
+	@$(BIN)/python -m tidegate_testkit.oracle --triples $(TRIPLES) $(ARGS)
 
 .PHONY: mutants
 mutants: setup ## Hunt every planted bug, on all cores: what found it, and what it breaks (ARGS="NAME ...")

@@ -92,6 +92,7 @@ def _show(done: list[ReceiptView | DryRun], output: Format) -> None:
         ("version", lambda view: view.version),
         ("next", lambda view: view.next[0] if view.next else None),
         ("changed", lambda view: view.changed if isinstance(view, DryRun) else None),
+        ("reading", lambda view: view.reading if isinstance(view, DryRun) else None),
     ]
     dry_run = any(isinstance(view, DryRun) for view in done)
-    show_list(done, columns if dry_run else columns[:-1], output)
+    show_list(done, columns if dry_run else columns[:-2], output)

@@ -303,6 +303,7 @@ class DryRun(View):
         version: Of the schedule as it stands, None when there is none.
         changed: Fields at the top of the spec that differ from the present version.
         next: Up to three coming instants of a time trigger.
+        reading: How a cron expression was read: dialect, zone, day rule, what clock changes do; None for other triggers.
     """
 
     namespace: str
@@ -311,6 +312,7 @@ class DryRun(View):
     version: int | None = None
     changed: list[str] = Field(default_factory=list)
     next: list[Moment] = Field(default_factory=list)
+    reading: str | None = None
 
 
 class EventView(View):

@@ -17,6 +17,7 @@ from tidegate_cli.commands.arguments import (
     split_schedule,
 )
 from tidegate_cli.context import api_client
+from tidegate_cli.documents import read_documents
 from tidegate_cli.exits import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption, dump, show, show_list
 
@@ -82,6 +83,29 @@ def get(
         dump(view.spec, output)
     else:
         show(view, output)
+
+
+@app.command("next")
+def next_instants(
+    schedule: Annotated[str | None, typer.Argument(metavar="[NAMESPACE/NAME]", help="The schedule.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Instead: a YAML file or folder that is not applied yet.")
+    ] = None,
+    after: Annotated[str | None, typer.Option("--from", help="RFC 3339; by default now.")] = None,
+    count: Annotated[int, typer.Option("--count", "-c", min=1, max=1_000, help="Occurrences to show.")] = 10,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show what a time trigger will do: its coming instants, and what clock changes make of them."""
+    from tidegate_cli.previewing import show_next
+
+    if (schedule is None) == (file is None):
+        raise CommandFailed("give either NAMESPACE/NAME or --file", Exit.USAGE)
+    if file is not None:
+        specs = [document.spec for document in read_documents(file)]
+    else:
+        with api_client() as api:
+            specs = [api.schedule(*split_schedule(schedule or "")).spec]
+    show_next(specs, after, count, output)
 
 
 @app.command()

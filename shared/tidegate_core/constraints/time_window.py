@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema, model_validator
+from pydantic import model_validator
 
 from tidegate_core.constraints.base import Allow, ConstraintSpec, Hold, LimitRef, Verdict
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.model.planned import LANGUAGE, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.model.programs import Program
+from tidegate_core.time.time_of_day import TimeOfDay, time_text
 from tidegate_core.time.zones import LARGEST_SHIFT_SECONDS, Segment, Zone, ZoneName, zone_named
 
 _DAY_SECONDS = 86_400
 _MAX_SEGMENTS = 64
 """Stretches of constant offset that are searched for the next opening: there is one a day, so two would do."""
-_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
-
-
-def _seconds_of(value: Any) -> int:
-    match = _TIME_OF_DAY.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        hint = 'write it in quotes, such as "22:00": YAML reads 22:00 as a number'
-        raise refused("is not a time of day from 00:00 to 23:59", hint="" if isinstance(value, str) else hint)
-    return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0)
-
-
-def _text_of(seconds: int) -> str:
-    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
-    return f"{text}:{seconds % 60:02d}" if seconds % 60 else text
-
-
-TimeOfDay = Annotated[
-    int,
-    BeforeValidator(_seconds_of),
-    PlainSerializer(_text_of, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": "^([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d)?$", "examples": ["22:00"]}),
-]
-"""A time of day as a field of a document: `HH:MM` outside, seconds since midnight inside."""
 
 
 class TimeWindowConstraint(ConstraintSpec):
@@ -83,7 +60,7 @@ class TimeWindowConstraint(ConstraintSpec):
         return Hold(
             until=opening,
             reason_code="window_closed",
-            reason=f"the window {_text_of(self.opens)}-{_text_of(self.closes)} {self.zone} "
+            reason=f"the window {time_text(self.opens)}-{time_text(self.closes)} {self.zone} "
             f"opens at {format_instant(opening)}",
         )
 

@@ -66,7 +66,7 @@ def format_duration(milliseconds: Duration) -> str:
     raise ValueError(f"{milliseconds} is not a whole number of milliseconds")
 
 
-def _duration_of(value: Any) -> Duration:
+def duration_of(value: Any) -> Duration:
     if not isinstance(value, str):
         # A bare number would be seconds for one reader and milliseconds for the next.
         raise refused("is not a duration", hint="write a text with a unit, such as 90s, 15m, 4h or 7d")
@@ -78,7 +78,7 @@ def _duration_of(value: Any) -> Duration:
 
 DurationField = Annotated[
     int,
-    BeforeValidator(_duration_of),
+    BeforeValidator(duration_of),
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema({"type": "string", "examples": ["90s", "15m", "4h", "7d", "1h30m", "PT90M"]}),
 ]

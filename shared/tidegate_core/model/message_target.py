@@ -82,8 +82,15 @@ def delivery_problems(spec: ScheduleSpec) -> list[Problem]:
         return []
     found = []
     if not isinstance(spec.trigger, TimeTrigger):
-        hint = "use cron, every or at"
+        hint = "use cron, every, at or times"
         found.append(Problem("trigger.type", f"an event trigger with a message as target {_PLANNED}", hint))
+    else:
+        # A fire writes nothing, so there is nothing to count in and nothing that could wait.
+        found += [
+            Problem(f"trigger.{field}", f"with a message as target {_PLANNED}", "leave it out")
+            for field in ("max_fires", "flexible")
+            if getattr(spec.trigger, field) is not None
+        ]
     if spec.constraints:
         found.append(Problem("constraints", f"with a message as target {_PLANNED}", "leave them out"))
     if spec.overlap != "allow":

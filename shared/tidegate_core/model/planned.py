@@ -32,9 +32,12 @@ class Planned:
         return f"is planned for {self.version}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PlannedKinds:
-    """Annotation of a discriminated union: kinds that a later version adds to it."""
+    """Annotation of a discriminated union: kinds that a later version adds to it.
+
+    Each is equal to itself only: typing hashes the annotations of what may be absent, and a mapping has no hash.
+    """
 
     kinds: Mapping[str, Planned]
 

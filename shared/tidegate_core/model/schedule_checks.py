@@ -8,7 +8,7 @@ from tidegate_core.model.message_target import delivery_problems
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import template_problems
-from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimeTrigger
+from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimesTrigger, TimeTrigger
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
@@ -22,7 +22,15 @@ MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
 def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
-    return [*templates, *delivery_problems(spec), *_own_upstream(spec)]
+    return [*templates, *delivery_problems(spec), *_own_upstream(spec), *_flexible_problems(spec)]
+
+
+def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
+    flexible = spec.trigger.flexible if isinstance(spec.trigger, TimeTrigger) else None
+    if flexible is None or flexible < spec.pending_timeout:
+        return []
+    least = format_duration(spec.pending_timeout)
+    return [Problem("trigger.flexible", f"is not shorter than pending_timeout, {least}", "jobs would expire in it")]
 
 
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:
@@ -55,16 +63,23 @@ def check_schedule(
     """
     if not isinstance(spec.trigger, TimeTrigger):
         return ()
-    too_often = _period_problem(spec.trigger, max(minimum_period_ms, SHORTEST_PERIOD_MS))
-    never = _horizon_problem(spec.trigger, now, f"{spec.namespace}/{spec.name}")
+    identity = f"{spec.namespace}/{spec.name}"
+    too_often = _period_problem(spec.trigger, identity, max(minimum_period_ms, SHORTEST_PERIOD_MS))
+    never = _horizon_problem(spec.trigger, now, identity)
     return tuple(problem for problem in (too_often, never) if problem is not None)
 
 
-def _period_problem(trigger: TimeTrigger, minimum_ms: int) -> Problem | None:
-    gap_ms = trigger.smallest_gap_ms()
+def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place: str = "trigger") -> Problem | None:
+    if isinstance(trigger, TimesTrigger):
+        each = (
+            _period_problem(spec, identity, minimum_ms, f"{place}.specs[{number}]")
+            for number, spec in enumerate(trigger.specs)
+        )
+        return next((problem for problem in each if problem is not None), None)
+    gap_ms = trigger.smallest_gap_ms(identity)
     if gap_ms is None or gap_ms >= minimum_ms:
         return None
-    field = "trigger.expression" if isinstance(trigger, CronTrigger) else "trigger.period"
+    field = f"{place}.expression" if isinstance(trigger, CronTrigger) else f"{place}.period"
     least = format_duration(minimum_ms)
     return Problem(
         field,

@@ -28,6 +28,7 @@ class ScheduleState:
         gathered: Cursor of the catch-up after an outage: how many instants were walked that no occurrence stands for yet;
             `next_nominal` is where it goes on.
         gathered_from, gathered_through: The first and the last of them.
+        fires: Instants of a time trigger that were walked since the version was applied, for `max_fires`.
         expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
         mode: How it is suspended, while it is (SEMANTICS 10); `standing.py` says what that lets happen.
         suspended_at: Since when.
@@ -56,6 +57,7 @@ class ScheduleState:
     gathered: int | None = None
     gathered_from: int = 0
     gathered_through: int = 0
+    fires: int = 0
     spec_hash: str = ""
     changed_at: int = 0
     reason: str | None = None

@@ -8,7 +8,9 @@ from datetime import date
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from tidegate_core.time.cron_text import CronError, Dialect, checked_fields
+from tidegate_core.time import cron_text, quartz_text
+from tidegate_core.time.cron_items import CronError, Dialect, FieldText
+from tidegate_core.time.special_days import SpecialDay
 
 DayRule: TypeAlias = Literal["and", "or"]
 
@@ -32,6 +34,8 @@ class CronFields:
         days_of_week: 0 to 6 from Sunday.
         either_day: Whether one of the two day fields suffices (Vixie's rule when both are restricted).
         real_cadence: Whether the hour field begins with `*`: such a schedule follows real time through clock changes.
+        special_days: Named beside those, one a month each (Quartz).
+        years: None is every year (Quartz).
     """
 
     seconds: tuple[int, ...]
@@ -41,6 +45,15 @@ class CronFields:
     days_of_week: frozenset[int]
     either_day: bool
     real_cadence: bool
+    special_days: tuple[SpecialDay, ...] = ()
+    years: frozenset[int] | None = None
+
+    def names_minute(self, wall: int) -> bool:
+        """Whether some local time of the minute around `wall` is named."""
+        day, second = divmod(wall, _DAY_SECONDS)
+        minute = second // 60
+        place = bisect_left(self.minutes, minute)
+        return self.minutes[place : place + 1] == (minute,) and self._names_day(day)
 
     def next_wall(self, wall: int) -> int | None:
         """Returns the first named local time strictly after `wall`, or None within ten years."""
@@ -80,10 +93,15 @@ class CronFields:
 
     def _names_day(self, day: int) -> bool:
         when = date.fromordinal(day + _EPOCH_ORDINAL)
-        if when.month not in self.months:
+        if not self._names_month(when):
             return False
         by_month, by_week = when.day in self.days_of_month, (day + 4) % 7 in self.days_of_week
-        return by_month or by_week if self.either_day else by_month and by_week
+        if by_month or by_week if self.either_day else by_month and by_week:
+            return True
+        return any(special.day_in(when.year, when.month) == when.day for special in self.special_days)
+
+    def _names_month(self, when: date) -> bool:
+        return when.month in self.months and (self.years is None or when.year in self.years)
 
     def _next_day(self, day: int) -> int | None:
         last = day + _SEARCH_DAYS
@@ -93,7 +111,7 @@ class CronFields:
                 return day
             when = date.fromordinal(day + _EPOCH_ORDINAL)
             # A month that is not named is passed over in one step: yearly expressions stay quick.
-            day = day + 1 if when.month in self.months else _first_of_next_month(when)
+            day = day + 1 if self._names_month(when) else _first_of_next_month(when)
         return None
 
     def _previous_day(self, day: int) -> int | None:
@@ -103,7 +121,7 @@ class CronFields:
             if self._names_day(day):
                 return day
             when = date.fromordinal(day + _EPOCH_ORDINAL)
-            day = day - 1 if when.month in self.months else day - when.day
+            day = day - 1 if self._names_month(when) else day - when.day
         return None
 
 
@@ -113,20 +131,26 @@ def _first_of_next_month(when: date) -> int:
 
 
 @lru_cache(maxsize=2048)
-def parse_cron(expression: str, dialect: Dialect = "unix5", day_rule: DayRule | None = None) -> CronFields:
+def parse_cron(
+    expression: str, dialect: Dialect = "unix5", day_rule: DayRule | None = None, identity: str = ""
+) -> CronFields:
     """Returns the expanded fields of an expression.
 
     Args:
-        expression: At most 256 characters: five fields (`unix5`), six with seconds first (`unix6`), or a macro.
-        dialect: How many fields there are.
+        expression: At most 256 characters: five fields (`unix5`), six with seconds first (`unix6`), six or seven
+            (`quartz`), or a macro.
+        dialect: How many fields there are and what they mean.
         day_rule: Whether both restricted day fields have to fit or one of them; by default Vixie's rule decides.
+        identity: What `H` is a hash of; to be given only for expressions that have one, because it is a key of the cache.
 
     Raises:
         CronError: With the place of the fault and, where there is one, the nearest valid expression.
 
     Source: the day rule is Vixie cron's: OR when both day fields are restricted, AND when one begins with `*`.
     """
-    texts = checked_fields(expression, dialect)
+    if dialect == "quartz":
+        return _quartz(quartz_text.checked_fields(expression), day_rule)
+    texts = cron_text.checked_fields(expression, dialect, identity)
     minutes, hours, days_of_month, months, days_of_week = (text.values for text in texts[-5:])
     seconds = texts[0].values if dialect == "unix6" else frozenset({0})
     hour, day, week = texts[-4].text, texts[-3].text, texts[-1].text
@@ -135,13 +159,37 @@ def parse_cron(expression: str, dialect: Dialect = "unix5", day_rule: DayRule | 
         _refuse_impossible_date(days_of_month, months)
     return CronFields(
         seconds=tuple(sorted(seconds)),
-        minutes=tuple(sorted(h * 60 + m for h in hours for m in minutes)),
+        minutes=_minutes_of_day(hours, minutes),
         days_of_month=days_of_month,
         months=months,
         days_of_week=frozenset(number % 7 for number in days_of_week),
         either_day=either_day,
         real_cadence=hour.startswith("*"),
     )
+
+
+def _quartz(texts: tuple[FieldText, ...], day_rule: DayRule | None) -> CronFields:
+    """One of the day fields is `?` and names nothing, so that either of them suffices."""
+    if day_rule is not None:
+        raise CronError("of dialect quartz names days by one field only", hint="leave day_rule out")
+    second, minute, hour, day, month, week, *year = texts
+    if day.values and not day.special:
+        _refuse_impossible_date(day.values, month.values)
+    return CronFields(
+        seconds=tuple(sorted(second.values)),
+        minutes=_minutes_of_day(hour.values, minute.values),
+        days_of_month=day.values,
+        months=month.values,
+        days_of_week=week.values,
+        either_day=True,
+        real_cadence=hour.text.startswith("*"),
+        special_days=(*day.special, *week.special),
+        years=None if not year or year[0].text == "*" else year[0].values,
+    )
+
+
+def _minutes_of_day(hours: frozenset[int], minutes: frozenset[int]) -> tuple[int, ...]:
+    return tuple(sorted(hour * 60 + minute for hour in hours for minute in minutes))
 
 
 def _either_day(day: str, week: str, rule: DayRule | None) -> bool:
@@ -177,4 +225,7 @@ def _has_adjacent_days(fields: CronFields) -> bool:
     of_month = any(day + 1 in fields.days_of_month for day in fields.days_of_month) or (
         1 in fields.days_of_month and not ends.isdisjoint(fields.days_of_month)
     )
-    return True if fields.either_day else of_week and of_month
+    if not fields.either_day:
+        return of_week and of_month
+    # Which days two fields or a special day name together is not worked out: they may be adjacent.
+    return of_week or of_month or bool(fields.special_days) or bool(fields.days_of_week and fields.days_of_month)

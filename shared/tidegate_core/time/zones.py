@@ -6,6 +6,7 @@ Rules come from the pinned `tzdata` package and never from the host, so that all
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -27,7 +28,7 @@ _BLOCK_SECONDS = 1 << 25
 _PROBE_SECONDS = 86_400
 """No zone changes its offset twice in a day; the test over all zones holds that against tzdata."""
 _REPEAT_SECONDS = 2 * 86_400
-"""How long before a block a change can lie whose repeated hours reach into it; the largest jump back is a day."""
+"""How far from a block a change can lie whose repeated hours reach into it; the largest jump back is a day."""
 _KEPT_BLOCKS = 8_192
 """Some 10 MB: the ten years around now of every zone that there is."""
 
@@ -57,6 +58,7 @@ class Segment(NamedTuple):
         offset: Local time minus UTC.
         offset_before: The offset up to `start`.
         fresh_wall: Local times below it have been shown before, earlier in real time: a repeated hour's second pass.
+        stale_wall: Local times from it on will be shown again, later in real time: a repeated hour's first pass.
     """
 
     start: int
@@ -64,6 +66,7 @@ class Segment(NamedTuple):
     offset: int
     offset_before: int
     fresh_wall: int
+    stale_wall: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,21 +127,31 @@ def _rules(name: str) -> tzinfo:
 def _segments(name: str, block: int) -> tuple[Segment, ...]:
     rules = _rules(name)
     first, last = block * _BLOCK_SECONDS, (block + 1) * _BLOCK_SECONDS
-    segments: list[Segment] = []
+    stretches: list[Segment] = []
     start = first - _REPEAT_SECONDS
     offset_before = offset = _offset_at(rules, start)
     fresh_wall = start + offset
-    while start < last:
-        end = _end_of_offset(rules, start, last)
-        if end > first:
-            segments.append(Segment(max(start, first), end, offset, offset_before, fresh_wall))
+    while start < last + _REPEAT_SECONDS:
+        end = _end_of_offset(rules, start, last + _REPEAT_SECONDS)
+        stretches.append(Segment(start, end, offset, offset_before, fresh_wall, end + offset))
         # What the clock has shown so far; after a change back it shows part of it once more.
         fresh_wall = max(fresh_wall, end + offset)
         start, offset_before, offset = end, offset, _offset_at(rules, end)
-    # A change before the block's edge is not a change at the edge.
-    head = segments[0]
-    segments[0] = head._replace(offset_before=_offset_at(rules, first - 1))
+    segments = [each for each in _with_stale_walls(stretches) if each.end > first and each.start < last]
+    # A change beside the block is not a change at its edge.
+    segments[0] = segments[0]._replace(start=first, offset_before=_offset_at(rules, first - 1))
+    segments[-1] = segments[-1]._replace(end=last)
     return tuple(segments)
+
+
+def _with_stale_walls(stretches: Sequence[Segment]) -> list[Segment]:
+    """The mirror of `fresh_wall`: what the clock shows again is known from the stretches that follow."""
+    found: list[Segment] = []
+    shown_again = stretches[-1].stale_wall
+    for stretch in reversed(stretches):
+        found.append(stretch._replace(stale_wall=min(stretch.stale_wall, shown_again)))
+        shown_again = min(shown_again, stretch.start + stretch.offset)
+    return found[::-1]
 
 
 def _end_of_offset(rules: tzinfo, start: int, last: int) -> int:

@@ -31,17 +31,20 @@ class AtTrigger(TimeTrigger):
             self.end is not None and self.instant >= self.end
         ):
             raise refused("lies outside of start and end", field="instant")
+        for field in ("exclude", "max_fires"):
+            if getattr(self, field) is not None:
+                raise refused("has no place here: this trigger fires once", field=field, hint="leave it out")
         return self
 
     def first_after_activation(self, activated: Instant, identity: str = "") -> Instant | None:
         # Somebody asked for exactly this one occurrence: that it is late does not make it unwanted (SEMANTICS 1.5).
         return self.instant
 
-    def smallest_gap_ms(self) -> Duration | None:
+    def smallest_gap_ms(self, identity: str = "") -> Duration | None:
         return None
 
     def _following(self, after: Instant, identity: str) -> Instant | None:
         return self.instant if self.instant > after else None
 
-    def _preceding(self, before: Instant) -> Instant | None:
+    def _preceding(self, before: Instant, identity: str) -> Instant | None:
         return self.instant if self.instant < before else None

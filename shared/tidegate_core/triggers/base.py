@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from tidegate_core.model.document import Document
-from tidegate_core.model.durations import Duration
+from tidegate_core.model.document import AtMost, Document, Whole
+from tidegate_core.model.durations import Duration, DurationField
 from tidegate_core.model.facts import Fact
-from tidegate_core.model.instants import Instant, InstantField
+from tidegate_core.model.instants import TEN_YEARS_MS, Instant, InstantField
 from tidegate_core.model.planned import LANGUAGE, planned
 from tidegate_core.model.problems import refused
+from tidegate_core.time.wall_clock import Skip, WallClock, note_on, skips_between
+from tidegate_core.triggers.exclusions import MAX_EXCLUSIONS, Exclusion, Span, excluded_span
 
 Correlate: TypeAlias = Literal["data_partition"]
 OnTimeout: TypeAlias = Literal["abort"]
 
-PLANNED_FOR_TIME = planned(LANGUAGE, "catchup", "exclude", "jitter", "on_create", "after_outage", "after_pause")
+LONGEST_FLEXIBLE_MS = 24 * 3_600_000
+EXCLUDED_IN_A_ROW = 20_000
+"""Excluded instants, or excluded days, after which a trigger names nothing more: without end the search would never return."""
+
+PLANNED_FOR_TIME = planned(LANGUAGE, "catchup", "on_create", "after_outage", "after_pause")
 PLANNED_FOR_EVENTS = planned(
     LANGUAGE,
     "max_wait",
@@ -37,13 +43,27 @@ PLANNED_FOR_EVENTS = planned(
 
 
 class TimeTrigger(Document, ABC):
-    """A trigger that is a sequence of instants; `start` is inclusive, `end` exclusive."""
+    """A trigger that is a sequence of instants; `start` is inclusive, `end` exclusive.
+
+    Attributes:
+        exclude: Instants that are no occurrences.
+        max_fires: Occurrences of one version of the schedule; then it has run its course.
+        flexible: Each occurrence waits for an instant of its own within this time from its nominal on, always the same one.
+    """
 
     PLANNED_FIELDS: ClassVar = PLANNED_FOR_TIME
-    FIELD_HINTS: ClassVar = {"tz": "the field is called zone", "timezone": "the field is called zone"}
+    FIELD_HINTS: ClassVar = {
+        "tz": "the field is called zone",
+        "timezone": "the field is called zone",
+        "jitter": "the field is called flexible",
+        "count": "the field is called max_fires",
+    }
 
     start: InstantField | None = None
     end: InstantField | None = None
+    exclude: Annotated[tuple[Exclusion, ...], AtMost(MAX_EXCLUSIONS)] | None = None
+    max_fires: Annotated[Whole, Field(ge=1)] | None = None
+    flexible: Annotated[DurationField, Field(gt=0, le=LONGEST_FLEXIBLE_MS)] | None = None
 
     @model_validator(mode="after")
     def _start_before_end(self) -> Self:
@@ -52,42 +72,103 @@ class TimeTrigger(Document, ABC):
         return self
 
     def next_after(self, after: Instant, identity: str) -> Instant | None:
-        """Returns the first nominal instant strictly after `after` and inside of `start`..`end`.
+        """Returns the first nominal instant strictly after `after`, inside of `start`..`end` and not excluded.
 
         Args:
             after: The last scheduled nominal, never the present: a late look must not lose an occurrence.
             identity: The schedule's own id, for triggers that spread their load by a stable hash of it.
         """
         floor = after if self.start is None else max(after, self.start - 1)
-        following = self._following(floor, identity)
-        if following is None or (self.end is not None and following >= self.end):
-            return None
-        return following
+        latest = floor + TEN_YEARS_MS
+        for _ in range(EXCLUDED_IN_A_ROW):
+            following = self._following(floor, identity)
+            if following is None or not self.is_within(following):
+                return None
+            span = self.excluded_at(following)
+            if span is None:
+                return following
+            floor = span.end - 1
+            if floor > latest:
+                return None
+        return None
 
     def first_after_activation(self, activated: Instant, identity: str = "") -> Instant | None:
         """Returns the first nominal of a schedule that counts from `activated` on; what lies before was never due."""
         return self.next_after(activated - 1, identity)
 
-    def interval(self, nominal: Instant) -> tuple[Instant, Instant]:
+    def interval(self, nominal: Instant, identity: str) -> tuple[Instant, Instant]:
         """Returns the data interval [previous nominal, nominal).
 
         It is contiguous with the one before, and blind to `start`, so that the first occurrence covers as much as the
         others. Empty where there is no previous nominal.
         """
-        previous = self._preceding(nominal)
+        previous = self.last_before(nominal, identity)
         return (nominal if previous is None else previous, nominal)
 
+    def last_before(self, before: Instant, identity: str) -> Instant | None:
+        """Returns the last instant strictly before `before` that is not excluded, without regard to `start` and `end`."""
+        for _ in range(EXCLUDED_IN_A_ROW):
+            preceding = self._preceding(before, identity)
+            if preceding is None:
+                return None
+            span = self.excluded_at(preceding)
+            if span is None:
+                return preceding
+            before = span.begin
+        return None
+
+    def fires_left(self, fires: int) -> int | None:
+        """Returns how many occurrences are still to come after `fires`; None is without a bound."""
+        return None if self.max_fires is None else max(0, self.max_fires - fires)
+
+    def is_within(self, instant: Instant) -> bool:
+        return (self.start is None or instant >= self.start) and (self.end is None or instant < self.end)
+
+    def excluded_at(self, instant: Instant) -> Span | None:
+        """Returns the span around the instant that is left out, or None."""
+        return None if self.exclude is None else excluded_span(self.exclude, self.own_zone, instant)
+
+    def skips(self, after: Instant, until: Instant, identity: str) -> tuple[Skip, ...]:
+        """Returns the local times that clock changes left out in `after < instant <= until` and that fire nowhere."""
+        clock = self.wall_clock(identity)
+        if clock is None:
+            return ()
+        found = skips_between(clock.times, clock.zone, after, until, clock.policy)
+        return tuple(skip for skip in found if self.is_within(skip.instant) and self.excluded_at(skip.instant) is None)
+
+    def note(self, instant: Instant, identity: str) -> str:
+        """Returns what a clock change has to do with a nominal, in words for people; empty when nothing has."""
+        clock = self.wall_clock(identity)
+        return "" if clock is None else note_on(clock.times, clock.zone, instant, clock.policy)
+
+    def reading(self) -> str:
+        """Returns how the definition was read, where that surprises people; empty where it says it all itself."""
+        return ""
+
+    @property
+    def own_zone(self) -> str:
+        """The zone that exclusions mean which name none."""
+        return "UTC"
+
+    def zone_at(self, instant: Instant, identity: str) -> str:
+        """Returns the zone in which a nominal is a time that people wrote down."""
+        return self.own_zone
+
+    def wall_clock(self, identity: str) -> WallClock | None:
+        """Returns the wall clock that it reads and the local times on it; None for elapsed time and single instants."""
+        return None
+
     @abstractmethod
-    def smallest_gap_ms(self) -> Duration | None:
+    def smallest_gap_ms(self, identity: str = "") -> Duration | None:
         """Returns the shortest time between two occurrences, None for a trigger that fires once."""
 
     @abstractmethod
     def _following(self, after: Instant, identity: str) -> Instant | None:
-        """Returns the first instant strictly after `after`, without regard to `start` and `end`."""
+        """Returns the first instant strictly after `after`, without regard to `start`, `end` and `exclude`."""
 
     @abstractmethod
-    def _preceding(self, before: Instant) -> Instant | None:
-        """Returns the last instant strictly before `before`, without regard to `start` and `end`."""
+    def _preceding(self, before: Instant, identity: str) -> Instant | None:
+        """Returns the last instant strictly before `before`, without regard to `start`, `end` and `exclude`."""
 
 
 class EventTrigger(Document, ABC):

@@ -7,31 +7,29 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, Strict, model_validator
 
 from tidegate_core.model.durations import Duration
-from tidegate_core.model.instants import Instant
-from tidegate_core.model.planned import LANGUAGE, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.cron_fields import CronFields, DayRule, parse_cron, smallest_gap_seconds
-from tidegate_core.time.cron_text import CronError, Dialect
-from tidegate_core.time.wall_clock import next_fire, previous_fire
+from tidegate_core.time.cron_items import CronError, Dialect
+from tidegate_core.time.hashed_items import is_hashed
+from tidegate_core.time.wall_clock import WallClock
 from tidegate_core.time.zones import ZoneName, zone_named
-from tidegate_core.triggers.base import PLANNED_FOR_TIME, TimeTrigger
+from tidegate_core.triggers.on_wall_clock import WallClockTrigger
 
 EVERY_MACRO = "@every "
 
 
-class CronTrigger(TimeTrigger):
+class CronTrigger(WallClockTrigger):
     """Fires at the times of `expression` on the wall clock of `zone`.
 
     Attributes:
-        expression: Five fields, six with `dialect: unix6`, or a macro such as `@daily`; at most 256 characters.
+        expression: Five fields, six with `dialect: unix6`, six or seven with `dialect: quartz`, or a macro such as
+            `@daily`; at most 256 characters. In the unix dialects `H` stands for a stable hash of the schedule's id.
         zone: IANA name or fixed offset.
-        dialect: `unix5` (minute first) or `unix6` (second first); never guessed.
+        dialect: `unix5` (minute first), `unix6` (second first) or `quartz` (second first, weekdays from 1); never guessed.
         day_rule: Whether both day fields have to fit or one; by default Vixie cron's rule.
     """
 
     EXAMPLE: ClassVar = {"type": "cron", "expression": "0 6 * * mon-fri", "zone": "Europe/Rome"}
-    PLANNED_FIELDS: ClassVar = {**PLANNED_FOR_TIME, **planned(LANGUAGE, "gap", "overlap", "dst")}
-    PLANNED_VALUES: ClassVar = {"dialect": planned(LANGUAGE, "quartz", hint="use unix5 or unix6")}
 
     type: Literal["cron"] = "cron"
     expression: Annotated[str, Strict()]
@@ -44,24 +42,43 @@ class CronTrigger(TimeTrigger):
         if self.is_every_macro:
             return self  # The union of all triggers reads the rest, and takes it as what it is.
         try:
-            parse_cron(self.expression, self.dialect, self.day_rule)
+            fields = parse_cron(self.expression, self.dialect, self.day_rule)
         except CronError as error:
             shown = self.expression[:64]
             raise refused(f'"{shown}" {error.problem}', hint=error.hint, field="expression") from error
+        for field in ("dst_gap", "dst_overlap"):
+            if fields.real_cadence and getattr(self, field) is not None:
+                hint = "leave it out: what begins with * follows real time through clock changes"
+                raise refused("has no meaning for an hour field that begins with *", field=field, hint=hint)
         return self
 
     @property
     def is_every_macro(self) -> bool:
         return self.expression.startswith(EVERY_MACRO)
 
-    def smallest_gap_ms(self) -> Duration | None:
-        return smallest_gap_seconds(self._fields()) * 1000
+    def reading(self) -> str:
+        fields = parse_cron(self.expression, self.dialect, self.day_rule)
+        read = [f"dialect {self.dialect}, zone {self.zone}"]
+        if self.dialect != "quartz" and len(fields.days_of_month) < 31 and len(fields.days_of_week) < 7:
+            which = "either day field suffices" if fields.either_day else "both day fields have to fit"
+            read.append(f"{which} (day_rule: {'or' if fields.either_day else 'and'})")
+        read.append("real cadence through clock changes" if fields.real_cadence else self._clock_changes())
+        return "; ".join(read)
 
-    def _following(self, after: Instant, identity: str) -> Instant | None:
-        return next_fire(self._fields(), zone_named(self.zone), after)
+    def _clock_changes(self) -> str:
+        policy = self.dst_policy
+        return f"fixed times: dst_gap {policy.gap}, dst_overlap {policy.overlap}"
 
-    def _preceding(self, before: Instant) -> Instant | None:
-        return previous_fire(self._fields(), zone_named(self.zone), before)
+    @property
+    def own_zone(self) -> str:
+        return self.zone
 
-    def _fields(self) -> CronFields:
-        return parse_cron(self.expression, self.dialect, self.day_rule)
+    def wall_clock(self, identity: str) -> WallClock:
+        return WallClock(self._fields(identity), zone_named(self.zone), self.dst_policy)
+
+    def smallest_gap_ms(self, identity: str = "") -> Duration | None:
+        return smallest_gap_seconds(self._fields(identity)) * 1000
+
+    def _fields(self, identity: str) -> CronFields:
+        known = identity if is_hashed(self.expression) else ""
+        return parse_cron(self.expression, self.dialect, self.day_rule, known)

@@ -151,7 +151,7 @@ class Series:
 
     def last_before(self, slot: int) -> int | None:
         """Returns the last nominal of the interval whose slot is below this one."""
-        last, _ = self._times.interval(slot)
+        last, _ = self._times.interval(slot, keys.schedule_ref(self.namespace, self.name))
         since, begin = self.interval.since, self.interval.begin
         return last if since <= last < slot and max(last, begin) < slot else None
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tidegate_core.constraints.base import Hold, LimitRef
 from tidegate_core.decisions.run_plane import asking
 from tidegate_core.decisions.run_plane.definitions import spec_of
+from tidegate_core.decisions.run_plane.flexible import flexible_hold
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order
 from tidegate_core.decisions.run_plane.memory import Memory
@@ -165,6 +166,8 @@ class AdmitNext:
         """
         verdicts = [(constraint.check(now), constraint.on_unmet == "abort") for constraint in spec.constraints]
         unmet = [_Unmet(verdict, aborts) for verdict, aborts in verdicts if isinstance(verdict, Hold)]
+        in_window = flexible_hold(spec, job, now)
+        unmet += [] if in_window is None else [_Unmet(in_window, aborts=False)]
         shared = tuple(key for limit, key in wanted if limit.scope != "schedule")
         if shared != self.memory.shared_limits(self.ref):
             self.memory.remember_shared_limits(self.ref, shared)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from tidegate_core.decisions.outages import CatchUp, outage_at
 from tidegate_core.records.outages import Outage
@@ -88,6 +89,15 @@ def walk(
         made.append(gathered)
         gathered = None
     return Walk(tuple(made), gathered, nominal)
+
+
+def at_most(left: int | None, next_after: Callable[[int], int | None]) -> Callable[[int], int | None]:
+    """Returns the same trigger's `next_after`, which ends after `left` instants were walked; None is without a bound.
+
+    The walk asks for the next instant once for each that it has walked.
+    """
+    walked = count(1)
+    return lambda after: None if left is not None and next(walked) >= left else next_after(after)
 
 
 def _is_due(nominal: int | None, now: int) -> bool:

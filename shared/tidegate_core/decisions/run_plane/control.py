@@ -198,7 +198,7 @@ def applied_spec(
 def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleState:
     """Returns the state that counts from now on, and keeps nothing of what was."""
     ref = keys.schedule_ref(spec.namespace, spec.name)
-    restarted = replace(state, generation=state.generation + 1, activated_at=now, kept_from=None, carried=())
+    restarted = replace(state, generation=state.generation + 1, activated_at=now, fires=0, kept_from=None, carried=())
     return replace(restarted, next_nominal=first_nominal(spec, ref, restarted, now) if fires(state) else None)
 
 
@@ -252,7 +252,7 @@ def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, 
     It could be made again otherwise: an `at` that has passed counts at each update, and the clock of a new owner may
     stand before an instant that its predecessor has made.
     """
-    if not isinstance(spec.trigger, TimeTrigger):
+    if not isinstance(spec.trigger, TimeTrigger) or spec.trigger.fires_left(state.fires) == 0:
         return None
     # Of what lay in the suspended span nothing is made up for, an `at` included (SEMANTICS 10).
     first = spec.trigger.next_after(now - 1, ref) if resumed else spec.trigger.first_after_activation(now, ref)
@@ -279,7 +279,9 @@ def next_instants(spec: ScheduleSpec, state: ScheduleState) -> tuple[int, ...]:
     instants: list[int] = []
     nominal = state.next_nominal
     ref = keys.schedule_ref(state.namespace, state.name)
-    while nominal is not None and len(instants) < NEXT_SHOWN and isinstance(spec.trigger, TimeTrigger):
+    left = spec.trigger.fires_left(state.fires) if isinstance(spec.trigger, TimeTrigger) else None
+    shown = NEXT_SHOWN if left is None else min(left, NEXT_SHOWN)
+    while nominal is not None and len(instants) < shown and isinstance(spec.trigger, TimeTrigger):
         instants.append(nominal)
         nominal = spec.trigger.next_after(nominal, ref)
     return tuple(instants)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tidegate_core.decisions.outages import CatchUp
-from tidegate_core.decisions.run_plane.catch_up import Due, Walk, walk
+from tidegate_core.decisions.run_plane.catch_up import Due, Walk, at_most, walk
+from tidegate_core.decisions.run_plane.clock_changes import write_skips
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job, time_job, write_ledger
 from tidegate_core.decisions.run_plane.making_up import Making, made_up, making_of
@@ -52,7 +53,9 @@ class FireSchedule:
         walked = self._walk(unit, state, spec, making)
         for due in walked.made:
             self._make(unit, state, spec, due, making.mode, now)
-        unit.put(made_up(_moved(state, walked)), key)
+        moved = made_up(_moved(state, walked))
+        write_skips(unit, state, spec, moved.fired_through, now)
+        unit.put(moved, key)
         if walked.following is not None:
             row = TimerRow(at=walked.following, kind="S", ref=self.row.ref)
             unit.set_row(row, row.key(unit.shard))
@@ -75,7 +78,8 @@ class FireSchedule:
         if state.gathered is not None:
             gathered = Due(state.gathered_from, state.gathered_through, state.gathered, missed=True)
         following = live(state.next_nominal)
-        return walk(following, lambda after: live(next_after(after)), now, making.mode, making.spans, gathered)
+        counted = at_most(trigger.fires_left(state.fires), next_after)
+        return walk(following, lambda after: live(counted(after)), now, making.mode, making.spans, gathered)
 
     def _make(
         self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, due: Due, mode: CatchUp, now: int
@@ -103,10 +107,12 @@ def _moved(state: ScheduleState, walked: Walk) -> ScheduleState:
     """Returns the state behind all that was walked, whether an occurrence stands for it already or not yet."""
     gathered = walked.gathered
     walked_through = [due.last for due in walked.made] + ([] if gathered is None else [gathered.last])
+    walked_count = sum(due.count for due in walked.made) + (0 if gathered is None else gathered.count)
     return replace(
         state,
         next_nominal=walked.following,
         fired_through=max([state.fired_through, *walked_through]),
+        fires=state.fires + walked_count - (state.gathered or 0),
         gathered=None if gathered is None else gathered.count,
         gathered_from=0 if gathered is None else gathered.first,
         gathered_through=0 if gathered is None else gathered.last,

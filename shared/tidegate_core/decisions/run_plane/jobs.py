@@ -23,7 +23,7 @@ def time_job(shard: int, state: ScheduleState, spec: ScheduleSpec, nominal: int,
     """Returns the job of one instant of a time trigger."""
     trigger = spec.trigger
     assert isinstance(trigger, TimeTrigger)
-    start, end = trigger.interval(nominal)
+    start, end = trigger.interval(nominal, keys.schedule_ref(state.namespace, state.name))
     return Job(
         id=run_id(shard, state.incarnation, trigger.type, nominal_mark(nominal)),
         namespace=state.namespace,

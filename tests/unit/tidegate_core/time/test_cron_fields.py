@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_core.time.cron_fields import parse_cron, smallest_gap_seconds
-from tidegate_core.time.cron_text import MAX_EXPRESSION_CHARACTERS, CronError, Dialect
+from tidegate_core.time.cron_items import MAX_EXPRESSION_CHARACTERS, CronError, Dialect
 
 WHOLE_WEEK = frozenset(range(7))
 
@@ -136,13 +136,10 @@ def test_given_more_fields_without_dialect_then_reason_is_quartzs_weekdays(expre
 @pytest.mark.parametrize(
     ("expression", "part"),
     [
-        ("H 2 * * *", "planned for 0.3"),
-        ("H/15 2 * * *", "planned for 0.3"),
-        ("H(0-29) 2 * * *", "planned for 0.3"),
-        ("0 0 L * *", "planned for 0.3"),
-        ("0 0 15W * *", "planned for 0.3"),
-        ("0 0 * * 5#3", "planned for 0.3"),
-        ("0 0 * * 5L", "planned for 0.3"),
+        ("0 0 L * *", "belongs to the Quartz dialect"),
+        ("0 0 15W * *", "belongs to the Quartz dialect"),
+        ("0 0 * * 5#3", "belongs to the Quartz dialect"),
+        ("0 0 * * 5L", "belongs to the Quartz dialect"),
         ("R 2 * * *", "random"),
         ("R(0-9) 2 * * *", "random"),
         ("@reboot", "names no time"),

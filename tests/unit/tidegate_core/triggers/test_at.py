@@ -28,7 +28,7 @@ def test_given_instant_that_has_passed_then_it_fires_with_its_own_nominal() -> N
 
 
 def test_given_one_shot_then_its_interval_is_empty() -> None:
-    assert once().interval(SIX) == (SIX, SIX)
+    assert once().interval(SIX, "n/a") == (SIX, SIX)
     assert once().smallest_gap_ms() is None
 
 

@@ -46,7 +46,7 @@ def test_given_clock_changes_then_data_intervals_are_contiguous() -> None:
     for _ in range(4):
         following = daily.next_after(instant, "id")
         assert following is not None
-        begin, end = daily.interval(following)
+        begin, end = daily.interval(following, "n/a")
         assert previous_end in {None, begin}
         lengths.append((end - begin) // 3_600_000)
         instant = previous_end = end
@@ -57,7 +57,10 @@ def test_given_clock_changes_then_data_intervals_are_contiguous() -> None:
 def test_given_start_then_first_interval_is_as_long_as_any() -> None:
     bounded = cron(start="2026-01-02T05:00:00Z")
 
-    assert bounded.interval(at("2026-01-02T05:00:00Z")) == (at("2026-01-01T05:00:00Z"), at("2026-01-02T05:00:00Z"))
+    assert bounded.interval(at("2026-01-02T05:00:00Z"), "n/a") == (
+        at("2026-01-01T05:00:00Z"),
+        at("2026-01-02T05:00:00Z"),
+    )
 
 
 def test_given_demo_expression_then_days_follow_from_the_nominals() -> None:

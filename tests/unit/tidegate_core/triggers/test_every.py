@@ -33,7 +33,7 @@ def test_given_any_period_and_phase_then_next_is_the_first_multiple_after(
 
 
 def test_given_nominal_then_interval_is_one_period() -> None:
-    assert every().interval(5_400_000 * 3) == (5_400_000 * 2, 5_400_000 * 3)
+    assert every().interval(5_400_000 * 3, "n/a") == (5_400_000 * 2, 5_400_000 * 3)
 
 
 def test_given_start_between_two_then_alignment_stays_with_the_epoch() -> None:

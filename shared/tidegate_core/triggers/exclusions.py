@@ -1,0 +1,143 @@
+"""What a time trigger leaves out: an excluded instant is no occurrence, and nothing is written about it (SEMANTICS 1.6)."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, PlainSerializer, Strict, WithJsonSchema, model_validator
+
+from tidegate_core.model.document import Document
+from tidegate_core.model.instants import Instant
+from tidegate_core.model.planned import PLATFORM, PlannedKinds, planned
+from tidegate_core.model.problems import refused
+from tidegate_core.time.cron_fields import DayRule, parse_cron
+from tidegate_core.time.cron_items import CronError, Dialect
+from tidegate_core.time.zones import ZoneName, zone_named
+
+MAX_EXCLUSIONS = 50
+
+_DAY_SECONDS = 86_400
+_MINUTES_OF_A_DAY = 1_440
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+
+
+class Span(NamedTuple):
+    """Instants `begin <= instant < end` that are left out; what lies beside them is to be asked again."""
+
+    begin: Instant
+    end: Instant
+
+
+def _date_of(value: Any) -> date:
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str) or len(value) != len("2026-12-24"):
+        raise refused("is not a date", hint='write it in quotes, such as "2026-12-24"')
+    try:
+        return date.fromisoformat(value)
+    except ValueError as error:
+        raise refused(f'"{value}" is not a date such as 2026-12-24') from error
+
+
+DateField = Annotated[
+    date,
+    BeforeValidator(_date_of),
+    PlainSerializer(date.isoformat, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date", "examples": ["2026-12-24"]}),
+]
+
+
+class ExcludedCron(Document):
+    """Leaves out the minutes that an expression names: `* * 25 12 *` is all of Christmas Day.
+
+    Attributes:
+        expression, dialect, day_rule: As of a cron trigger; whole minutes count, also where the dialect has seconds.
+        zone: Whose wall clock is read; the trigger's own by default.
+    """
+
+    EXAMPLE: ClassVar = {"type": "cron", "expression": "* * 25 12 *"}
+    FIELD_HINTS: ClassVar = {"tz": "the field is called zone", "timezone": "the field is called zone"}
+
+    type: Literal["cron"] = "cron"
+    expression: Annotated[str, Strict()]
+    dialect: Dialect = Field(default="unix5")
+    day_rule: DayRule | None = None
+    zone: ZoneName | None = None
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        try:
+            parse_cron(self.expression, self.dialect, self.day_rule)
+        except CronError as error:
+            raise refused(f'"{self.expression[:64]}" {error.problem}', hint=error.hint, field="expression") from error
+        return self
+
+    def walls_at(self, wall: int) -> tuple[int, int] | None:
+        """Returns first and end of the local times around `wall` that are left out, or None."""
+        fields = parse_cron(self.expression, self.dialect, self.day_rule)
+        if not fields.names_minute(wall):
+            return None
+        # A day that is out as a whole is passed over in one step.
+        length = _DAY_SECONDS if len(fields.minutes) == _MINUTES_OF_A_DAY else 60
+        return wall - wall % length, wall - wall % length + length
+
+
+class ExcludedDates(Document):
+    """Leaves out a day, or all days from `first` to `last`.
+
+    Attributes:
+        first: A local date.
+        last: Included; the same day by default.
+        zone: Whose days; the trigger's own by default.
+    """
+
+    EXAMPLE: ClassVar = {"type": "dates", "first": "2026-12-24", "last": "2027-01-06"}
+    FIELD_HINTS: ClassVar = {
+        "date": "the field is called first",
+        "from": "the field is called first",
+        "to": "the field is called last",
+        "tz": "the field is called zone",
+    }
+
+    type: Literal["dates"] = "dates"
+    first: DateField
+    last: DateField | None = None
+    zone: ZoneName | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.last is not None and self.last < self.first:
+            raise refused("is before first", field="last", hint="both are included")
+        return self
+
+    def walls_at(self, wall: int) -> tuple[int, int] | None:
+        """Returns first and end of the local times around `wall` that are left out, or None."""
+        begin = (self.first.toordinal() - _EPOCH_ORDINAL) * _DAY_SECONDS
+        end = ((self.last or self.first).toordinal() - _EPOCH_ORDINAL + 1) * _DAY_SECONDS
+        return (begin, end) if begin <= wall < end else None
+
+
+Exclusion: TypeAlias = Annotated[
+    ExcludedCron | ExcludedDates,
+    Field(discriminator="type"),
+    PlannedKinds(planned(PLATFORM, "calendar", hint="named calendars come later; list the dates here")),
+]
+
+
+def excluded_span(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant) -> Span | None:
+    """Returns a span around the instant that one of the exclusions leaves out, or None.
+
+    Args:
+        exclusions: Of a trigger.
+        zone: The trigger's own, for those that name none.
+        instant: An instant that the trigger names.
+    """
+    second = instant // 1000
+    for exclusion in exclusions:
+        segment = zone_named(exclusion.zone or zone).segment_at(second)
+        walls = exclusion.walls_at(second + segment.offset)
+        if walls is not None:
+            begin, end = (wall - segment.offset for wall in walls)
+            return Span(max(begin, segment.start) * 1000, min(end, segment.end) * 1000)
+    return None

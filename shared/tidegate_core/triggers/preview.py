@@ -1,0 +1,73 @@
+"""What a time trigger will do: its coming instants in the zone that it reads, what clock changes do to them, what it leaves out.
+
+The same functions that decide, asked ahead: a preview that differs from what happens would be worse than none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+
+from tidegate_core.model.instants import Instant, as_datetime
+from tidegate_core.time.zones import zone_named
+from tidegate_core.triggers.base import TimeTrigger
+
+MAX_SHOWN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """One line of a preview.
+
+    Attributes:
+        instant: A nominal, or the first instant after a gap.
+        result: `fires`, or `skipped/<reason>` for local times that fire nowhere.
+        local: The instant on the trigger's own wall clock, with its offset.
+        zone: Of that clock.
+        note: What a clock change has to do with it; empty when nothing has.
+    """
+
+    instant: Instant
+    result: str
+    local: str
+    zone: str
+    note: str
+
+
+def preview(trigger: TimeTrigger, identity: str, after: Instant, count: int) -> list[Upcoming]:
+    """Returns the next `count` occurrences strictly after an instant, and between them what clock changes leave out.
+
+    Args:
+        trigger: A time trigger; how many of its `max_fires` have been is not known here.
+        identity: The schedule's own id.
+        after: Where it begins.
+        count: 1 to 1,000.
+    """
+    nominals = [after]
+    while len(nominals) <= min(count, MAX_SHOWN):
+        following = trigger.next_after(nominals[-1], identity)
+        if following is None:
+            break
+        nominals.append(following)
+    shown: list[Upcoming] = []
+    for before, nominal in pairwise(nominals):
+        shown += [
+            _upcoming(trigger, identity, skip.instant, f"skipped/{skip.reason}", "the local time does not exist")
+            for skip in trigger.skips(before, nominal, identity)
+        ]
+        shown.append(_upcoming(trigger, identity, nominal, "fires", trigger.note(nominal, identity)))
+    return shown
+
+
+def _upcoming(trigger: TimeTrigger, identity: str, instant: Instant, result: str, note: str) -> Upcoming:
+    zone = trigger.zone_at(instant, identity)
+    return Upcoming(instant, result, _local(instant, zone), zone, note)
+
+
+def _local(instant: Instant, zone: str) -> str:
+    second = instant // 1000
+    offset = zone_named(zone).segment_at(second).offset
+    wall = as_datetime(instant) + timedelta(seconds=offset)
+    sign, minutes = "-" if offset < 0 else "+", abs(offset) // 60
+    return f"{wall:%a %Y-%m-%d %H:%M:%S}{sign}{minutes // 60:02d}:{minutes % 60:02d}"

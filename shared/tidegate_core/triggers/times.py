@@ -1,0 +1,119 @@
+"""Trigger on a union of times: fires at each instant that one of several specs names, but once where they meet.
+
+Called `times` and not `any_of`: any_of joins triggers that are satisfied one by one, each with its evidence; this is one
+sequence of instants, with one cursor, one data interval from each instant to the next, and one count of fires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import AfterValidator, Field, model_validator
+
+from tidegate_core.model.document import AtMost
+from tidegate_core.model.durations import Duration
+from tidegate_core.model.instants import Instant
+from tidegate_core.model.problems import refused
+from tidegate_core.time.wall_clock import Skip, SkipReason
+from tidegate_core.triggers.at import AtTrigger
+from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.cron import CronTrigger
+from tidegate_core.triggers.every import EveryTrigger
+from tidegate_core.triggers.every_macro import every_macro_as_every
+
+MAX_SPECS = 50
+
+TimeSpec: TypeAlias = Annotated[
+    CronTrigger | EveryTrigger | AtTrigger, Field(discriminator="type"), AfterValidator(every_macro_as_every)
+]
+
+
+class TimesTrigger(TimeTrigger):
+    """Fires at each instant of its specs.
+
+    Attributes:
+        specs: 1 to 50 of cron, every and at, each with its own zone, bounds and exclusions. An `at` that has passed when the
+            schedule is applied does not fire.
+    """
+
+    EXAMPLE: ClassVar = {
+        "type": "times",
+        "specs": [
+            {"type": "cron", "expression": "0 6 * * mon-fri", "zone": "Europe/Rome"},
+            {"type": "cron", "expression": "0 9 * * sat,sun", "zone": "Europe/Rome"},
+        ],
+        "exclude": [{"type": "dates", "first": "2026-12-24", "last": "2027-01-06", "zone": "Europe/Rome"}],
+    }
+    FIELD_HINTS: ClassVar = {
+        **TimeTrigger.FIELD_HINTS,
+        "zone": "each of the specs has its own",
+        "triggers": "the field is called specs",
+        "expressions": "the field is called specs, of type cron",
+    }
+
+    type: Literal["times"] = "times"
+    specs: Annotated[tuple[TimeSpec, ...], Field(min_length=1), AtMost(MAX_SPECS)]
+
+    @model_validator(mode="after")
+    def _one_sequence(self) -> Self:
+        for place, spec in enumerate(self.specs):
+            for field in ("max_fires", "flexible"):
+                if getattr(spec, field) is not None:
+                    raise refused(
+                        "belongs to all times together",
+                        field=f"specs[{place}].{field}",
+                        hint=f"write {field} beside specs",
+                    )
+        for place, exclusion in enumerate(self.exclude or ()):
+            if exclusion.zone is None:
+                hint = "write the zone whose days are meant, or exclude within one of the specs"
+                raise refused(
+                    "is missing: the specs have zones of their own", field=f"exclude[{place}].zone", hint=hint
+                )
+        return self
+
+    def smallest_gap_ms(self, identity: str = "") -> Duration | None:
+        """Returns the shortest time between two occurrences of one spec; those of two may be closer."""
+        gaps = [spec.smallest_gap_ms(identity) for spec in self.specs]
+        return min((gap for gap in gaps if gap is not None), default=None)
+
+    def skips(self, after: Instant, until: Instant, identity: str) -> tuple[Skip, ...]:
+        by_gap: dict[tuple[Instant, SkipReason], list[Skip]] = {}
+        for spec in self.specs:
+            for skip in spec.skips(after, until, identity):
+                by_gap.setdefault((skip.instant, skip.reason), []).append(skip)
+        return tuple(
+            Skip(instant, reason, min(skip.first for skip in found), max(skip.last for skip in found))
+            for (instant, reason), found in sorted(by_gap.items())
+            if self.is_within(instant) and self.excluded_at(instant) is None
+        )
+
+    def reading(self) -> str:
+        return " | ".join(text for text in (spec.reading() for spec in self.specs) if text)
+
+    def zone_at(self, instant: Instant, identity: str) -> str:
+        return next((spec.own_zone for spec in self._naming(instant, identity)), self.own_zone)
+
+    def note(self, instant: Instant, identity: str) -> str:
+        notes = (spec.note(instant, identity) for spec in self._naming(instant, identity))
+        return next((note for note in notes if note), "")
+
+    def _naming(self, instant: Instant, identity: str) -> Iterator[TimeTrigger]:
+        return (spec for spec in self.specs if spec.next_after(instant - 1, identity) == instant)
+
+    def _following(self, after: Instant, identity: str) -> Instant | None:
+        found = [spec.next_after(after, identity) for spec in self.specs]
+        return min((instant for instant in found if instant is not None), default=None)
+
+    def _preceding(self, before: Instant, identity: str) -> Instant | None:
+        # What a spec would have named outside of its own bounds was never an occurrence.
+        found = [
+            spec.last_before(before if spec.end is None else min(before, spec.end), identity) for spec in self.specs
+        ]
+        within = [
+            instant
+            for spec, instant in zip(self.specs, found, strict=True)
+            if instant is not None and spec.is_within(instant)
+        ]
+        return max(within, default=None)

@@ -1,0 +1,65 @@
+"""`tidegate schedule next`: what a time trigger will do, of a schedule that exists or of a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.tidegate_cli.conftest import FakeApi
+
+from tidegate_cli import main
+
+NIGHTLY = """
+kind: schedule
+namespace: flights
+name: night-load
+target: {type: program, program: {type: python, file: jobs/load.py}}
+trigger: {type: cron, expression: "30 2 * * *", zone: Europe/Rome, dst_gap: skip}
+"""
+SPRING = ["--from", "2026-03-28T12:00:00Z", "--count", "1"]
+
+
+@pytest.fixture
+def nightly(tmp_path: Path) -> str:
+    path = tmp_path / "nightly.yaml"
+    path.write_text(NIGHTLY, encoding="utf-8")
+    return str(path)
+
+
+def test_given_file_then_instants_are_shown_with_what_a_clock_change_leaves_out(
+    nightly: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["schedule", "next", "-f", nightly, *SPRING]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+
+    assert lines[0].split() == ["SCHEDULE", "INSTANT", "LOCAL", "ZONE", "RESULT", "NOTE"]
+    assert "2026-03-29T01:00:00Z" in lines[1]
+    assert "skipped/dst_gap" in lines[1]
+    assert "Mon 2026-03-30 02:30:00+02:00" in lines[2]
+    assert "dst_gap skip" in captured.err
+
+
+def test_given_schedule_then_its_stored_definition_is_asked(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    trigger = {"type": "every", "period": "1h"}
+    target = {"type": "program", "program": {"type": "python", "file": "/a.py"}}
+    spec = {"namespace": "flights", "name": "land", "target": target, "trigger": trigger}
+    view = {"namespace": "flights", "name": "land", "status": "active", "version": 1, "next": [], "spec": spec}
+    api.answers["GET /schedules/flights/land"] = (200, view)
+
+    assert (
+        main.run(["schedule", "next", "flights/land", "-o", "json", "--from", "2026-01-01T00:00:00Z", "-c", "2"]) == 0
+    )
+    shown = json.loads(capsys.readouterr().out)
+    assert [line["instant"] for line in shown] == ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["flights/land", "-f", "a.yaml"], ["-f", "none.yaml"], ["flights/land", "--from", "tomorrow"]]
+)
+def test_given_wrong_arguments_then_usage_is_told(api: FakeApi, arguments: list[str]) -> None:
+    view = {"namespace": "flights", "name": "land", "status": "active", "version": 1, "next": [], "spec": {}}
+    api.answers["GET /schedules/flights/land"] = (200, view)
+
+    assert main.run(["schedule", "next", *arguments]) == 2

@@ -1,0 +1,87 @@
+"""What a clock change leaves out is in the ledger, once, with the next occurrence (SEMANTICS 2.1, 2.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate_core.decisions.run_plane.fire import FireSchedule
+from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.records.run_plane import Job, LedgerRow, TimerRow
+from tidegate_testkit.builders import Doc, a_definition, a_schedule, a_spec
+from tidegate_testkit.desk import Desk
+
+REF = "flights/nightly"
+BEFORE, AFTER = parse_instant("2026-03-28T01:30:00Z"), parse_instant("2026-03-30T00:30:00Z")
+"""The occurrences beside the night in which Rome has no 02:30."""
+
+
+def nightly(**more: Any) -> Doc:
+    return {"type": "cron", "expression": "30 2 * * *", "zone": "Europe/Rome", "dst_gap": "skip", **more}
+
+
+def a_desk(trigger: Doc, next_nominal: int = AFTER, **state: Any) -> Desk:
+    desk = Desk(a_definition(a_spec(trigger=trigger)))
+    state = {"fired_through": BEFORE, "activated_at": BEFORE - 1, **state}
+    desk.lay(a_schedule(next_nominal=next_nominal, **state), TimerRow(at=next_nominal, kind="S", ref=REF))
+    return desk
+
+
+def fire(desk: Desk, at: int = AFTER) -> list[LedgerRow]:
+    desk.decide(FireSchedule(TimerRow(at=at, kind="S", ref=REF)), at)
+    return desk.records(LedgerRow, "L#")
+
+
+def test_given_a_time_that_the_gap_left_out_then_the_next_occurrence_tells_it() -> None:
+    desk = a_desk(nightly())
+    (told,) = fire(desk)
+
+    assert (told.disposition, told.reason, told.trigger) == ("skipped", "dst_gap", "time")
+    assert format_instant(told.nominal) == "2026-03-29T01:00:00Z"
+    assert told.detail == ("local time 2026-03-29 02:30:00 does not exist: the clock was set forward; dst_gap is skip")
+    assert [job.nominal for job in desk.records(Job, "J#")] == [AFTER]
+
+
+def test_given_the_occurrence_after_that_then_it_is_not_told_again() -> None:
+    desk = a_desk(nightly())
+    fire(desk)
+    following = AFTER + 86_400_000
+
+    assert len(fire(desk, following)) == 1
+
+
+def test_given_a_shifted_time_then_it_is_an_occurrence_and_nothing_was_skipped() -> None:
+    desk = a_desk(nightly(dst_gap="shift"), parse_instant("2026-03-29T01:00:00Z"))
+
+    assert fire(desk, parse_instant("2026-03-29T01:00:00Z")) == []
+
+
+def test_given_an_occurrence_at_the_end_of_the_gap_then_both_are_told_apart() -> None:
+    """Rome's 03:00 is the first instant after the gap, and an occurrence of its own."""
+    end = parse_instant("2026-03-29T01:00:00Z")
+    desk = a_desk(nightly(expression="0 2,3 * * *"), end)
+    (told,) = fire(desk, end)
+    (job,) = desk.records(Job, "J#")
+
+    assert told.nominal == job.nominal == end
+    assert told.job_id != job.id
+
+
+def test_given_activation_after_the_gap_then_it_is_none_of_the_schedules() -> None:
+    desk = a_desk(nightly(), activated_at=AFTER - 1000, fired_through=0)
+
+    assert fire(desk) == []
+
+
+def test_given_a_day_that_the_zone_left_out_then_it_is_a_zone_jump_by_any_policy() -> None:
+    noon = parse_instant("2011-12-30T22:00:00Z")
+    before = noon - 86_400_000
+    desk = a_desk(
+        {"type": "cron", "expression": "0 12 * * *", "zone": "Pacific/Apia"},
+        noon,
+        fired_through=before,
+        activated_at=before - 1,
+    )
+    (told,) = fire(desk, noon)
+
+    assert (told.disposition, told.reason) == ("skipped", "zone_jump")
+    assert "2011-12-30 12:00:00" in str(told.detail)

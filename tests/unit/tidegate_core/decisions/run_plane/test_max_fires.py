@@ -1,0 +1,81 @@
+"""`max_fires`: a schedule has run its course after so many occurrences of one version, across transactions and crashes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate_core.decisions.outages import CatchUp
+from tidegate_core.decisions.run_plane.control import next_instants
+from tidegate_core.decisions.run_plane.fire import FireSchedule
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.outages import Outage
+from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, NOW, SECOND, a_definition, a_request, a_schedule, a_spec, an_apply, every
+from tidegate_testkit.desk import Desk
+
+REF = "flights/nightly"
+FIRST = NOW - NOW % MINUTE + MINUTE
+KEY = keys.schedule_state(0, "flights", "nightly")
+
+
+def a_desk(max_fires: int, **state: Any) -> Desk:
+    desk = Desk(a_definition(a_spec(trigger=every("1m", max_fires=max_fires))))
+    desk.lay(a_schedule(next_nominal=FIRST, **state), TimerRow(at=FIRST, kind="S", ref=REF))
+    return desk
+
+
+def fire_all(desk: Desk, now: int, after_outage: CatchUp = "all") -> ScheduleState:
+    while rows := [row for row in desk.records(TimerRow, "T#") if row.at <= now]:
+        desk.decide(FireSchedule(rows[0], desk.memory, after_outage), now)
+    found = desk.record(ScheduleState, KEY)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("most", [1, 3, 8, 9, 20])
+def test_given_a_maximum_then_so_many_occurrences_are_made_and_none_follows(most: int) -> None:
+    desk = a_desk(most)
+    state = fire_all(desk, FIRST + 99 * MINUTE)
+
+    assert sorted(job.nominal for job in desk.records(Job, "J#")) == [FIRST + n * MINUTE for n in range(most)]
+    assert (state.fires, state.next_nominal) == (most, None)
+
+
+@pytest.mark.parametrize("mode", ["coalesce", "last", "none"])
+def test_given_an_outage_then_each_instant_in_it_counts_once(mode: CatchUp) -> None:
+    """Also when what was gathered of it is carried on from transaction to transaction."""
+    desk = a_desk(1_200)
+    desk.memory.outages = (Outage(begin=FIRST - SECOND, end=FIRST + 1_100 * MINUTE),)
+    state = fire_all(desk, FIRST + 1_150 * MINUTE, mode)
+
+    assert state.fires == 1_151
+    assert state.next_nominal == FIRST + 1_151 * MINUTE
+
+
+def test_given_few_left_then_no_more_are_shown() -> None:
+    spec = ScheduleSpec.model_validate(a_spec(trigger=every("1m", max_fires=5)))
+    state = replace(a_schedule(next_nominal=FIRST), fires=3)
+
+    assert next_instants(spec, state) == (FIRST, FIRST + MINUTE)
+
+
+def test_given_resume_then_the_count_goes_on_and_an_update_begins_anew() -> None:
+    bench = Bench()
+    bench.run(SECOND)
+
+    def receipt(document: dict[str, Any]) -> dict[str, Any]:
+        bench.request(document)
+        bench.run()
+        return dict(bench.receipts()[str(document["id"])])
+
+    receipt(an_apply(a_spec(trigger=every("1m", max_fires=2)), "a"))
+    bench.run(5 * MINUTE)
+    receipt(a_request("suspend", request_id="b"))
+
+    assert receipt(a_request("resume", request_id="c"))["next"] == []
+    assert len(receipt(an_apply(a_spec(trigger=every("2m", max_fires=2)), "d"))["next"]) == 2
