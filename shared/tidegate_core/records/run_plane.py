@@ -90,6 +90,8 @@ class Job:
         asked: Keys (`pk|sk`) of its waiter rows, in the queues of the shared limits that it waits for.
         covered: Instants of an outage that it stands for, its nominal the last of them; None = only for its own.
         covered_from: The first of them.
+        alerted: True once it was told that its pending time-out has passed and it waits on.
+        forced: What it is admitted in spite of since then, in the form of `unmet`.
     """
 
     id: str
@@ -115,6 +117,8 @@ class Job:
     asked: tuple[str, ...] = ()
     covered: int | None = None
     covered_from: int | None = None
+    alerted: bool | None = None
+    forced: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -141,6 +145,8 @@ class Run:
             then (15 min).
         not_before: A further submission of an attempt that died before the gate waits until then.
         covered, covered_from: As of its job.
+        remembered: True when its schedule's past counts it (`PastRuns`), so that its end has to be counted as well.
+        forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
     """
 
     id: str
@@ -183,6 +189,8 @@ class Run:
     expires_at: int | None = None
     covered: int | None = None
     covered_from: int | None = None
+    remembered: bool | None = None
+    forced: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -348,6 +356,7 @@ class LedgerRow:
         covered: Instants of an outage that this entry stands for, `nominal` the last of them (those before it are
             coalesced into it, or skipped with it); None = only for its own.
         covered_from: The first of them.
+        forced: As of the run.
     """
 
     namespace: str
@@ -372,6 +381,7 @@ class LedgerRow:
     expires_at: int | None = None
     covered: int | None = None
     covered_from: int | None = None
+    forced: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.ledger(shard, self.namespace, self.name, self.nominal, self.job_id)

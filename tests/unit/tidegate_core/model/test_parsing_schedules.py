@@ -158,9 +158,8 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"trigger": {"type": "cron", "expression": "@every 90m", "dialect": "quartz"}}, "trigger.dialect", "0.3"),
         ({"trigger": {"type": "cron", "expression": "@every 90m", "jitter": "1m"}}, "trigger.jitter", "0.3"),
         ({"catchup": {"mode": "all"}}, "catchup", "0.3"),
-        ({"pending_timeout_action": "force"}, "pending_timeout_action", "0.3"),
         ({"on_update": "carry"}, "on_update", "0.3"),
-        ({"constraints": [{"type": "rate", "per": "hour"}]}, "constraints[0].type", "0.3"),
+        ({"constraints": [{"type": "calendar", "name": "x"}]}, "constraints[0].type", "0.3"),
         ({"constraints": [{"type": "load", "max": 0.8}]}, "constraints[0].type", "0.5"),
         ({"constraints": [{"type": "concurrency", "max": 1, "scope": "group"}]}, "constraints[0].scope", "0.5"),
         *(
