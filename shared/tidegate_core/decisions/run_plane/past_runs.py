@@ -32,7 +32,9 @@ def note_admission(unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> 
     if not most:
         return False
     past = past_of(unit, spec, job)
-    unit.put(replace(past, admitted=(*past.admitted, now)[-most:], open=past.open + 1), past.key(unit.shard))
+    # Sorted: the clock of a new owner may stand a little before its predecessor's.
+    admitted = tuple(sorted((*past.admitted, now)))[-most:]
+    unit.put(replace(past, admitted=admitted, open=past.open + 1), past.key(unit.shard))
     return True
 
 
