@@ -9,6 +9,7 @@ from pydantic import Field
 from tidegate_core.constraints.base import Allow, Facts, Hold, LimitRef, Verdict
 from tidegate_core.constraints.concurrency import ConcurrencyConstraint
 from tidegate_core.constraints.delay import DelayConstraint
+from tidegate_core.constraints.load import LoadConstraint
 from tidegate_core.constraints.rate import RateConstraint
 from tidegate_core.constraints.since_last_run import SinceLastRunConstraint
 from tidegate_core.constraints.time_window import TimeWindowConstraint
@@ -22,6 +23,7 @@ __all__ = [
     "Facts",
     "Hold",
     "LimitRef",
+    "LoadConstraint",
     "RateConstraint",
     "SinceLastRunConstraint",
     "TimeWindowConstraint",
@@ -29,12 +31,17 @@ __all__ = [
 ]
 
 Constraint: TypeAlias = Annotated[
-    ConcurrencyConstraint | TimeWindowConstraint | DelayConstraint | SinceLastRunConstraint | RateConstraint,
+    ConcurrencyConstraint
+    | TimeWindowConstraint
+    | DelayConstraint
+    | SinceLastRunConstraint
+    | RateConstraint
+    | LoadConstraint,
     Field(discriminator="type"),
     PlannedKinds(
         {
             **planned(LANGUAGE, "calendar"),
-            **planned(PLATFORM, "load", "limit", "pool", "quota"),
+            **planned(PLATFORM, "limit", "pool", "quota"),
         }
     ),
 ]

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, TypeAlias
 from tidegate_core.constraints.reasons import ReasonCode
 from tidegate_core.model.document import Document
 from tidegate_core.model.instants import Instant
+from tidegate_core.model.loads import LoadKey, LoadSeen
 from tidegate_core.model.programs import Program
 from tidegate_core.records.past_runs import NO_RUNS, PastRuns
 
@@ -49,11 +50,13 @@ class Facts:
     Attributes:
         satisfied_at: When the job's trigger was satisfied.
         past: Earlier runs of the schedule, as far as its constraints have them remembered.
+        loads: What was seen of loads; the one part that is not stored.
     """
 
     now: Instant
     satisfied_at: Instant
     past: PastRuns = NO_RUNS
+    loads: Mapping[LoadKey, LoadSeen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

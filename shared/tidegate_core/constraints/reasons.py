@@ -16,6 +16,8 @@ ReasonCode: TypeAlias = Literal[
     "ran_recently",
     "still_running",
     "rate_reached",
+    "load_high",
+    "load_unknown",
 ]
 
 REASONS: Final[Mapping[ReasonCode, str]] = {
@@ -25,4 +27,6 @@ REASONS: Final[Mapping[ReasonCode, str]] = {
     "ran_recently": "the last start, finish or success is too recent",
     "still_running": "a run whose end counts is still open",
     "rate_reached": "as many runs as the rate allows were admitted in its span",
+    "load_high": "the load is at its bound, or has not fallen far enough since",
+    "load_unknown": "there is no fresh sample of the load",
 }

@@ -84,6 +84,7 @@ class ShardActor:
             (self.memory.outages_are, plane.checkpoints.outages_are),
         )
         self._waiting = Waiting(self._lane, self.memory)
+        self.memory.loads.connect(host, self._waiting.look)
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
         self._outgoing = Outgoing(self._lane, self.memory, index)

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from tidegate_core.constraints.base import LimitRef
 from tidegate_core.decisions.run_plane import asking
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job
-from tidegate_core.decisions.run_plane.launching import resolve_order
+from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
+from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.past_runs import note_admission
 from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout
 from tidegate_core.decisions.run_plane.unmet import (
     Unmet,
     is_told,
+    only_loads,
     unmet_constraints,
     unmet_own,
     unmet_shared,
@@ -29,15 +32,13 @@ from tidegate_core.decisions.run_plane.unmet import (
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
 from tidegate_core.records.limits import SharedLimit
-from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleState
+from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.limits import Permit, key_of, key_text, take_permit
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
-SUBMIT_WITHIN_MS = 60 * 60_000
-"""SEMANTICS 13: until the launcher has taken it."""
 ADMITTED_TOGETHER = 8
 """Jobs of one schedule in one decision: four actions each, and a schedule has one decision under way."""
 ASKED_TOGETHER = 8
@@ -160,7 +161,7 @@ class AdmitNext:
 
         The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
         """
-        unmet = unmet_constraints(unit, spec, job, now)
+        unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
         shared = tuple(key for limit, key in wanted if limit.scope != "schedule")
         if shared != self.memory.shared_limits(self.ref):
             self.memory.remember_shared_limits(self.ref, shared)
@@ -193,9 +194,13 @@ class AdmitNext:
         until = until_of(unmet)
         # A time-out that has passed, and that the job outlives, is nothing to wake up for any more.
         deadline = job.deadline if job.deadline > now else NEVER
-        instant = min(deadline, NEVER if until is None else until, latest)
+        loads = only_loads(unmet)
+        sampled = now + SAMPLE_EVERY_MS if loads else NEVER
+        instant = min(deadline, NEVER if until is None else until, sampled, latest)
         own = [each.own for each in unmet if each.own is not None]
         unit.after(lambda: self.memory.hold(self.ref, instant, own))
+        for load in loads:
+            unit.after(partial(self.memory.loads.wait_for, load, self.ref))
 
     # -- the admission ------------------------------------------------------------------------------------------------
 
@@ -252,36 +257,6 @@ def limit_key(shard: int, limit: LimitRef) -> Key:
     if limit.scope == "schedule":
         return keys.own_limit(shard, limit.namespace, limit.name)
     return keys.program_limit(limit.namespace, limit.name)
-
-
-def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
-    """Returns the run of an admitted job, attempt 1, on its way to the launcher."""
-    return Run(
-        id=job.id,
-        namespace=job.namespace,
-        name=job.name,
-        incarnation=job.incarnation,
-        version=job.version,
-        generation=job.generation,
-        attempt=job.attempt,
-        state="submitting",
-        trigger=job.trigger,
-        nominal=job.nominal,
-        order=order,
-        admitted_at=now,
-        start_by=now + SUBMIT_WITHIN_MS,
-        satisfied_at=job.satisfied_at,
-        interval_start=job.interval_start,
-        interval_end=job.interval_end,
-        correlation=job.correlation,
-        evidence_id=job.evidence_id,
-        chunks=job.chunks,
-        upstream=job.upstream,
-        limits=limits,
-        covered=job.covered,
-        covered_from=job.covered_from,
-        forced=job.forced,
-    )
 
 
 def _seal(unit: UnitOfWork, job: Job) -> Job:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate_core.decisions.outages import served_deadline
-from tidegate_core.decisions.run_plane.admit import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later
+from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.past_runs import note_end
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from tidegate_core.constraints import Constraint, LoadConstraint
 from tidegate_core.constraints.base import Compared, Facts, Hold, LimitRef
 from tidegate_core.decisions.run_plane.past_runs import past_of
+from tidegate_core.model.loads import LoadKey, LoadSeen
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.records.run_plane import Job, OwnLimit
@@ -25,6 +27,8 @@ class Unmet(NamedTuple):
     """Key of the schedule's own limit, if it is that."""
     is_shared: bool = False
     """It is a shared limit: there is a queue before it."""
+    load: LoadKey | None = None
+    """The load, if it is that."""
 
     @property
     def is_limit(self) -> bool:
@@ -32,13 +36,28 @@ class Unmet(NamedTuple):
         return self.is_shared or self.own is not None
 
 
-def unmet_constraints(unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> list[Unmet]:
+def unmet_constraints(
+    unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int, loads: Mapping[LoadKey, LoadSeen]
+) -> list[Unmet]:
     """Returns the constraints beside the limits that do not hold."""
     if not spec.constraints:
         return []
-    facts = Facts(now, job.satisfied_at, past_of(unit, spec, job))
-    verdicts = [(constraint.check(facts), constraint.on_unmet == "abort") for constraint in spec.constraints]
-    return [Unmet(verdict, aborts) for verdict, aborts in verdicts if isinstance(verdict, Hold)]
+    facts = Facts(now, job.satisfied_at, past_of(unit, spec, job), loads)
+    verdicts = [(each, each.check(facts)) for each in spec.constraints]
+    return [_unmet(constraint, verdict) for constraint, verdict in verdicts if isinstance(verdict, Hold)]
+
+
+def _unmet(constraint: Constraint, hold: Hold) -> Unmet:
+    load = constraint.key if isinstance(constraint, LoadConstraint) else None
+    # Nobody asks for a load before a job waits for it: that it is not known is no reason to end the job.
+    aborts = constraint.on_unmet == "abort" and hold.reason_code != "load_unknown"
+    return Unmet(hold, aborts, load=load)
+
+
+def only_loads(unmet: Sequence[Unmet]) -> list[LoadKey]:
+    """Returns the loads that are waited for, when nothing else is: else a sample would be old when it is needed."""
+    loads = [each.load for each in unmet if each.load is not None]
+    return loads if len(loads) == len(unmet) else []
 
 
 def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int) -> list[Unmet]:

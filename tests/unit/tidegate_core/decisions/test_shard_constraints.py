@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -82,8 +84,8 @@ def test_given_any_new_data_and_a_minimum_interval_that_waits_then_the_others_be
     events(bench, "a", "b", "c", "d", "e", apart=MINUTE)
     bench.run(20 * MINUTE)
     assert [entry[0] for entry in bench.ledger()] == ["launched"] * 2
-    manifests = [[row["partition"] for row in each.order.context["manifest"]] for each in bench.all_asked(Submit)]
-    assert manifests == [["a"], ["b", "c", "d", "e"]]
+    manifests = [json.dumps(each.order.context["manifest"]) for each in bench.all_asked(Submit)]
+    assert [re.findall(r'"partition": "(\w)"', each) for each in manifests] == [["a"], ["b", "c", "d", "e"]]
 
 
 def test_given_an_update_while_a_job_is_delayed_then_the_old_job_never_runs() -> None:
