@@ -6,7 +6,7 @@ Bus, holdings and drivers know each other, hence the order: holdings first, the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -19,6 +19,7 @@ from tidegate_node.health import HealthServer
 from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
 from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.load.effects import LoadEffects
 from tidegate_node.node import Member, Node, Parts, Startable
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
 from tidegate_node.settings import NodeSettings
@@ -29,6 +30,7 @@ from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import Notices, PartitionReader, Publisher, Topics
 from tidegate_ports.clock import Clock
 from tidegate_ports.launcher import Launcher
+from tidegate_ports.load import LoadSampler
 from tidegate_telemetry.metrics import Metrics
 
 
@@ -65,6 +67,7 @@ class Surroundings:
     topics: Topics
     clients: Callable[[Holdings], Clients]
     launcher: Launcher
+    loads: Mapping[str, LoadSampler]
     clock: Clock
     metrics: Metrics
     notices: Notices
@@ -103,6 +106,7 @@ def assemble(around: Surroundings) -> Node:
         metrics=metrics,
         notices=notices,
     )
+    load = LoadEffects(around.loads, clock)
     node = Node(
         Parts(
             facts,
@@ -127,7 +131,7 @@ def assemble(around: Surroundings) -> Node:
         act=node.act,
         served=holdings.served,
     )
-    drivers = DriverMaker(facts, Shell(around.store, bus, launch, clock, notices), node, loop)
+    drivers = DriverMaker(facts, Shell(around.store, bus, launch, load, clock, notices), node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
     return node

@@ -39,12 +39,15 @@ from tidegate_node.assembly import Clients, Surroundings, assemble
 from tidegate_node.cluster_init import initialise_cluster
 from tidegate_node.facts import NodeFacts
 from tidegate_node.holdings import GroupListener, Holdings, OthersListener
+from tidegate_node.load.host import LOCAL, HostLoad
+from tidegate_node.load.http import PageLoad
 from tidegate_node.process import exit_code_of, run_until, stop_on_signals, unless_stopped
 from tidegate_node.settings import OTHERS, NodeSettings
 from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, gate_secret, node_facts, patiently
 from tidegate_node.store_effects import StoreEffects, calls_measured
 from tidegate_ports.bus import Notices, Topic
 from tidegate_ports.clock import Clock, SystemClock
+from tidegate_ports.load import LoadSampler
 from tidegate_ports.load_settings import SettingsRefused, load_settings
 from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
@@ -95,6 +98,7 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
     kafka = settings.kafka
     notices("node_starting", version=version("tidegate"), brokers=kafka.bootstrap_servers, pid=os.getpid())
     secret = gate_secret(settings.gate.secret_file)
+    loads = _samplers(settings)
     bricks, brokers = _adapters(settings, metrics)
     names = TopicNames.by(kafka.topic)
 
@@ -114,6 +118,7 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             topics=brokers,
             clients=partial(_clients, guarding, facts, brokers, clock, notices),
             launcher=LocalLauncher(_launcher_settings(settings)),
+            loads=loads,
             clock=clock,
             metrics=metrics,
             notices=notices,
@@ -122,6 +127,15 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             return await run_until(stop, assemble(surroundings))
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _samplers(settings: Settings) -> dict[str, LoadSampler]:
+    """Makes what load constraints look at. Raises StartRefused when a source has the host's own name."""
+    sources = settings.load.sources
+    if LOCAL in sources:
+        raise StartRefused(f"load.sources: {LOCAL} is the host of the node itself; give the source another name")
+    pages = {name: PageLoad(source.url, source.resources) for name, source in sources.items()}
+    return {LOCAL: HostLoad(), **pages}
 
 
 def _adapters(settings: Settings, metrics: Metrics | None = None) -> tuple[_Bricks, BrokerTopics]:

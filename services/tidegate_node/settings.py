@@ -95,6 +95,29 @@ class LauncherSection(Section):
     cancel_grace_s: float = Field(default=60, ge=0, description="Between SIGTERM and SIGKILL (SEMANTICS 13).")
 
 
+class LoadSource(Section):
+    """A page with numbers that say how busy something is."""
+
+    url: str = Field(
+        pattern=r"^https?://", description="Of a JSON document or a Prometheus text, as the node reaches it."
+    )
+    resources: dict[str, str] = Field(
+        min_length=1,
+        max_length=64,
+        description="By the name that schedules call it: a JSON pointer (`/a/b`), or a Prometheus sample's name with its labels.",
+    )
+
+
+class LoadSection(Section):
+    """What schedules may look at with `load` constraints, beside `local`: the node's own host."""
+
+    sources: dict[str, LoadSource] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="By the name that schedules call them; the same on all nodes, because any of them may decide.",
+    )
+
+
 class HealthSection(Section):
     """Where /livez, /readyz and /metrics are."""
 
@@ -137,6 +160,7 @@ class NodeSettings(BaseSettings):
     dynamodb: DynamoDbSection = DynamoDbSection()
     gate: GateSection = GateSection()
     launcher: LauncherSection = LauncherSection()
+    load: LoadSection = LoadSection()
     health: HealthSection = HealthSection()
     log: LogSection = LogSection()
 

@@ -18,6 +18,7 @@ from tidegate_core.effects import (
     ReadEndOffsets,
     ReadRange,
     Result,
+    SampleLoad,
     StartReading,
     StopReading,
     Submit,
@@ -27,6 +28,7 @@ from tidegate_core.effects import (
 )
 from tidegate_node.bus_effects import BusEffects
 from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.load.effects import LoadEffects
 from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
@@ -34,7 +36,18 @@ from tidegate_ports.clock import Clock
 Told: TypeAlias = Notice | Poke | Cancel | StartReading | StopReading | Taken
 """Effects that nobody answers, and that are done at once."""
 Asked: TypeAlias = (
-    Read | ReadRange | Commit | Write | ReadEndOffsets | Produce | Submit | Lookup | Watch | Inspect | ProveMembership
+    Read
+    | ReadRange
+    | Commit
+    | Write
+    | ReadEndOffsets
+    | Produce
+    | Submit
+    | Lookup
+    | Watch
+    | Inspect
+    | SampleLoad
+    | ProveMembership
 )
 """Effects with an answer."""
 
@@ -46,6 +59,7 @@ class Shell:
     store: StoreEffects
     bus: BusEffects
     launch: LaunchEffects
+    load: LoadEffects
     clock: Clock
     notices: Notices
 
@@ -90,5 +104,7 @@ class Shell:
                 return await self.launch.watch(effect)
             case Inspect():
                 return await self.launch.inspect(effect)
+            case SampleLoad():
+                return await self.load.sample(effect)
             case _:
                 assert_never(effect)

@@ -88,17 +88,34 @@ class ScheduleView(View):
     spec: dict[str, Any] = Field(default_factory=dict)
 
 
-class Unmet(View):
-    """The constraint that a job waits for.
+class Verdict(View):
+    """What one constraint says of a job that it holds back.
 
     Attributes:
-        code: Reason code such as `time_window` or `concurrency`.
+        code: Reason code such as `window_closed` or `concurrency`.
+        until: When its answer can change; None: only something that happens changes it.
+        values: What was compared.
+    """
+
+    code: str
+    until: Moment | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+
+
+class Unmet(View):
+    """What a job waits for.
+
+    Attributes:
+        code: Reason code of the first of them.
+        reason: All of them in words.
         until: When it is looked at again, where that is known.
+        verdicts: Each of them; empty where an older version wrote it.
     """
 
     code: str
     reason: str
     until: Moment | None = None
+    verdicts: list[Verdict] = Field(default_factory=list)
 
 
 class EvidenceView(View):
@@ -218,6 +235,7 @@ class OccurrenceView(View):
         reason: Why, for all but launched.
         state: Final state of its run, where it had one.
         at: When it was decided.
+        forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
     """
 
     namespace: str
@@ -238,6 +256,7 @@ class OccurrenceView(View):
     ended_at: Moment | None = None
     node: str | None = None
     detail: str | None = None
+    forced: Unmet | None = None
 
 
 class MessageView(View):

@@ -279,6 +279,22 @@ class Inspected:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SampleLoad:
+    """How busy is this resource of the source now? Asked while a job waits for it. Answer: `LoadSampled`."""
+
+    source: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSampled:
+    """`value` is None when it cannot be said, and `problem` says why."""
+
+    value: float | None
+    problem: str = ""
+
+
 # -- reading topics ---------------------------------------------------------------------------------------------------
 
 
@@ -356,6 +372,7 @@ Effect: TypeAlias = (
     | Watch
     | Cancel
     | Inspect
+    | SampleLoad
     | StartReading
     | StopReading
     | Taken
@@ -380,6 +397,7 @@ Result: TypeAlias = (
     | LookedUp
     | Gone
     | Inspected
+    | LoadSampled
     | Membership
 )
 

@@ -118,6 +118,19 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "error",
         "tidegate_permits_stuck_total",
     ),
+    "load_unknown": LogEvent(
+        "A load that jobs wait for cannot be sampled; `problem` says why. Told once, when it begins: 5 minutes later jobs go "
+        "without it, unless their constraint is `strict`.",
+        "warning",
+        "tidegate_loads_unknown_total",
+        ("source",),
+    ),
+    "job_waits_too_long": LogEvent(
+        "A job has waited for its constraints longer than its schedule's `pending_timeout`, and goes on waiting: its "
+        "`pending_timeout_action` is `alert`. `unmet` says what stands in its way.",
+        "warning",
+        "tidegate_jobs_overdue_total",
+    ),
     "message_refused": LogEvent(
         "The broker will not take a message as it is; it is tried again later, then it is a dead letter.",
         "warning",
@@ -263,6 +276,12 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     ),
     "tidegate_permits_stuck_total": Metric(
         "counter", "Permits of shared limits that were found with runs that are not open any more; alert on any."
+    ),
+    "tidegate_loads_unknown_total": Metric(
+        "counter", "Loads that could not be sampled while jobs waited for them; alert when it grows.", ("source",)
+    ),
+    "tidegate_jobs_overdue_total": Metric(
+        "counter", "Jobs that wait for their constraints beyond their schedule's pending time-out; alert when it grows."
     ),
     "tidegate_decisions_repeated_total": Metric(
         "counter", "Decisions made again, because something had changed.", ("name",)

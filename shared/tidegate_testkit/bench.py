@@ -41,6 +41,7 @@ from tidegate_core.effects import (
     ReadRange,
     Refused,
     Result,
+    SampleLoad,
     StartReading,
     StopReading,
     Submit,
@@ -368,7 +369,7 @@ class Bench(Programs, Outcomes):
                 return self._end_offsets(topic)
             case Produce():
                 return self._produced(ask.effect)
-            case Submit() | Lookup() | Watch() | Cancel() | Inspect():
+            case Submit() | Lookup() | Watch() | Cancel() | Inspect() | SampleLoad():
                 return self._launcher(ask)
             case ProveMembership():
                 return Membership(self.is_member)

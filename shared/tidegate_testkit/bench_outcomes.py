@@ -135,7 +135,7 @@ def manifest_text(order: LaunchOrder) -> str:
     return ",".join(sorted(str(row["partition"]) for row in rows if isinstance(row, dict)))
 
 
-_COMPARED = frozenset({"S", "DEF", "J", "E", "EC", "I", "LIM", "LIMIT", "RQ", "T", "Z", "G", "data", "run"})
+_COMPARED = frozenset({"S", "DEF", "J", "E", "EC", "I", "LIM", "LIMIT", "RQ", "T", "Z", "G", "PR", "data", "run"})
 """Kinds of items that a picture shows, by the first part of their sort key; messages are compared by their delivery."""
 
 

@@ -19,10 +19,12 @@ from tidegate_core.effects import (
     Inspected,
     Invalid,
     LaunchOrder,
+    LoadSampled,
     LookedUp,
     Lookup,
     Refused,
     Result,
+    SampleLoad,
     Submit,
     Submitted,
     Unavailable,
@@ -70,11 +72,13 @@ class Programs(ABC):
     Attributes:
         started: Orders that passed the gate, in order.
         behaves: What each program does.
+        load: What every load is; None: nobody can say.
         host: Told apart where there are several: processes of one attempt on two hosts are two drivers.
     """
 
     now: int
     host = "host-1"
+    load: float | None = 0.0
 
     def __init__(self, behaviour: Behaviour | None) -> None:
         self.started: list[LaunchOrder] = []
@@ -116,6 +120,8 @@ class Programs(ABC):
                 return process.gone
             case Cancel(run, attempt):
                 self._end(self._processes.get((run, attempt)), Gone(143))
+            case SampleLoad():
+                return LoadSampled(self.load, "" if self.load is not None else "nobody answers")
             case Inspect(_, file):
                 return Inspected("cannot be read" if "missing" in file else None)
             case _:

@@ -7,7 +7,7 @@ from datetime import datetime
 from signal import Signals
 from typing import Any
 
-from tidegate_client.views import EvidenceView, JobView, OccurrenceView, RunView, ScheduleView, Unmet
+from tidegate_client.views import EvidenceView, JobView, OccurrenceView, RunView, ScheduleView, Unmet, Verdict
 from tidegate_core.decisions.run_plane.control import coming_instants
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.model.instants import as_datetime
@@ -128,6 +128,7 @@ def occurrence_view(row: LedgerRow) -> OccurrenceView:
         at=as_datetime(row.at),
         state=row.state,
         detail=row.detail,
+        forced=None if row.forced is None else _unmet(row.forced),
     )
 
 
@@ -161,7 +162,11 @@ def _signal(run: Run) -> str | None:
 
 def _unmet(text: str) -> Unmet:
     fields = json.loads(text)
-    return Unmet(code=fields["code"], reason=fields["reason"], until=moment(fields.get("until")))
+    verdicts = [
+        Verdict(code=each["code"], until=moment(each["until"]), values=each["values"])
+        for each in fields.get("verdicts", [])
+    ]
+    return Unmet(code=fields["code"], reason=fields["reason"], until=moment(fields.get("until")), verdicts=verdicts)
 
 
 def _evidence_view(evidence: Evidence) -> EvidenceView:

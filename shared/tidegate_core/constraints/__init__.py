@@ -6,20 +6,42 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from tidegate_core.constraints.base import Allow, Hold, LimitRef, Verdict
+from tidegate_core.constraints.base import Allow, Facts, Hold, LimitRef, Verdict
 from tidegate_core.constraints.concurrency import ConcurrencyConstraint
+from tidegate_core.constraints.delay import DelayConstraint
+from tidegate_core.constraints.load import LoadConstraint
+from tidegate_core.constraints.rate import RateConstraint
+from tidegate_core.constraints.since_last_run import SinceLastRunConstraint
 from tidegate_core.constraints.time_window import TimeWindowConstraint
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
 
-__all__ = ["Allow", "ConcurrencyConstraint", "Constraint", "Hold", "LimitRef", "TimeWindowConstraint", "Verdict"]
+__all__ = [
+    "Allow",
+    "ConcurrencyConstraint",
+    "Constraint",
+    "DelayConstraint",
+    "Facts",
+    "Hold",
+    "LimitRef",
+    "LoadConstraint",
+    "RateConstraint",
+    "SinceLastRunConstraint",
+    "TimeWindowConstraint",
+    "Verdict",
+]
 
 Constraint: TypeAlias = Annotated[
-    ConcurrencyConstraint | TimeWindowConstraint,
+    ConcurrencyConstraint
+    | TimeWindowConstraint
+    | DelayConstraint
+    | SinceLastRunConstraint
+    | RateConstraint
+    | LoadConstraint,
     Field(discriminator="type"),
     PlannedKinds(
         {
-            **planned(LANGUAGE, "delay", "since_last_run", "duration_since_last_run", "rate", "last_run", "calendar"),
-            **planned(PLATFORM, "load", "limit", "pool", "quota"),
+            **planned(LANGUAGE, "calendar"),
+            **planned(PLATFORM, "limit", "pool", "quota"),
         }
     ),
 ]

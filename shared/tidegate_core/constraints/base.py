@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
 
+from tidegate_core.constraints.reasons import ReasonCode
 from tidegate_core.model.document import Document
 from tidegate_core.model.instants import Instant
+from tidegate_core.model.loads import LoadKey, LoadSeen
 from tidegate_core.model.programs import Program
+from tidegate_core.records.past_runs import NO_RUNS, PastRuns
 
 OnUnmet: TypeAlias = Literal["wait", "abort"]
+Compared: TypeAlias = str | int | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +31,32 @@ class Hold:
         until: The next instant at which the answer can change; None: only an event changes it.
         reason_code: Stable word for metrics and programs, such as `window_closed`.
         reason: The same for people, with the values that were used.
+        values: These values, for programs: instants as RFC 3339, durations in milliseconds.
     """
 
     until: Instant | None
-    reason_code: str
+    reason_code: ReasonCode
     reason: str
+    values: Mapping[str, Compared] = field(default_factory=dict)
 
 
 Verdict: TypeAlias = Allow | Hold
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What constraints judge by, all of it as of one instant.
+
+    Attributes:
+        satisfied_at: When the job's trigger was satisfied.
+        past: Earlier runs of the schedule, as far as its constraints have them remembered.
+        loads: What was seen of loads; the one part that is not stored.
+    """
+
+    now: Instant
+    satisfied_at: Instant
+    past: PastRuns = NO_RUNS
+    loads: Mapping[LoadKey, LoadSeen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +93,27 @@ class ConstraintSpec(Document, ABC):
 
     Attributes:
         on_unmet: `wait` until it holds, or `abort` the job when it does not hold at once.
+        ADMISSIONS_MAX: The most that any constraint may have remembered of earlier admissions.
     """
+
+    ADMISSIONS_MAX: ClassVar[int] = 1_000
 
     on_unmet: OnUnmet = "wait"
 
     @abstractmethod
-    def check(self, now: Instant) -> Verdict:
-        """Returns whether the clock lets a job go."""
+    def check(self, facts: Facts) -> Verdict:
+        """Returns whether the job may go, as far as no permit decides it."""
 
-    @abstractmethod
     def limits(self, namespace: str, schedule: str, program: Program) -> tuple[LimitRef, ...]:
         """Returns the limits whose permits the admission has to take."""
+        return ()
+
+    @property
+    def admissions_remembered(self) -> int:
+        """How many earlier admissions `check` looks at; with 0 nothing is written for it."""
+        return 0
+
+    @property
+    def only_once(self) -> str | None:
+        """What a second constraint would say again; None when several of them make sense."""
+        return None

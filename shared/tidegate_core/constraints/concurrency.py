@@ -6,9 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from tidegate_core.constraints.base import Allow, ConstraintSpec, LimitRef, Verdict
+from tidegate_core.constraints.base import Allow, ConstraintSpec, Facts, LimitRef, Verdict
 from tidegate_core.model.document import Whole
-from tidegate_core.model.instants import Instant
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.model.programs import Program
@@ -44,12 +43,17 @@ class ConcurrencyConstraint(ConstraintSpec):
             raise refused(f"above {most} is planned for {PLATFORM}", hint=f"allow at most {most} runs")
         return permits
 
-    def check(self, now: Instant) -> Verdict:
+    def check(self, facts: Facts) -> Verdict:
         # No clock decides it and no look beforehand: the permit is a condition of the admission's own write.
         return Allow()
 
     def limits(self, namespace: str, schedule: str, program: Program) -> tuple[LimitRef, ...]:
         return (self.limit_key(namespace, schedule, program),)
+
+    @property
+    def only_once(self) -> str | None:
+        # Two permits of one limit for one job: with max 1 it would wait for itself for ever.
+        return f"limits the same {self.scope}"
 
     def limit_key(self, namespace: str, schedule: str, program: Program) -> LimitRef:
         name = schedule if self.scope == "schedule" else program.identity

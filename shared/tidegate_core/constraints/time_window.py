@@ -1,22 +1,23 @@
-"""Constraint on the time of day: holds jobs back outside of a window on a zone's wall clock."""
+"""Constraint on the time of day: holds jobs back outside of windows on a zone's wall clock."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from tidegate_core.constraints.base import Allow, ConstraintSpec, Hold, LimitRef, Verdict
-from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.constraints.base import Allow, ConstraintSpec, Facts, Hold, Verdict
+from tidegate_core.constraints.day_window import TIME_HINTS, DayWindow, refuse_endless
+from tidegate_core.model.document import AtMost
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.planned import LANGUAGE, planned
 from tidegate_core.model.problems import refused
-from tidegate_core.model.programs import Program
-from tidegate_core.time.time_of_day import TimeOfDay, time_text
-from tidegate_core.time.zones import LARGEST_SHIFT_SECONDS, Segment, Zone, ZoneName, zone_named
+from tidegate_core.time.time_of_day import TimeOfDay
+from tidegate_core.time.weekdays import Weekdays
+from tidegate_core.time.zones import ZoneName, zone_named
 
-_DAY_SECONDS = 86_400
-_MAX_SEGMENTS = 64
-"""Stretches of constant offset that are searched for the next opening: there is one a day, so two would do."""
+MAX_WINDOWS = 16
 
 
 class TimeWindowConstraint(ConstraintSpec):
@@ -28,72 +29,59 @@ class TimeWindowConstraint(ConstraintSpec):
     Attributes:
         opens: First time of day inside.
         closes: First time of day outside again.
+        days: Of the week, on which it opens; all when absent.
+        windows: Instead of these three: up to 16, of which one has to be open.
         zone: Whose wall clock is read.
     """
 
     EXAMPLE: ClassVar = {"type": "time_window", "opens": "22:00", "closes": "06:00", "zone": "America/New_York"}
-    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "days", "fit", "calendar")
-    FIELD_HINTS: ClassVar = {
-        "tz": "the field is called zone",
-        "start": "it is called opens",
-        "end": "it is called closes",
-    }
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "fit", "calendar")
+    FIELD_HINTS: ClassVar = {**TIME_HINTS, "tz": "the field is called zone", "day": "the field is called days"}
 
     type: Literal["time_window"] = "time_window"
-    opens: TimeOfDay
-    closes: TimeOfDay
+    opens: TimeOfDay | None = None
+    closes: TimeOfDay | None = None
+    days: Weekdays | None = None
+    windows: Annotated[tuple[DayWindow, ...], AtMost(MAX_WINDOWS)] | None = Field(default=None, min_length=1)
     zone: ZoneName = "UTC"
 
     @model_validator(mode="after")
-    def _some_time(self) -> Self:
-        if self.opens == self.closes:
-            raise refused("equals opens", field="closes", hint="leave the constraint out for a window of 24 hours")
+    def _one_way_of_saying_it(self) -> Self:
+        alone = {"opens": self.opens, "closes": self.closes, "days": self.days}
+        if self.windows is None:
+            missing = next((name for name in ("opens", "closes") if alone[name] is None), None)
+            if missing is not None:
+                raise refused("is missing", field=missing, hint="or list several windows under windows")
+            assert self.opens is not None
+            assert self.closes is not None
+            refuse_endless(self.opens, self.closes, self.days)
+            return self
+        beside = next((name for name, value in alone.items() if value is not None), None)
+        if beside is not None:
+            raise refused("stands beside windows", field=beside, hint="write it into one of the windows")
         return self
 
-    def check(self, now: Instant) -> Verdict:
-        second = now // 1000
-        segment = zone_named(self.zone).segment_at(second)
-        if self._is_open(second, segment):
+    @cached_property
+    def _all(self) -> tuple[DayWindow, ...]:
+        if self.windows is not None:
+            return self.windows
+        assert self.opens is not None
+        assert self.closes is not None
+        return (DayWindow.model_construct(opens=self.opens, closes=self.closes, days=self.days),)
+
+    def check(self, facts: Facts) -> Verdict:
+        second = facts.now // 1000
+        zone = zone_named(self.zone)
+        segment = zone.segment_at(second)
+        if any(window.is_open(second, segment) for window in self._all):
             return Allow()
         # The exact opening, so that a held job is read once at 22:00 and not at every poll.
-        opening = self._next_opening(second, segment, zone_named(self.zone)) * 1000
+        opening = min(window.next_opening(second, segment, zone) for window in self._all) * 1000
+        texts = " and ".join(window.text() for window in self._all)
+        shown, opens = ("windows", "open") if len(self._all) > 1 else ("window", "opens")
         return Hold(
             until=opening,
             reason_code="window_closed",
-            reason=f"the window {time_text(self.opens)}-{time_text(self.closes)} {self.zone} "
-            f"opens at {format_instant(opening)}",
+            reason=f"the {shown} {texts} {self.zone} {opens} at {format_instant(opening)}",
+            values={"windows": texts, "zone": self.zone, "opens_at": format_instant(opening)},
         )
-
-    def limits(self, namespace: str, schedule: str, program: Program) -> tuple[LimitRef, ...]:
-        return ()
-
-    @property
-    def _length(self) -> int:
-        return (self.closes - self.opens) % _DAY_SECONDS
-
-    def _is_open(self, second: int, segment: Segment) -> bool:
-        return self._contains(second + segment.offset) or second < self._open_after_gap(segment)
-
-    def _contains(self, wall: int) -> bool:
-        return (wall - self.opens) % _DAY_SECONDS < self._length
-
-    def _open_after_gap(self, segment: Segment) -> int:
-        """Returns the second until which a window is open that vanished in the gap before the segment; else its start."""
-        before, after = segment.start + segment.offset_before, segment.start + segment.offset
-        if not 0 < after - before <= LARGEST_SHIFT_SECONDS:
-            return segment.start
-        opening = before + (self.opens - before) % _DAY_SECONDS
-        vanished = opening + self._length <= after
-        return segment.start + self._length if vanished else segment.start
-
-    def _next_opening(self, second: int, segment: Segment, zone: Zone) -> int:
-        for _ in range(_MAX_SEGMENTS):
-            wall = second + segment.offset
-            opening = second + (self.opens - wall) % _DAY_SECONDS
-            if opening < segment.end:
-                return opening
-            second = segment.end
-            segment = zone.segment_at(second)
-            if self._is_open(second, segment):
-                return second
-        raise AssertionError("a window opens once a day")

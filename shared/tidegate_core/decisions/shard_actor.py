@@ -86,6 +86,7 @@ class ShardActor:
             plane.recurring,
         )
         self._waiting = Waiting(self._lane, self.memory)
+        self.memory.loads.connect(host, self._waiting.look)
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
         self._outgoing = Outgoing(self._lane, self.memory, index)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
-from tidegate_core.constraints import ConcurrencyConstraint, Constraint
+from tidegate_core.constraints import Constraint
 from tidegate_core.model.document import AtMost, Document, Flag, Text, Whole
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.identity import base32
@@ -80,7 +80,9 @@ class ScheduleSpec(Document):
         overlap: `queue`: one after another, in order; `allow`: as the constraints let them. Messages are always `allow`.
         priority: `medium`.
         retry: What follows a failed run.
-        pending_timeout: How long a satisfied job waits for its constraints before it expires.
+        pending_timeout: How long a satisfied job waits for its constraints.
+        pending_timeout_action: What follows then. `abort`: it expires. `force`: it goes as soon as the limits of concurrency let it,
+            whatever else is unmet. `alert`: that is told, and it waits on.
         suspended: Whether the schedule begins suspended.
         suspend_mode: How a suspend without a mode of its own stops it.
         on_update: What an update to this definition makes of what is pending, unless the request says otherwise.
@@ -124,6 +126,7 @@ class ScheduleSpec(Document):
         "priority": "medium",
         "retry": {"tries": 0, "backoff": "30s"},
         "pending_timeout": "24h",
+        "pending_timeout_action": "abort",
     }
     PLANNED_FIELDS: ClassVar = {
         **planned(
@@ -133,7 +136,6 @@ class ScheduleSpec(Document):
             "after_pause",
             "after_update",
             "on_create",
-            "pending_timeout_action",
             "max_pending",
             "finish_by",
             "start_by",
@@ -168,6 +170,7 @@ class ScheduleSpec(Document):
     pending_timeout: DurationField = Field(
         default=DEFAULT_PENDING_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"}
     )
+    pending_timeout_action: Literal["abort", "force", "alert"] = "abort"
     suspended: Flag = False
     suspend_mode: SuspendMode = "drop"
     on_update: OnUpdate = "restart"
@@ -177,7 +180,7 @@ class ScheduleSpec(Document):
     def _delivery_defaults(cls, given: Any) -> Any:
         return with_delivery_defaults(given)
 
-    @field_validator("priority", "overlap", "suspend_mode", "on_update", mode="before")
+    @field_validator("priority", "overlap", "suspend_mode", "on_update", "pending_timeout_action", mode="before")
     @classmethod
     def _any_case(cls, word: Any) -> Any:
         return word.lower() if isinstance(word, str) else word
@@ -193,17 +196,14 @@ class ScheduleSpec(Document):
         return self
 
     @model_validator(mode="after")
-    def _one_limit_per_scope(self) -> Self:
-        scopes: set[str] = set()
+    def _said_once(self) -> Self:
+        said: set[str] = set()
         for place, constraint in enumerate(self.constraints):
-            if not isinstance(constraint, ConcurrencyConstraint):
-                continue
-            if constraint.scope in scopes:
-                # Two permits of one limit for one job: with max 1 it would wait for itself for ever.
-                raise refused(
-                    f"limits the same {constraint.scope} a second time", field=f"constraints[{place}]", hint="keep one"
-                )
-            scopes.add(constraint.scope)
+            what = constraint.only_once
+            if what in said:
+                raise refused(f"{what} a second time", field=f"constraints[{place}]", hint="keep one")
+            if what is not None:
+                said.add(what)
         return self
 
     @property

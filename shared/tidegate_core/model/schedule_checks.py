@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate_core.constraints import DelayConstraint
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
@@ -22,7 +23,8 @@ MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
 def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
-    return [*templates, *delivery_problems(spec), *_own_upstream(spec), *_flexible_problems(spec)]
+    own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec))
+    return [*templates, *delivery_problems(spec), *own]
 
 
 def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
@@ -31,6 +33,20 @@ def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
         return []
     least = format_duration(spec.pending_timeout)
     return [Problem("trigger.flexible", f"is not shorter than pending_timeout, {least}", "jobs would expire in it")]
+
+
+def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
+    if spec.pending_timeout_action != "abort":
+        return []
+    return [
+        Problem(
+            f"constraints[{place}].after",
+            "is not shorter than pending_timeout: every job would expire first",
+            f"it is {format_duration(spec.pending_timeout)}; give it more, or another pending_timeout_action",
+        )
+        for place, constraint in enumerate(spec.constraints)
+        if isinstance(constraint, DelayConstraint) and constraint.after >= spec.pending_timeout
+    ]
 
 
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:

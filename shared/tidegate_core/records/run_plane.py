@@ -114,6 +114,8 @@ class Job:
         covered_from: The first of them.
         stopped: How long the schedule's clocks had stood still, in ms, when `deadline` was reckoned.
         free_attempts: Attempts of it that a suspend took back before the gate: they cost no try.
+        alerted: True once it was told that its pending time-out has passed and it waits on.
+        forced: What it is admitted in spite of since then, in the form of `unmet`.
     """
 
     id: str
@@ -141,6 +143,8 @@ class Job:
     covered_from: int | None = None
     stopped: int = 0
     free_attempts: int = 0
+    alerted: bool | None = None
+    forced: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -167,6 +171,9 @@ class Run:
             then (15 min).
         not_before: A further submission of an attempt that died before the gate waits until then.
         covered, covered_from, free_attempts: As of its job.
+        covered, covered_from: As of its job.
+        remembered: True when its schedule's past counts it (`PastRuns`), so that its end has to be counted as well.
+        forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
     """
 
     id: str
@@ -210,6 +217,8 @@ class Run:
     covered: int | None = None
     covered_from: int | None = None
     free_attempts: int = 0
+    remembered: bool | None = None
+    forced: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -378,6 +387,7 @@ class LedgerRow:
         covered: Instants of an outage that this entry stands for, `nominal` the last of them (those before it are
             coalesced into it, or skipped with it); None = only for its own.
         covered_from: The first of them.
+        forced: As of the run.
     """
 
     namespace: str
@@ -402,6 +412,7 @@ class LedgerRow:
     expires_at: int | None = None
     covered: int | None = None
     covered_from: int | None = None
+    forced: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.ledger(shard, self.namespace, self.name, self.nominal, self.job_id)

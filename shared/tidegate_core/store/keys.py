@@ -22,6 +22,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `LEASE`, `PROGRESS` | ownership; delivery position |
 | `LIM#<ns>/<name>` | the schedule's own limit |
 | `M#<id>#<version>` | message |
+| `PR#<ns>/<name>` | what the schedule's constraints have remembered of its earlier runs |
 | `R#<run id>` | open run |
 | `RQ#<hash of namespace and request id>` | receipt, 7 days |
 | `S#<ns>/<name>` | schedule state |
@@ -105,6 +106,10 @@ def definition(shard: int, namespace: str, name: str, version: int) -> Key:
 
 def own_limit(shard: int, namespace: str, name: str) -> Key:
     return Key(shard_pk(shard), f"LIM#{schedule_ref(namespace, name)}")
+
+
+def past_runs(shard: int, namespace: str, name: str) -> Key:
+    return Key(shard_pk(shard), f"PR#{schedule_ref(namespace, name)}")
 
 
 def program_limit(namespace: str, program: str) -> Key:

@@ -16,6 +16,7 @@ from tidegate_core.effects import (
     Inspect,
     Inspected,
     LaunchOrder,
+    LoadSampled,
     Lookup,
     Membership,
     Notice,
@@ -27,6 +28,7 @@ from tidegate_core.effects import (
     ReadEndOffsets,
     ReadRange,
     Result,
+    SampleLoad,
     StartReading,
     StopReading,
     Submit,
@@ -76,6 +78,8 @@ class Carrier:
                 self._cluster.launcher.cancel(run_id, attempt)
             case Inspect():
                 self._answer_soon(token, Inspected())
+            case SampleLoad():
+                self._answer_soon(token, LoadSampled(0.5))
             case StartReading(topic, topic_partition, offset):
                 self._start_reading(topic, topic_partition, offset or 0)
             case StopReading(topic, topic_partition):

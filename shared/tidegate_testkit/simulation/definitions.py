@@ -13,6 +13,7 @@ DAYS = 12
 WIDE = ("tool", 20)
 """One of the schedules that share a program lets more runs of it be open than a limit's item can name."""
 WIDE_SHARE = 0.3
+SPACED_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Definition:
         most: Runs of the schedule at a time; None = no bound.
         program: Shared program with its bound, as (name, max), or None.
         catch_up: What becomes of instants in an outage; the document cannot say it yet.
+        constraints: Further ones, as in the document.
+        late: What follows the pending time-out.
     """
 
     name: str
@@ -34,6 +37,8 @@ class Definition:
     window: tuple[str, str] | None = None
     pending_timeout: str | None = None
     catch_up: CatchUp = "all"
+    constraints: tuple[dict[str, Any], ...] = ()
+    late: str = "abort"
 
     @property
     def is_timed(self) -> bool:
@@ -57,6 +62,7 @@ class Definition:
         if self.window is not None:
             opens, closes = self.window
             constraints.append({"type": "time_window", "opens": opens, "closes": closes, "zone": "UTC"})
+        constraints += self.constraints
         spec: dict[str, Any] = {
             "kind": "schedule",
             "namespace": NAMESPACE,
@@ -68,6 +74,8 @@ class Definition:
         }
         if self.pending_timeout is not None:
             spec["pending_timeout"] = self.pending_timeout
+        if self.late != "abort":
+            spec["pending_timeout_action"] = self.late
         return spec
 
 
@@ -115,7 +123,29 @@ def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
         )
     if chance.random() < WIDE_SHARE:
         drawn = [replace(each, program=WIDE) if each.name == "pair" else each for each in drawn]
+    if chance.random() < SPACED_SHARE:
+        drawn.append(_spaced(chance))
     return drawn
+
+
+def _spaced(chance: Random) -> Definition:
+    """A schedule that fires more often than its constraints let it run."""
+    of = chance.choice(("start", "finish", "success"))
+    kinds: list[dict[str, Any]] = [
+        {"type": "delay", "after": f"{chance.randint(1, 3)}s"},
+        {"type": "since_last_run", "at_least": f"{chance.randint(3, 6)}s", "of": of},
+        {"type": "rate", "max": chance.randint(1, 3), "per": f"{chance.randint(8, 12)}s"},
+    ]
+    if chance.random() < 0.3:
+        kinds[1]["on_unmet"] = "abort"
+    return Definition(
+        "spaced",
+        {"type": "every", "period": f"{chance.randint(2, 3)}s"},
+        most=chance.choice((1, None)),
+        pending_timeout=f"{chance.randint(8, 20)}s",
+        constraints=tuple(chance.sample(kinds, chance.randint(1, 3))),
+        late=chance.choice(("abort", "abort", "force", "alert")),
+    )
 
 
 def crowd(chance: Random, drawn: list[Definition], number: int) -> list[Definition]:

@@ -128,6 +128,7 @@ def test_given_gathering_evidence_then_it_is_a_job_that_says_what_is_missing(pro
             "code": "time_window",
             "reason": "the window opens at 22:00",
             "until": "2025-11-20T22:00:00.500Z",
+            "verdicts": [],
         }
     assert all_pages(process, "/jobs", namespace="other") == []
     assert all_pages(process, "/jobs", schedule="other") == []
@@ -313,6 +314,30 @@ def test_given_ended_run_then_a_half_character_at_the_end_of_its_log_is_given_ou
     (process.data / f"{run.id}-1.out").write_bytes(b"x\xc3")
     piece = process.http.get(f"/api/v1/runs/{run.id}/logs").json()
     assert (piece["text"], piece["next_offset"], piece["ended"]) == ("x\ufffd", 2, True)
+
+
+def test_given_a_job_that_waits_for_several_things_then_each_verdict_is_shown_with_its_next_instant(
+    process: Process,
+) -> None:
+    """CD-043."""
+    verdicts = [
+        {"code": "rate_reached", "until": NOW + 500, "values": {"max": 1}},
+        {"code": "concurrency", "until": None, "values": {"in_use": 2}},
+    ]
+    told = {"code": "rate_reached", "reason": "a; b", "until": NOW + 500, "verdicts": verdicts}
+    job = put_job(process, unmet=json.dumps(told))
+    shown = process.http.get(f"/api/v1/jobs/{job.id}").json()["unmet"]["verdicts"]
+    assert [each["code"] for each in shown] == ["rate_reached", "concurrency"]
+    assert shown[0]["until"] == "2025-11-20T22:00:00.500Z"
+    assert shown[1]["values"] == {"in_use": 2}
+
+
+def test_given_a_run_that_was_forced_then_its_entry_says_what_was_ignored(process: Process) -> None:
+    told = {"code": "delayed", "reason": "the delay", "until": NOW, "verdicts": []}
+    run = a_run("s", NOW, state="succeeded", outcome="succeeded", ended_at=NOW, forced=json.dumps(told))
+    process.put(ledger_row(run, NOW), ledger_row(run, NOW).key(shard_of(run)))
+    (row,) = all_pages(process, "/occurrences", namespace="flights", schedule="s")
+    assert (row["disposition"], row["forced"]["code"]) == ("launched", "delayed")
 
 
 def put_ledger(process: Process, count: int) -> None:

@@ -16,6 +16,7 @@ from tidegate_core.transactions.map import ClusterMap
 from tidegate_node.bus_effects import BusEffects
 from tidegate_node.facts import NodeFacts
 from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.load.effects import LoadEffects
 from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
@@ -219,7 +220,14 @@ class Surroundings:
         )
 
     def shell(self) -> Shell:
-        return Shell(self.store_effects(), self.bus_effects(), self.launch_effects(), self.clock, self.notes)
+        return Shell(
+            self.store_effects(),
+            self.bus_effects(),
+            self.launch_effects(),
+            LoadEffects({}, self.clock),
+            self.clock,
+            self.notes,
+        )
 
 
 async def until(condition: Callable[[], Any], what: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ REFUSALS = [
         id="no such property",
     ),
 ]
+PAGE = {"url": "http://rm:8088/metrics", "resources": {"cpu": "/load"}}
 
 
 @pytest.fixture(autouse=True)
@@ -131,3 +133,27 @@ def test_given_no_session_to_guard_by_then_the_start_says_whether_to_wait(
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_given_the_variable_then_it_is_the_groups_protocol(protocol: str) -> None:
     assert bootstrap.load({"TIDEGATE_KAFKA__GROUP_PROTOCOL": protocol}).kafka.group_protocol == protocol
+
+
+def test_given_sources_of_loads_then_schedules_may_look_at_them_and_at_the_host(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings], tmp_path: Path
+) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text(json.dumps({"load": {"sources": {"yarn": PAGE}}}))
+    found = bootstrap.load({"TIDEGATE_CONFIG": str(file)})
+    assert set(bootstrap._samplers(found)) == {"local", "yarn"}
+
+
+@pytest.mark.parametrize("change", [{"url": "file:///etc/passwd"}, {"resources": {}}, {"metric": "x"}])
+def test_given_a_source_that_is_no_page_then_the_settings_are_refused(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings], change: dict[str, Any]
+) -> None:
+    with pytest.raises(bootstrap.SettingsRefused):
+        settings({"load": {"sources": {"yarn": {**PAGE, **change}}}})
+
+
+def test_given_a_source_with_the_hosts_own_name_then_the_node_refuses_to_start(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(settings({"load": {"sources": {"local": PAGE}}})) == EXIT_CONFIGURATION
+    assert "load.sources: local is the host of the node itself" in capsys.readouterr().out

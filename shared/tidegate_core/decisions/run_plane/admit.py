@@ -5,31 +5,41 @@ Check and act are the same write: what this decision read is what the transactio
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
-from tidegate_core.constraints.base import Hold, LimitRef
+from tidegate_core.constraints.base import LimitRef
 from tidegate_core.decisions.run_plane import asking
 from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.flexible import flexible_hold
 from tidegate_core.decisions.run_plane.jobs import end_job
-from tidegate_core.decisions.run_plane.launching import resolve_order
+from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
+from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.past_runs import note_admission
+from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout
+from tidegate_core.decisions.run_plane.unmet import (
+    Unmet,
+    is_told,
+    only_loads,
+    unmet_constraints,
+    unmet_own,
+    unmet_shared,
+    unmet_text,
+    until_of,
+)
 from tidegate_core.decisions.run_plane.standing import admits, kept_from, present_job
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
 from tidegate_core.records.limits import SharedLimit
-from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleState
+from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.limits import Permit, key_of, key_text, take_permit
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
-SUBMIT_WITHIN_MS = 60 * 60_000
-"""SEMANTICS 13: until the launcher has taken it."""
 ADMITTED_TOGETHER = 8
 """Jobs of one schedule in one decision: four actions each, and a schedule has one decision under way."""
 ASKED_TOGETHER = 8
@@ -42,22 +52,11 @@ that come late must not fit to the next one's."""
 NEVER = 1 << 62
 
 
-class _Unmet(NamedTuple):
-    """One thing that stands in the way: by its own constraint's word the job waits for it, or is aborted by it."""
-
-    hold: Hold
-    aborts: bool
-    own: str | None = None
-    """Key of the schedule's own limit, if it is that."""
-    is_shared: bool = False
-    """It is a shared limit: there is a queue before it."""
-
-
 class _Waiting(NamedTuple):
     """A job that is not admitted at this look."""
 
     job: Job
-    unmet: list[_Unmet]
+    unmet: list[Unmet]
     needs: list[asking.Need]
 
     @property
@@ -136,10 +135,12 @@ class AdmitNext:
         assert spec is not None
         wanted = [(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec)]
         unmet = self._unmet(unit, spec, wanted, job, now, ahead)
+        late = after_pending_timeout(unit, spec, job, unmet, now)
+        job, unmet = late.job, late.unmet
         aborting = next((each.hold for each in unmet if each.aborts), None)
-        if job.deadline <= now:
-            end_job(unit, job, "expired", "constraint_timeout", now, _unmet_text(unmet) if unmet else None)
-        elif not unmet:
+        if late.has_ended:
+            return None
+        if not unmet:
             self._admit(unit, state, spec, wanted, job, now)
         elif aborting is not None:
             end_job(unit, job, "skipped", aborting.reason_code, now, aborting.reason)
@@ -159,27 +160,20 @@ class AdmitNext:
         job: Job,
         now: int,
         ahead: int,
-    ) -> list[_Unmet]:
+    ) -> list[Unmet]:
         """Returns all that stands in the way, evaluated at one instant (SEMANTICS 7.1).
 
         The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
         """
-        verdicts = [(constraint.check(now), constraint.on_unmet == "abort") for constraint in spec.constraints]
-        unmet = [_Unmet(verdict, aborts) for verdict, aborts in verdicts if isinstance(verdict, Hold)]
-        in_window = flexible_hold(spec, job, now)
-        unmet += [] if in_window is None else [_Unmet(in_window, aborts=False)]
+        unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
         shared = tuple(key for limit, key in wanted if limit.scope != "schedule")
         if shared != self.memory.shared_limits(self.ref):
             self.memory.remember_shared_limits(self.ref, shared)
         for limit, key in wanted:
-            if limit.scope != "schedule":
-                unmet += _unmet_shared(_shared(unit, key), limit, job)
-                continue
-            own = unit.record(OwnLimit, key)
-            holders = () if own is None else own.holders
-            if len(holders) + ahead >= limit.max:
-                hold = Hold(None, "concurrency", _running_text(limit, len(holders), holders))
-                unmet.append(_Unmet(hold, limit.on_unmet == "abort", own=key_text(key)))
+            if limit.scope == "schedule":
+                unmet += unmet_own(unit, limit, key, ahead)
+            else:
+                unmet += unmet_shared(_shared(unit, key), limit, job)
         return unmet
 
     def _wait(self, unit: UnitOfWork, waiting: Sequence[_Waiting], now: int) -> None:
@@ -192,19 +186,25 @@ class AdmitNext:
             else:
                 place = asking.Place(asking.leave(unit, job), (), NEVER)
             places.append(place)
-            told = job.unmet if _has_codes(job, unmet) else _unmet_text(unmet)
+            told = job.unmet if is_told(job.unmet, unmet) else unmet_text(unmet)
             kept = replace(place.job, unmet=told)
-            if kept != job or place.joined:
+            if kept != unit.record(Job, job.key(unit.shard)) or place.joined:
                 # Also when only its row is new: a late repeat of this transaction must find that the job has moved on.
                 unit.put(kept, job.key(unit.shard))
-            self._look_again(unit, job, unmet, place.look_again)
+            self._look_again(unit, job, unmet, now, place.look_again)
         asking.mark(unit, places, self.memory.shards, now)
 
-    def _look_again(self, unit: UnitOfWork, job: Job, unmet: Sequence[_Unmet], latest: int) -> None:
-        until = _until(unmet)
-        instant = min(job.deadline, NEVER if until is None else until, latest)
+    def _look_again(self, unit: UnitOfWork, job: Job, unmet: Sequence[Unmet], now: int, latest: int) -> None:
+        until = until_of(unmet)
+        # A time-out that has passed, and that the job outlives, is nothing to wake up for any more.
+        deadline = job.deadline if job.deadline > now else NEVER
+        loads = only_loads(unmet)
+        sampled = now + SAMPLE_EVERY_MS if loads else NEVER
+        instant = min(deadline, NEVER if until is None else until, sampled, latest)
         own = [each.own for each in unmet if each.own is not None]
         unit.after(lambda: self.memory.hold(self.ref, instant, own))
+        for load in loads:
+            unit.after(partial(self.memory.loads.wait_for, load, self.ref))
 
     # -- the admission ------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,8 @@ class AdmitNext:
                 unit.apply(action)
             held.append(permit.text())
             queued = queued or offered or None
-        run = replace(run_of(sealed, order, tuple(held), now), queued=queued)
+        remembered = note_admission(unit, spec, job, now) or None
+        run = replace(run_of(sealed, order, tuple(held), now), queued=queued, remembered=remembered)
         unit.put_new(run, run.key(unit.shard), behind=REVISIONS_PER_ATTEMPT * run.free_attempts)
         unit.put(replace(asking.leave(unit, sealed), state="pending_launch", unmet=None), job.key(unit.shard))
 
@@ -262,36 +263,6 @@ def limit_key(shard: int, limit: LimitRef) -> Key:
     return keys.program_limit(limit.namespace, limit.name)
 
 
-def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
-    """Returns the run of an admitted job, attempt 1, on its way to the launcher."""
-    return Run(
-        id=job.id,
-        namespace=job.namespace,
-        name=job.name,
-        incarnation=job.incarnation,
-        version=job.version,
-        generation=job.generation,
-        attempt=job.attempt,
-        state="submitting",
-        trigger=job.trigger,
-        nominal=job.nominal,
-        order=order,
-        admitted_at=now,
-        start_by=now + SUBMIT_WITHIN_MS,
-        satisfied_at=job.satisfied_at,
-        interval_start=job.interval_start,
-        interval_end=job.interval_end,
-        correlation=job.correlation,
-        evidence_id=job.evidence_id,
-        chunks=job.chunks,
-        upstream=job.upstream,
-        limits=limits,
-        covered=job.covered,
-        covered_from=job.covered_from,
-        free_attempts=job.free_attempts,
-    )
-
-
 def _seal(unit: UnitOfWork, job: Job) -> Job:
     """Launch intent seals the evidence: what comes later belongs to the next job (SEMANTICS 5.4, 5.5)."""
     if job.evidence_id is None or job.chunks is not None:
@@ -306,37 +277,3 @@ def _seal(unit: UnitOfWork, job: Job) -> Job:
 
 def _shared(unit: UnitOfWork, key: Key) -> SharedLimit:
     return SharedLimit.of(unit.item(key))
-
-
-def _unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[_Unmet]:
-    if state.lets_pass(job.id, limit.max):
-        return []
-    reason = _running_text(limit, state.in_use, state.holders)
-    if state.in_use < limit.max:
-        reason = f"others wait for {limit.words()} since longer; {reason}"
-    return [_Unmet(Hold(None, "concurrency", reason), limit.on_unmet == "abort", is_shared=True)]
-
-
-def _running_text(limit: LimitRef, in_use: int, holders: Iterable[str]) -> str:
-    return f"{in_use} of {limit.max} runs of {limit.words()} are running: {', '.join(sorted(holders))}"
-
-
-def _has_codes(job: Job, unmet: Sequence[_Unmet]) -> bool:
-    """Whether the job says already what stands in its way."""
-    return job.unmet is not None and json.loads(job.unmet).get("codes") == _codes(unmet)
-
-
-def _codes(unmet: Sequence[_Unmet]) -> list[str]:
-    return [each.hold.reason_code for each in unmet]
-
-
-def _until(unmet: Sequence[_Unmet]) -> int | None:
-    """Before the last of these instants one of them certainly still stands in the way."""
-    return max((each.hold.until for each in unmet if each.hold.until is not None), default=None)
-
-
-def _unmet_text(unmet: Sequence[_Unmet]) -> str:
-    """Returns all that stands in the way; `code` is the first one's, for readers who show one."""
-    reasons = "; ".join(each.hold.reason for each in unmet)
-    codes = _codes(unmet)
-    return json.dumps({"code": codes[0], "codes": codes, "reason": reasons, "until": _until(unmet)}, sort_keys=True)

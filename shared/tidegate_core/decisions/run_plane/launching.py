@@ -13,6 +13,9 @@ from tidegate_core.model.templates import RunValues, UpstreamValues, resolve_pro
 from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store.values import Value
 
+SUBMIT_WITHIN_MS = 60 * 60_000
+"""SEMANTICS 13: until the launcher has taken it."""
+
 
 def resolve_order(spec: ScheduleSpec, job: Job) -> str:
     """Returns the run's order as JSON: program with all templates resolved.
@@ -43,6 +46,37 @@ def resolve_order(spec: ScheduleSpec, job: Job) -> str:
         "properties": dict(spec.program.properties),
     }
     return json.dumps(order, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
+    """Returns the run of an admitted job, attempt 1, on its way to the launcher."""
+    return Run(
+        id=job.id,
+        namespace=job.namespace,
+        name=job.name,
+        incarnation=job.incarnation,
+        version=job.version,
+        generation=job.generation,
+        attempt=job.attempt,
+        state="submitting",
+        trigger=job.trigger,
+        nominal=job.nominal,
+        order=order,
+        admitted_at=now,
+        start_by=now + SUBMIT_WITHIN_MS,
+        satisfied_at=job.satisfied_at,
+        interval_start=job.interval_start,
+        interval_end=job.interval_end,
+        correlation=job.correlation,
+        evidence_id=job.evidence_id,
+        chunks=job.chunks,
+        upstream=job.upstream,
+        limits=limits,
+        covered=job.covered,
+        covered_from=job.covered_from,
+        forced=job.forced,
+        free_attempts=job.free_attempts,
+    )
 
 
 def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:

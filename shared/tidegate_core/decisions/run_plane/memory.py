@@ -11,6 +11,7 @@ import heapq
 from bisect import insort
 from collections.abc import Iterable
 
+from tidegate_core.decisions.run_plane.loads import Loads
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run, TimerRow
@@ -29,6 +30,7 @@ class Memory:
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
         outages: Facts of the shard, as PROGRESS says.
+        loads: Samples of loads that jobs wait for; the one thing here that no row holds, and that is asked for anew.
     """
 
     def __init__(self, shard: int, shards: int = 1) -> None:
@@ -41,6 +43,7 @@ class Memory:
         self.outbox: dict[Key, OutboxRow] = {}
         self.horizon = 0
         self.outages: tuple[Outage, ...] = ()
+        self.loads = Loads()
         self._set_aside: set[str] = set()
         self._holds: dict[str, int] = {}
         self._hold_order: list[tuple[int, str]] = []

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate_core.decisions.outages import served_deadline
-from tidegate_core.decisions.run_plane.admit import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later
+from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.past_runs import note_end
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
 from tidegate_core.model.facts import RunFact, fact_to_json
 from tidegate_core.model.run_records import RunRecord
@@ -258,6 +259,7 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
     ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
     for limit in run.limits:
         give_permit_back(unit, limit, run)
+    note_end(unit, ended)
     unit.delete(run.key(unit.shard))
     unit.delete(keys.job(unit.shard, run.id))
     if run.evidence_id is not None:
@@ -306,6 +308,7 @@ def ledger_row(run: Run, now: int) -> LedgerRow:
         expires_at=expiry(now, LEDGER_DAYS),
         covered=run.covered,
         covered_from=run.covered_from,
+        forced=run.forced,
     )
 
 

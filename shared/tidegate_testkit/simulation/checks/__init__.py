@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tidegate_testkit.simulation.checks.answers import check_answers
 from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.constraints import check_constraints
 from tidegate_testkit.simulation.checks.controls import check_controls
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
@@ -40,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     check_events,
     check_evidence,
     check_limits,
+    check_constraints,
     check_stops,
     check_controls,
     check_messages,

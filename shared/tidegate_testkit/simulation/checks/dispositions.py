@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.model.durations import parse_duration
+from tidegate_testkit.simulation.checks.constraints import may_abort
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
             return None if _was_shed(case, life, row, ("coalesce",)) else "no resume of then merged it"
         case "cancelled", "by_request":
             return None if _was_cancelled(case, row) else "nobody asked for it then"
+        case "skipped", "ran_recently" | "still_running":
+            return None if may_abort(life.definition, row.reason) else "none of its constraints aborts"
         case "skipped", "outage":
             return None if row.covered is not None else "it stands for no outage"
         case "expired", "constraint_timeout":
@@ -92,6 +95,8 @@ def _constraint_problem(life: Life, row: LedgerRow) -> str | None:
     timeout = life.definition.pending_timeout
     if timeout is None:
         return "its schedule waits for a day"
+    if life.definition.late != "abort":
+        return f"its pending time-out means {life.definition.late}"
     if row.at < row.nominal + parse_duration(timeout) - SKEW_MS:
         return f"it waited {row.at - row.nominal} ms, not {timeout}"
     return None

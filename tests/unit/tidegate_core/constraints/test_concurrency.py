@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate_core.constraints import Allow, ConcurrencyConstraint, LimitRef
+from tidegate_core.constraints import Allow, ConcurrencyConstraint, Facts, LimitRef
 from tidegate_core.model.programs import Program
 
 PROGRAM: TypeAdapter[Any] = TypeAdapter(Program)
@@ -37,7 +37,7 @@ def test_given_program_without_name_then_type_and_file_name_it() -> None:
 
 
 def test_given_any_time_then_the_clock_never_holds_a_job_back() -> None:
-    assert at_most(1).check(0) == Allow()
+    assert at_most(1).check(Facts(now=0, satisfied_at=0)) == Allow()
     assert at_most(1).limits("f", "s", NAMED) == (at_most(1).limit_key("f", "s", NAMED),)
 
 

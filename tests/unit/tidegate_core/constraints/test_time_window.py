@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tidegate_core.constraints import Allow, Hold, TimeWindowConstraint
+from tidegate_core.constraints import Allow, Facts, Hold, TimeWindowConstraint, Verdict
 from tidegate_core.model.instants import as_datetime, format_instant, parse_instant
 
 HOUR_MS = 3_600_000
@@ -20,9 +20,13 @@ def window(opens: str, closes: str, zone: str = "UTC") -> TimeWindowConstraint:
     return TimeWindowConstraint.model_validate({"type": "time_window", "opens": opens, "closes": closes, "zone": zone})
 
 
+def verdict_at(constraint: TimeWindowConstraint, now: int) -> Verdict:
+    return constraint.check(Facts(now=now, satisfied_at=now))
+
+
 def opening(constraint: TimeWindowConstraint, now: str) -> str | None:
     """When the window opens, None when it is open."""
-    match constraint.check(parse_instant(now)):
+    match verdict_at(constraint, parse_instant(now)):
         case Allow():
             return None
         case Hold(until=until, reason_code="window_closed") if until is not None:
@@ -93,24 +97,27 @@ def test_given_closed_window_then_it_is_closed_until_exactly_its_opening(
 ) -> None:
     closes = (opens + length) % 1440
     constraint = window(f"{opens // 60:02d}:{opens % 60:02d}", f"{closes // 60:02d}:{closes % 60:02d}", zone)
-    verdict = constraint.check(now)
+    verdict = verdict_at(constraint, now)
     if isinstance(verdict, Allow):
         return
 
     assert verdict.until is not None
     assert now < verdict.until <= now + 26 * HOUR_MS
-    assert constraint.check(verdict.until) == Allow()
+    assert verdict_at(constraint, verdict.until) == Allow()
     step = timedelta(minutes=7) // timedelta(milliseconds=1)
-    assert all(constraint.check(moment) == verdict for moment in range(now, verdict.until, step)), as_datetime(now)
+    assert all(verdict_at(constraint, moment) == verdict for moment in range(now, verdict.until, step)), as_datetime(
+        now
+    )
 
 
 def test_given_hold_then_reason_says_when_and_where() -> None:
-    verdict = window("22:00", "06:00", "Europe/Rome").check(parse_instant("2026-07-01T10:00:00Z"))
+    verdict = verdict_at(window("22:00", "06:00", "Europe/Rome"), parse_instant("2026-07-01T10:00:00Z"))
 
     assert verdict == Hold(
         until=parse_instant("2026-07-01T20:00:00Z"),
         reason_code="window_closed",
         reason="the window 22:00-06:00 Europe/Rome opens at 2026-07-01T20:00:00Z",
+        values={"windows": "22:00-06:00", "zone": "Europe/Rome", "opens_at": "2026-07-01T20:00:00Z"},
     )
 
 

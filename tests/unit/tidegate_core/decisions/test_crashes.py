@@ -62,6 +62,17 @@ def admit_under_a_shared_limit(bench: Bench) -> None:
     bench.run(18 * SECOND)
 
 
+def wait_for_the_run_before(bench: Bench) -> None:
+    bench.behaves = lambda order: Behaviour(runs_for=2 * SECOND)
+    constraints = [
+        {"type": "delay", "after": "1s"},
+        {"type": "since_last_run", "at_least": "7s", "of": "finish"},
+        {"type": "rate", "max": 2, "per": "40s"},
+    ]
+    bench.request(an_apply(a_spec(trigger=every("5s"), constraints=constraints, pending_timeout="20s")))
+    bench.run(40 * SECOND)
+
+
 def count_to_three(bench: Bench) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=3))))
     bench.run(3 * SECOND)
@@ -232,6 +243,7 @@ SCENARIOS: list[Scenario] = [
     fire_what_was_missed,
     admit_one_after_another,
     admit_under_a_shared_limit,
+    wait_for_the_run_before,
     count_to_three,
     count_by_correlation,
     follow_a_run,

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.run_plane.admit import SUBMIT_WITHIN_MS, AdmitNext
+from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
+from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys

@@ -1,0 +1,80 @@
+"""A number from a page: a JSON document by pointer (RFC 6901), or a sample of a Prometheus text. The URL is a node's setting.
+
+Never a URL of a user's schedule: a node would ask whatever its network lets it ask, on behalf of anybody.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
+from typing import Any, Final
+
+from tidegate_ports.load import LoadUnavailable
+
+ANSWER_WITHIN_S: Final = 5.0
+"""A third of the time between two samples."""
+PAGE_BYTES_MAX: Final = 4 << 20
+"""Metrics of a large exporter; more is refused, not cut: a number could be cut in two."""
+
+
+class PageLoad:
+    """One page with a number for each resource.
+
+    Args:
+        url: Of the page.
+        resources: Where each number is: a JSON pointer (`/clusterMetrics/load`), or a Prometheus sample with its labels as the page
+            writes them (`node_load1`, `up{job="x"}`).
+    """
+
+    def __init__(self, url: str, resources: Mapping[str, str], answer_within_s: float = ANSWER_WITHIN_S) -> None:
+        self._url = url
+        self._resources = resources
+        self._answer_within_s = answer_within_s
+
+    def sample(self, resource: str) -> float:
+        place = self._resources.get(resource)
+        if place is None:
+            raise LoadUnavailable(f"this source has no {resource}; it has {', '.join(sorted(self._resources))}")
+        text = self._page()
+        found = _by_pointer(text, place) if place.startswith("/") else _by_name(text, place)
+        if not math.isfinite(found):
+            raise LoadUnavailable(f"{place} of {self._url} is {found}")
+        return found
+
+    def _page(self) -> str:
+        try:
+            # The scheme was checked with the settings.
+            with urllib.request.urlopen(self._url, timeout=self._answer_within_s) as answer:  # noqa: S310
+                body = answer.read(PAGE_BYTES_MAX + 1)
+        except (OSError, HTTPException, ValueError) as failure:
+            raise LoadUnavailable(f"{self._url} does not answer: {failure}") from failure
+        if len(body) > PAGE_BYTES_MAX:
+            raise LoadUnavailable(f"{self._url} answers with more than {PAGE_BYTES_MAX} bytes")
+        return bytes(body).decode(errors="replace")
+
+
+def _by_pointer(text: str, pointer: str) -> float:
+    try:
+        value: Any = json.loads(text)
+        for token in pointer[1:].split("/"):
+            name = token.replace("~1", "/").replace("~0", "~")
+            value = value[int(name)] if isinstance(value, list) else value[name]
+    except (ValueError, LookupError, TypeError, RecursionError) as failure:
+        raise LoadUnavailable(f"the page has nothing at {pointer}: {failure!r}") from failure
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise LoadUnavailable(f"what the page has at {pointer} is no number")
+    return float(value)
+
+
+def _by_name(text: str, name: str) -> float:
+    for line in text.splitlines():
+        if line.startswith(f"{name} "):
+            try:
+                return float(line[len(name) :].split()[0])
+            except (ValueError, IndexError) as failure:
+                raise LoadUnavailable(f"the page's {name} is no number") from failure
+    raise LoadUnavailable(f"the page has no sample {name}")

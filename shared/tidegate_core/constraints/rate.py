@@ -1,0 +1,86 @@
+"""Constraint on the number of runs per time: of this schedule, however they came to be."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tidegate_core.constraints.base import Allow, ConstraintSpec, Facts, Hold, Verdict
+from tidegate_core.model.document import Whole
+from tidegate_core.model.durations import DurationField, format_duration
+from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.model.problems import refused
+from tidegate_core.time.periods import period_end, period_start
+from tidegate_core.time.zones import ZoneName, zone_named
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+LONGEST_MS = 366 * DAY_MS
+MOST_RUNS = ConstraintSpec.ADMISSIONS_MAX
+"""Each is an instant in one item that every admission writes anew: 1,000 are 9 KB."""
+
+
+class RateConstraint(ConstraintSpec):
+    """Lets at most `max` runs of the schedule be admitted within `per`.
+
+    A run that is cancelled before its program starts is given back. What was admitted before the constraint was there is not known
+    to it, nor are more runs than an earlier, smaller `max` had remembered.
+
+    Attributes:
+        max: 1 to 1,000.
+        per: 1 ms to 366 days; with `window: calendar` one hour or one day.
+        window: `sliding`: within any span of that length. `calendar`: within each hour or day of the zone's wall clock.
+        zone: Of the calendar.
+    """
+
+    EXAMPLE: ClassVar = {"type": "rate", "max": 1, "per": "1d", "window": "calendar", "zone": "Europe/Rome"}
+    FIELD_HINTS: ClassVar = {"tz": "the field is called zone", "limit": "the field is called max"}
+
+    type: Literal["rate"] = "rate"
+    max: Whole = Field(ge=1, le=MOST_RUNS)
+    per: DurationField = Field(gt=0)
+    window: Literal["sliding", "calendar"] = "sliding"
+    zone: ZoneName | None = None
+
+    @model_validator(mode="after")
+    def _a_span(self) -> Self:
+        if self.per > LONGEST_MS:
+            raise refused("is longer than 366 days", field="per")
+        if self.window == "calendar" and self.per not in {HOUR_MS, DAY_MS}:
+            raise refused("is no span of the calendar", field="per", hint="write 1h or 1d, or window: sliding")
+        if self.window == "sliding" and self.zone is not None:
+            raise refused(
+                "means nothing for a sliding window", field="zone", hint="leave it out, or write window: calendar"
+            )
+        return self
+
+    def check(self, facts: Facts) -> Verdict:
+        begin = self._begin(facts.now)
+        counted = [instant for instant in facts.past.admitted if instant > begin]
+        if len(counted) < self.max:
+            return Allow()
+        until = self._end(facts.now) if self.window == "calendar" else counted[-self.max] + self.per
+        return Hold(
+            until=until,
+            reason_code="rate_reached",
+            reason=f"{len(counted)} runs were admitted since {format_instant(begin + 1)}, "
+            f"{self.max} per {format_duration(self.per)} are allowed; the next may go at {format_instant(until)}",
+            values={"max": self.max, "per": self.per, "admitted": len(counted), "window": self.window},
+        )
+
+    def _begin(self, now: Instant) -> Instant:
+        """Returns the last instant that does not count any more."""
+        if self.window == "sliding":
+            return now - self.per
+        return period_start(zone_named(self.zone or "UTC"), now // 1000, self.per // 1000) * 1000 - 1
+
+    def _end(self, now: Instant) -> Instant:
+        return period_end(zone_named(self.zone or "UTC"), now // 1000, self.per // 1000) * 1000
+
+    @property
+    def admissions_remembered(self) -> int:
+        return self.max
+
+    @property
+    def only_once(self) -> str | None:
+        return f"counts the runs of each {format_duration(self.per)} ({self.window})"

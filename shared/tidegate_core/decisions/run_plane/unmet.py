@@ -1,0 +1,128 @@
+"""What stands in a job's way: all of it, judged at one instant (SEMANTICS 7.1), and how that is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tidegate_core.constraints import Constraint, LoadConstraint
+from tidegate_core.constraints.base import Compared, Facts, Hold, LimitRef
+from tidegate_core.decisions.run_plane.flexible import flexible_hold
+from tidegate_core.decisions.run_plane.past_runs import past_of
+from tidegate_core.model.loads import LoadKey, LoadSeen
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.limits import SharedLimit
+from tidegate_core.records.run_plane import Job, OwnLimit
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.limits import key_text
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+
+class Unmet(NamedTuple):
+    """One thing that stands in the way: by its own constraint's word the job waits for it, or is aborted by it."""
+
+    hold: Hold
+    aborts: bool
+    own: str | None = None
+    """Key of the schedule's own limit, if it is that."""
+    is_shared: bool = False
+    """It is a shared limit: there is a queue before it."""
+    load: LoadKey | None = None
+    """The load, if it is that."""
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether it is a permit that is missing: that is never ignored, whatever a pending time-out says."""
+        return self.is_shared or self.own is not None
+
+
+def unmet_constraints(
+    unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int, loads: Mapping[LoadKey, LoadSeen]
+) -> list[Unmet]:
+    """Returns the constraints beside the limits that do not hold; a place in a flexible window is one of them."""
+    in_window = flexible_hold(spec, job, now)
+    unmet = [] if in_window is None else [Unmet(in_window, aborts=False)]
+    if not spec.constraints:
+        return unmet
+    facts = Facts(now, job.satisfied_at, past_of(unit, spec, job), loads)
+    verdicts = [(each, each.check(facts)) for each in spec.constraints]
+    return [*unmet, *(_unmet(constraint, verdict) for constraint, verdict in verdicts if isinstance(verdict, Hold))]
+
+
+def _unmet(constraint: Constraint, hold: Hold) -> Unmet:
+    load = constraint.key if isinstance(constraint, LoadConstraint) else None
+    # Nobody asks for a load before a job waits for it: that it is not known is no reason to end the job.
+    aborts = constraint.on_unmet == "abort" and hold.reason_code != "load_unknown"
+    return Unmet(hold, aborts, load=load)
+
+
+def only_loads(unmet: Sequence[Unmet]) -> list[LoadKey]:
+    """Returns the loads that are waited for, when nothing else is: else a sample would be old when it is needed."""
+    loads = [each.load for each in unmet if each.load is not None]
+    return loads if len(loads) == len(unmet) else []
+
+
+def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int) -> list[Unmet]:
+    """Asks for a permit of the schedule's own; those of the `ahead` jobs before this one are theirs."""
+    own = unit.record(OwnLimit, key)
+    holders = () if own is None else own.holders
+    if len(holders) + ahead < limit.max:
+        return []
+    return [Unmet(_full(limit, len(holders), holders), limit.on_unmet == "abort", own=key_text(key))]
+
+
+def unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[Unmet]:
+    """Asks for a permit of a limit that other shards take permits of as well."""
+    if state.lets_pass(job.id, limit.max):
+        return []
+    hold = _full(limit, state.in_use, state.holders, others_wait=state.in_use < limit.max)
+    return [Unmet(hold, limit.on_unmet == "abort", is_shared=True)]
+
+
+def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, others_wait: bool = False) -> Hold:
+    reason = f"{in_use} of {limit.max} runs of {limit.words()} are running: {', '.join(sorted(holders))}"
+    if others_wait:
+        reason = f"others wait for {limit.words()} since longer; {reason}"
+    values: dict[str, Compared] = {"scope": limit.scope, "name": limit.name, "max": limit.max, "in_use": in_use}
+    return Hold(None, "concurrency", reason, values)
+
+
+# -- how it is told -------------------------------------------------------------------------------------------------------
+
+
+def is_told(text: str | None, unmet: Sequence[Unmet]) -> bool:
+    """Whether a text says already what stands in the way, and when that can change.
+
+    Numbers may have changed since, such as who holds the permits: a write for each of these would buy nobody anything.
+    """
+    if text is None:
+        return False
+    told: dict[str, object] = json.loads(text)
+    return (told.get("codes"), told.get("until")) == (_codes(unmet), until_of(unmet))
+
+
+def until_of(unmet: Sequence[Unmet]) -> int | None:
+    """Before the last of these instants one of them certainly still stands in the way."""
+    return max((each.hold.until for each in unmet if each.hold.until is not None), default=None)
+
+
+def unmet_text(unmet: Sequence[Unmet]) -> str:
+    """Returns all that stands in the way; `code` is the first one's, for readers who show one."""
+    codes = _codes(unmet)
+    told = {
+        "code": codes[0],
+        "codes": codes,
+        "reason": "; ".join(each.hold.reason for each in unmet),
+        "until": until_of(unmet),
+        "verdicts": [_verdict(each.hold) for each in unmet],
+    }
+    return json.dumps(told, sort_keys=True)
+
+
+def _verdict(hold: Hold) -> dict[str, object]:
+    return {"code": hold.reason_code, "until": hold.until, "values": dict(hold.values)}
+
+
+def _codes(unmet: Sequence[Unmet]) -> list[str]:
+    return [each.hold.reason_code for each in unmet]

@@ -1,0 +1,35 @@
+"""Hours and days of a zone's wall clock as spans of real time, through clock changes (SEMANTICS 2)."""
+
+from __future__ import annotations
+
+from tidegate_core.time.zones import Zone
+
+
+def period_start(zone: Zone, second: int, length: int) -> int:
+    """Returns the second at which the zone's hour or day around `second` began.
+
+    Args:
+        zone: Whose wall clock is read.
+        second: Since the epoch.
+        length: 3,600 or 86,400. Where clocks change, the span in real time is longer or shorter; an hour that is shown twice
+            as a whole is two hours.
+    """
+    segment = zone.segment_at(second)
+    edge = second + segment.offset - (second + segment.offset) % length
+    while edge - segment.offset < segment.start:
+        before = zone.segment_at(segment.start - 1)
+        if before.end + before.offset <= edge:
+            return segment.start  # The clock change skipped its beginning.
+        segment = before
+    return edge - segment.offset
+
+
+def period_end(zone: Zone, second: int, length: int) -> int:
+    """Returns the first second after the zone's hour or day around `second`; the end of its first pass if it is shown twice."""
+    segment = zone.segment_at(second)
+    edge = second + segment.offset - (second + segment.offset) % length + length
+    while edge - segment.offset > segment.end:
+        segment = zone.segment_at(segment.end)
+        if segment.start + segment.offset >= edge:
+            return segment.start
+    return edge - segment.offset

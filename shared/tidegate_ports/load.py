@@ -1,0 +1,21 @@
+"""How busy something is, as the node asks: the host itself, or a metrics system that the node's settings name."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class LoadUnavailable(Exception):
+    """The number cannot be had now; the text says why."""
+
+
+class LoadSampler(Protocol):
+    """One source. Blocking: asked in a thread, and bounded in time by itself."""
+
+    def sample(self, resource: str) -> float:
+        """Returns the present value of a resource.
+
+        Raises:
+            LoadUnavailable: It cannot be had, or the source has no such resource.
+        """
+        ...

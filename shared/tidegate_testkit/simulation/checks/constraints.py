@@ -1,0 +1,102 @@
+"""Constraints hold by what the ledger says of admissions: no run before its delay, too soon after another, or above its rate.
+
+Exact, whatever the nodes' clocks say: an admission compares its own instant with those that earlier ones wrote down, and the
+ledger has the same instants. What a pending time-out forced is no fault of its own, and counts for the runs after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+from tidegate_core.model.durations import parse_duration
+from tidegate_testkit.simulation.checks.history import SKEW_MS
+
+if TYPE_CHECKING:
+    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.definitions import Definition
+
+
+def may_abort(definition: Definition, code: str) -> bool:
+    """Whether a constraint of the schedule skips jobs with this reason."""
+    return any(
+        each["type"] == "since_last_run"
+        and each.get("on_unmet") == "abort"
+        and (code == "ran_recently" or each["of"] != "start")
+        for each in definition.constraints
+    )
+
+
+def check_constraints(case: Case) -> Iterator[str]:
+    for life in case.lives:
+        rows = [
+            row for row in case.rows_of.get(life.name, []) if row.admitted_at is not None and not _was_taken_back(row)
+        ]
+        rows.sort(key=lambda row: (row.incarnation, row.admitted_at))
+        for constraint in life.definition.constraints:
+            for _, of_incarnation in groupby(rows, key=lambda row: row.incarnation):
+                yield from _check(life.definition, constraint, list(of_incarnation))
+        yield from _check_forced(life.definition, rows)
+
+
+def _was_taken_back(row: LedgerRow) -> bool:
+    """Cancelled before its program started: it counts for nothing."""
+    return row.started_at is None and (row.disposition != "launched" or row.state == "killed")
+
+
+def _check(definition: Definition, constraint: dict[str, Any], rows: list[LedgerRow]) -> Iterator[str]:
+    match constraint["type"]:
+        case "delay":
+            found = _too_early(rows, parse_duration(constraint["after"]))
+        case "since_last_run":
+            found = _too_soon(rows, parse_duration(constraint["at_least"]), constraint["of"])
+        case "rate":
+            found = _too_many(rows, constraint["max"], parse_duration(constraint["per"]))
+        case kind:
+            raise AssertionError(f"nobody judges {kind}")
+    for row, problem in found:
+        if row.forced is None:
+            yield f"constraints: {row.job_id} of {definition.name} was admitted at {row.admitted_at}, {problem}"
+
+
+def _too_early(rows: list[LedgerRow], after: int) -> Iterator[tuple[LedgerRow, str]]:
+    for row in rows:
+        if _admitted(row) < row.nominal + after - SKEW_MS:
+            yield row, f"{after} ms after {row.nominal} were to be waited for"
+
+
+def _too_soon(rows: list[LedgerRow], at_least: int, of: str) -> Iterator[tuple[LedgerRow, str]]:
+    if of == "start":
+        for before, row in pairwise(rows):
+            if _admitted(row) < _admitted(before) + at_least:
+                yield row, f"less than {at_least} ms after {before.job_id}"
+        return
+    ended: int | None = None
+    for row in rows:
+        if ended is not None and _admitted(row) < ended + at_least:
+            yield row, f"less than {at_least} ms after the {of} at {ended}"
+        if row.started_at is not None and row.ended_at is not None and (of == "finish" or row.state == "succeeded"):
+            ended = max(row.ended_at, ended or 0)
+
+
+def _too_many(rows: list[LedgerRow], most: int, per: int) -> Iterator[tuple[LedgerRow, str]]:
+    for first, row in zip(rows, rows[most:], strict=False):
+        if _admitted(row) < _admitted(first) + per:
+            yield row, f"as number {most + 1} within {per} ms from {first.job_id} on"
+
+
+def _check_forced(definition: Definition, rows: list[LedgerRow]) -> Iterator[str]:
+    for row in rows:
+        if row.forced is None:
+            continue
+        if definition.late != "force" or definition.pending_timeout is None:
+            yield f"constraints: {row.job_id} of {definition.name} was forced, which its schedule does not want"
+        elif _admitted(row) < row.nominal + parse_duration(definition.pending_timeout) - SKEW_MS:
+            yield f"constraints: {row.job_id} of {definition.name} was forced before its time"
+
+
+def _admitted(row: LedgerRow) -> int:
+    assert row.admitted_at is not None
+    return row.admitted_at

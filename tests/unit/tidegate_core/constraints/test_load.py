@@ -1,0 +1,108 @@
+"""How busy something is: bounds with hysteresis, freshness, and what happens when nobody can say (SEMANTICS 7.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tidegate_core.constraints import Allow, Facts, Hold, LoadConstraint
+from tidegate_core.model.loads import KEPT_MS, SAMPLES_MAX, LoadSeen
+from tidegate_testkit.builders import MINUTE, NOW, SECOND
+
+
+def load(**fields: Any) -> LoadConstraint:
+    return LoadConstraint.model_validate({"type": "load", **fields})
+
+
+def code(constraint: LoadConstraint, seen: LoadSeen | None, now: int = NOW) -> str | None:
+    """Why the job waits; None when it may go."""
+    facts = Facts(now=now, satisfied_at=now, loads={} if seen is None else {constraint.key: seen})
+    verdict = constraint.check(facts)
+    if isinstance(verdict, Hold):
+        assert verdict.until is None, "the next sample says"
+        return verdict.reason_code
+    return None
+
+
+def samples(*values: float) -> LoadSeen:
+    """Fifteen seconds apart, the last one now."""
+    times = range(NOW - 15 * SECOND * (len(values) - 1), NOW + 1, 15 * SECOND)
+    return LoadSeen(samples=tuple(zip(times, values, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("values", "high"),
+    [
+        pytest.param((0.84,), False, id="below"),
+        pytest.param((0.85,), True, id="at the bound"),
+        pytest.param((0.9, 0.8), True, id="between the bounds it stays high"),
+        pytest.param((0.9, 0.75), True, id="at the lower bound it is not below it"),
+        pytest.param((0.9, 0.74), False, id="below the lower bound"),
+        pytest.param((0.9, 0.7, 0.8), False, id="between the bounds it stays low"),
+        pytest.param((0.8, 0.8), False, id="never high"),
+    ],
+)
+def test_given_samples_then_the_last_one_beyond_a_bound_decides(values: tuple[float, ...], high: bool) -> None:
+    assert code(load(below=0.85, resume=0.75), samples(*values)) == ("load_high" if high else None)
+
+
+def test_given_no_lower_bound_then_the_bound_alone_decides() -> None:
+    assert code(load(below=0.85), samples(0.9, 0.84)) is None
+
+
+def test_given_a_sample_that_is_too_old_then_the_load_is_unknown() -> None:
+    seen = samples(0.1)
+    assert code(load(), seen, NOW + MINUTE) is None
+    assert code(load(), seen, NOW + MINUTE + 1) == "load_unknown"
+    assert code(load(max_age="2m"), seen, NOW + MINUTE + 1) is None
+
+
+def test_given_nobody_who_can_say_then_jobs_go_after_five_minutes_unless_it_is_strict() -> None:
+    seen = LoadSeen().asked(NOW)
+    assert code(load(), None) == "load_unknown"
+    assert code(load(), seen, NOW + 5 * MINUTE - 1) == "load_unknown"
+    assert code(load(), seen, NOW + 5 * MINUTE) is None
+    assert code(load(strict=True), seen, NOW + 500 * MINUTE) == "load_unknown"
+
+
+def test_given_questions_without_an_answer_then_the_spell_goes_on_unless_nobody_asked_for_a_while() -> None:
+    seen = LoadSeen().asked(NOW).asked(NOW + 15 * SECOND)
+    assert seen.unknown_since == NOW
+    assert seen.asked(NOW + 10 * MINUTE).unknown_since == NOW + 10 * MINUTE
+    assert seen.answered(NOW + 20 * SECOND, 0.5).unknown_since is None
+
+
+def test_given_many_samples_then_those_of_ten_minutes_are_kept_and_never_more_than_64() -> None:
+    seen = LoadSeen()
+    for second in range(200):
+        seen = seen.answered(NOW + second * SECOND, 0.5)
+    assert len(seen.samples) == SAMPLES_MAX
+    assert seen.answered(NOW + KEPT_MS + 300 * SECOND, 0.5).samples == ((NOW + KEPT_MS + 300 * SECOND, 0.5),)
+
+
+def test_given_a_hold_then_the_reason_says_what_was_seen() -> None:
+    constraint = load(source="yarn", resource="containers", below=100)
+    verdict = constraint.check(Facts(now=NOW, satisfied_at=NOW, loads={constraint.key: samples(120.0)}))
+    assert verdict != Allow()
+    assert isinstance(verdict, Hold)
+    assert verdict.reason.startswith("containers of yarn is 120 at 2025-11-13T02:13:20Z; it was at 100")
+    assert verdict.values == {"source": "yarn", "resource": "containers", "value": 120.0, "below": 100.0}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"below": 0},
+        {"below": "0.8"},
+        {"below": 0.7, "resume": 0.8},
+        {"max_age": "0s"},
+        {"max_age": "11m"},
+        {"source": "http://x"},
+        {"url": "http://x"},
+    ],
+)
+def test_given_no_load_then_it_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        load(**fields)

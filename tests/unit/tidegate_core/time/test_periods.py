@@ -1,0 +1,90 @@
+"""Hours and days of a wall clock, against a walk over the clock itself."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.time.periods import period_end, period_start
+from tidegate_core.time.zones import Zone, zone_named
+
+HOUR, DAY = 3_600, 86_400
+
+
+def span(zone: str, now: str, length: int) -> tuple[str, str]:
+    second = parse_instant(now) // 1000
+    named = zone_named(zone)
+    return (
+        format_instant(period_start(named, second, length) * 1000),
+        format_instant(period_end(named, second, length) * 1000),
+    )
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "length", "expected"),
+    [
+        pytest.param("UTC", "2026-03-03T05:59:59Z", HOUR, ("2026-03-03T05:00:00Z", "2026-03-03T06:00:00Z"), id="hour"),
+        pytest.param(
+            "Asia/Kolkata", "2026-03-03T05:10:00Z", HOUR, ("2026-03-03T04:30:00Z", "2026-03-03T05:30:00Z"), id="half"
+        ),
+        pytest.param(
+            "Europe/Rome", "2026-03-29T12:00:00Z", DAY, ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"), id="23 hours"
+        ),
+        pytest.param(
+            "Europe/Rome", "2026-10-25T12:00:00Z", DAY, ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"), id="25 hours"
+        ),
+        pytest.param(
+            "Europe/Rome", "2026-10-25T00:30:00Z", HOUR, ("2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"), id="1st pass"
+        ),
+        pytest.param(
+            "Europe/Rome", "2026-10-25T01:30:00Z", HOUR, ("2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"), id="2nd pass"
+        ),
+        pytest.param(
+            "Europe/Rome", "2026-03-29T00:30:00Z", HOUR, ("2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z"), id="gap"
+        ),
+        pytest.param(
+            "America/Santiago",
+            "2026-09-06T12:00:00Z",
+            DAY,
+            ("2026-09-06T04:00:00Z", "2026-09-07T03:00:00Z"),
+            id="a day whose midnight is skipped",
+        ),
+        pytest.param(
+            "Australia/Lord_Howe",
+            "2026-04-04T15:10:00Z",
+            HOUR,
+            ("2026-04-04T14:00:00Z", "2026-04-04T15:30:00Z"),
+            id="an hour of 90 minutes",
+        ),
+    ],
+)
+def test_given_an_instant_then_its_hour_or_day_is_the_clocks(
+    zone: str, now: str, length: int, expected: tuple[str, str]
+) -> None:
+    assert span(zone, now, length) == expected
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(
+        ["Europe/Rome", "America/Santiago", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia", "UTC"]
+    ),
+    st.integers(parse_instant("2011-12-01T00:00:00Z") // 1000, parse_instant("2030-01-01T00:00:00Z") // 1000),
+    st.sampled_from([HOUR, DAY]),
+)
+def test_given_any_instant_then_all_of_its_span_reads_the_same_hour_or_day(zone: str, second: int, length: int) -> None:
+    named = zone_named(zone)
+    start, end = period_start(named, second, length), period_end(named, second, length)
+
+    assert start <= second < end
+    period = _period(named, second, length)
+    step = max(60, (end - start) // 200)
+    assert all(_period(named, moment, length) == period for moment in range(start, end, step))
+    assert _period(named, end - 1, length) == period
+    assert _period(named, start - 1, length) != period or named.segment_at(start).start == start
+
+
+def _period(zone: Zone, second: int, length: int) -> int:
+    return (second + zone.segment_at(second).offset) // length

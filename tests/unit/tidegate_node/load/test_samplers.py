@@ -1,0 +1,137 @@
+"""Samplers: the host's own numbers, and numbers of pages."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tidegate_core.effects import LoadSampled, SampleLoad
+from tidegate_node.load.effects import LoadEffects
+from tidegate_node.load.host import HostLoad
+from tidegate_node.load.http import PageLoad
+from tidegate_ports.clock import SystemClock
+from tidegate_ports.load import LoadUnavailable
+
+PAGES = {
+    "/json": b'{"cluster": {"load": 0.25, "queues": [{"used~share/now": 7}], "up": true, "name": "x"}}',
+    "/metrics": b'# HELP node_load1 x\nnode_load1 0.75\nup{job="a"} 1\nup{job="b"} 0 1700000000\nodd NaN\nbad x\n',
+}
+
+
+class _Page(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = PAGES.get(self.path)
+        self.send_response(404 if body is None else 200)
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *args: object) -> None:
+        """Nothing on the tests' output."""
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("page", "place", "value"),
+    [
+        ("/json", "/cluster/load", 0.25),
+        ("/json", "/cluster/queues/0/used~0share~1now", 7.0),
+        ("/metrics", "node_load1", 0.75),
+        ("/metrics", 'up{job="b"}', 0.0),
+    ],
+)
+def test_given_a_page_then_its_number_is_found(pages: str, page: str, place: str, value: float) -> None:
+    assert PageLoad(pages + page, {"cpu": place}).sample("cpu") == value
+
+
+@pytest.mark.parametrize(
+    ("page", "place", "problem"),
+    [
+        ("/json", "/cluster/none", "nothing at /cluster/none"),
+        ("/json", "/cluster/queues/first", "nothing at"),
+        ("/json", "/cluster/up", "is no number"),
+        ("/json", "/cluster/name", "is no number"),
+        ("/metrics", "/cluster/load", "nothing at"),
+        ("/metrics", "node_load", "has no sample node_load"),
+        ("/metrics", "odd", "is nan"),
+        ("/metrics", "bad", "is no number"),
+        ("/gone", "x", "does not answer"),
+    ],
+)
+def test_given_a_page_without_the_number_then_it_says_what_is_missing(
+    pages: str, page: str, place: str, problem: str
+) -> None:
+    with pytest.raises(LoadUnavailable, match=problem):
+        PageLoad(pages + page, {"cpu": place}).sample("cpu")
+
+
+def test_given_a_resource_that_the_source_does_not_have_then_it_says_which_it_has(pages: str) -> None:
+    with pytest.raises(LoadUnavailable, match="has no disk; it has cpu, memory"):
+        PageLoad(pages, {"memory": "x", "cpu": "y"}).sample("disk")
+
+
+def test_given_nobody_who_answers_then_it_is_unavailable() -> None:
+    with pytest.raises(LoadUnavailable, match="does not answer"):
+        PageLoad("http://127.0.0.1:1/", {"cpu": "x"}, answer_within_s=1).sample("cpu")
+
+
+def test_given_the_host_then_its_cpu_and_memory_are_shares(tmp_path: Path) -> None:
+    memory = tmp_path / "meminfo"
+    memory.write_text("MemTotal:       1000 kB\nMemFree:         10 kB\nMemAvailable:    250 kB\n")
+    assert HostLoad(memory).sample("memory") == 0.75
+    assert HostLoad().sample("cpu") >= 0
+
+
+@pytest.mark.parametrize("text", ["", "MemTotal: x kB", "MemTotal: 0 kB\nMemAvailable: 0 kB", "MemTotal:"])
+def test_given_a_host_that_does_not_say_then_it_is_unavailable(tmp_path: Path, text: str) -> None:
+    memory = tmp_path / "meminfo"
+    memory.write_text(text)
+    for host, resource in ((HostLoad(memory), "memory"), (HostLoad(tmp_path / "none"), "memory"), (HostLoad(), "disk")):
+        with pytest.raises(LoadUnavailable):
+            host.sample(resource)
+
+
+class _Counting:
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def sample(self, resource: str) -> float:
+        self.asked += 1
+        if resource == "none":
+            raise LoadUnavailable("no such thing")
+        return 0.5
+
+
+def test_given_many_shards_that_ask_at_once_then_the_source_is_asked_once() -> None:
+    source = _Counting()
+
+    async def ask() -> list[LoadSampled]:
+        effects = LoadEffects({"yarn": source}, SystemClock())
+        return await asyncio.gather(*(effects.sample(SampleLoad("yarn", "cpu")) for _ in range(20)))
+
+    assert asyncio.run(ask()) == [LoadSampled(0.5)] * 20
+    assert source.asked == 1
+
+
+def test_given_no_such_source_or_resource_then_the_answer_says_so() -> None:
+    async def ask(source: str, resource: str) -> LoadSampled:
+        return await LoadEffects({"yarn": _Counting()}, SystemClock()).sample(SampleLoad(source, resource))
+
+    assert asyncio.run(ask("yarn", "none")) == LoadSampled(None, "no such thing")
+    answer = asyncio.run(ask("mesos", "cpu"))
+    assert answer.value is None
+    assert "name no mesos; it has yarn" in answer.problem
