@@ -3,78 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.guard import ProbeVerdict
 from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.handing_over import drain
+from tidegate_testkit.simulation.members import GroupMember
 from tidegate_testkit.simulation.swarm import HEARTBEAT_MS
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
 
-HOP_MS = 3
 
-
-class MemberClient:
-    """One member id after another of one process.
-
-    Attributes:
-        id: The present one; empty once it is known to be put out.
-        owned: Topic partitions that this client believes to hold.
-    """
+class MemberClient(GroupMember):
+    """One of a group with the classic protocol."""
 
     def __init__(self, node: Node, coordinator: Coordinator) -> None:
-        self._node = node
+        super().__init__(node)
         self._coordinator = coordinator
-        self._process = node.process
-        self._memberships = 0
-        self.id = ""
         self._generation = -1
         self._joining = False
-        self._leaving = False
-        self._draining = False
-        self.owned: frozenset[int] = frozenset()
 
     def join(self) -> None:
-        """Joins anew, under a new member id."""
-        self._memberships += 1
-        self.id = f"{self._node.owner[:8]}.{self._memberships}"
+        self._take_new_id()
         self._generation = -1
-        self._joining = self._draining = False
-        self.owned = frozenset()
+        self._joining = False
         self._join_again()
         self._heartbeat(self.id)
 
-    def is_known_as(self, member_id: str) -> bool:
-        """Whether the id is, or was, this process's; an empty one is nobody's and contradicts nobody."""
-        return not member_id or member_id.startswith(self._node.owner[:8])
-
-    def commit(self, answer: Callable[[ProbeVerdict], None]) -> None:
-        """Sends an offset commit; says nothing when the broker does not."""
-        member_id, generation = self.id, self._generation
-
-        def arrive() -> None:
-            if self._node.cluster.broker.is_down():
-                return
-            verdict = self._coordinator.commit(member_id, generation)
-            self._process.after(self._hop(), lambda: answer(verdict))
-
-        self._process.timeline.after(self._hop(), arrive)
-
-    def leave(self, done: Callable[[], None]) -> None:
-        """Gives everything up in an orderly manner, then leaves the group."""
-        self._leaving = True
-
-        def left() -> None:
-            self._coordinator.leave(self.id)
-            self._node.lose_all()
-            done()
-
-        drain(self._node, self.owned, left)
-
     def went_on(self) -> None:
         """The process was frozen. With this protocol a commit keeps a member as well as a heartbeat does."""
+
+    def _commit_of_now(self) -> Callable[[], ProbeVerdict]:
+        return partial(self._coordinator.commit, self.id, self._generation)
+
+    def _say_left(self) -> None:
+        self._coordinator.leave(self.id)
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
@@ -142,14 +107,4 @@ class MemberClient:
         if verdict is ProbeVerdict.UNSETTLED:
             self._join_again()
         elif verdict is ProbeVerdict.EXPELLED:
-            self.id = ""
-            late = self._node.cluster.swarm.node.late_loss_ms
-            self._process.after(self._process.timeline.between(0, late), self._lost)
-
-    def _lost(self) -> None:
-        if not self._leaving:
-            self._node.lose_all()
-            self.join()
-
-    def _hop(self) -> float:
-        return self._process.timeline.around(HOP_MS)
+            self._put_out()

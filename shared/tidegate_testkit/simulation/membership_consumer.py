@@ -3,81 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.guard import ProbeVerdict
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator, Told
 from tidegate_testkit.simulation.handing_over import drain
+from tidegate_testkit.simulation.members import GroupMember
 from tidegate_testkit.simulation.swarm import HEARTBEAT_MS
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
 
-HOP_MS = 3
 
-
-class ConsumerMember:
-    """One member id after another of one process.
-
-    Attributes:
-        id: The present one; empty once it is known to be put out.
-        owned: Topic partitions that this client believes to hold.
-    """
+class ConsumerMember(GroupMember):
+    """One of a group with KIP-848."""
 
     def __init__(self, node: Node, coordinator: ConsumerCoordinator) -> None:
-        self._node = node
+        super().__init__(node)
         self._coordinator = coordinator
-        self._process = node.process
-        self._memberships = 0
-        self.id = ""
-        self.owned: frozenset[int] = frozenset()
         self._epoch = 0
         self._target: frozenset[int] | None = None
-        self._draining = False
-        self._leaving = False
         self._asleep_until = 0
         self._sent = self._answered = 0
 
     def join(self) -> None:
-        """Joins anew, under a new member id."""
-        self._memberships += 1
-        self.id = f"{self._node.owner[:8]}.{self._memberships}"
-        self._epoch, self._target, self._draining = 0, None, False
-        self.owned = frozenset()
+        self._take_new_id()
+        self._epoch, self._target = 0, None
         self._beat(self.id)
-
-    def is_known_as(self, member_id: str) -> bool:
-        """Whether the id is, or was, this process's; an empty one is nobody's and contradicts nobody."""
-        return not member_id or member_id.startswith(self._node.owner[:8])
-
-    def commit(self, answer: Callable[[ProbeVerdict], None]) -> None:
-        """Sends an offset commit; says nothing when the broker does not."""
-        member_id, epoch = self.id, self._epoch
-
-        def arrive() -> None:
-            if self._node.cluster.broker.is_down():
-                return
-            verdict = self._coordinator.commit(member_id, epoch)
-            self._process.after(self._hop(), lambda: answer(verdict))
-
-        self._process.timeline.after(self._hop(), arrive)
-
-    def leave(self, done: Callable[[], None]) -> None:
-        """Gives everything up in an orderly manner, then leaves the group."""
-        self._leaving = True
-
-        def left() -> None:
-            self._coordinator.leave(self.id)
-            self._node.lose_all()
-            done()
-
-        drain(self._node, self.owned, left)
 
     def went_on(self) -> None:
         """The process was frozen: its connection is gone, and the next heartbeat takes its time."""
         most = self._node.cluster.swarm.group.late_heartbeat_ms
         late = self._process.timeline.between(most / 2, most)
         self._asleep_until = self._process.timeline.now + int(late)
+
+    def _commit_of_now(self) -> Callable[[], ProbeVerdict]:
+        return partial(self._coordinator.commit, self.id, self._epoch)
+
+    def _say_left(self) -> None:
+        self._coordinator.leave(self.id)
 
     # -- heartbeats ---------------------------------------------------------------------------------------------------
 
@@ -108,9 +73,7 @@ class ConsumerMember:
             return
         self._answered = number
         if told is None:
-            self.id = ""
-            late = self._process.timeline.between(0, self._node.cluster.swarm.node.late_loss_ms)
-            self._process.after(late, self._lost)
+            self._put_out()
         else:
             self._epoch, self._target = told.epoch, told.topic_partitions
             self._reconcile(member_id)
@@ -137,11 +100,3 @@ class ConsumerMember:
         self.owned -= revoked
         self._target = None if self._target is None else self._target & self.owned
         self._send(member_id)
-
-    def _lost(self) -> None:
-        if not self._leaving:
-            self._node.lose_all()
-            self.join()
-
-    def _hop(self) -> float:
-        return self._process.timeline.around(HOP_MS)
