@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from tidegate_core.model.shards import hash_of
 from tidegate_core.time.cron_items import FieldKind, ItemFault, check_step
@@ -13,6 +14,7 @@ _HIGHEST: Mapping[str, int] = {"day of month": 28, "day of week": 6}
 """`H` names a day that each month has, and Sunday once."""
 
 
+@lru_cache(maxsize=2048)
 def is_hashed(expression: str) -> bool:
     """Whether an `H` stands in it, so that it means something else for each schedule."""
     return any(HASHED_ITEM.fullmatch(item) is not None for item in re.split(r"[\s,]+", expression))

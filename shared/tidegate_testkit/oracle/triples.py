@@ -13,9 +13,11 @@ from typing import TypeAlias
 from tidegate_core.time.cron_items import Dialect
 from tidegate_core.time.wall_clock import DstPolicy
 from tidegate_core.time.zones import iana_names
-from tidegate_testkit.oracle.walker import Meaning, changes_of
+from tidegate_testkit.oracle.walker import Meaning, changes_of, rules_of
 
 FIRST_YEAR, LAST_YEAR = 2015, 2037
+ODD_ZONES = ("Antarctica/Casey", "Antarctica/Troll", "Antarctica/Vostok", "Australia/Lord_Howe", "America/Caracas")
+"""Whose clocks change by other than an hour; some also without a season."""
 MOST_TIMES_A_DAY = 1_500
 """More would take the walker seconds around a change, and show nothing that fewer do not."""
 
@@ -52,11 +54,11 @@ def _changes(zone: str) -> list[int]:
 
 def triple(chance: Random) -> Triple:
     """Returns the next question of a generator of random numbers."""
-    zone = chance.choice(zones())
-    after = _instant(chance, zone)
+    zone = chance.choice(ODD_ZONES if chance.random() < 0.05 else zones())
+    after, hour = _instant(chance, zone)
     dialect: Dialect = chance.choice(("unix5", "unix5", "unix6", "quartz"))
     policy = DstPolicy()
-    clock, text, real_cadence = _clock(chance, dialect)
+    clock, text, real_cadence = _clock(chance, dialect, hour)
     if not real_cadence and chance.random() < 0.5:
         policy = DstPolicy(chance.choice(("shift", "skip")), chance.choice(("first", "last", "both")))
     days_text, names_day = _quartz_days(chance, after) if dialect == "quartz" else _unix_days(chance)
@@ -64,20 +66,27 @@ def triple(chance: Random) -> Triple:
     return Triple(f"{text} {days_text}", dialect, policy, zone, after, meaning)
 
 
-def _instant(chance: Random, zone: str) -> int:
+def _instant(chance: Random, zone: str) -> tuple[int, int]:
+    """Returns an instant, and the local hour in which the clock changes near it; any hour where none does."""
     begin, end = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (FIRST_YEAR, LAST_YEAR + 1))
     changes = _changes(zone)
-    if changes and chance.random() < 0.7:
-        return chance.choice(changes) * 1000 + chance.choice((0, -1, 1, chance.randint(-2 * 86_400_000, 86_400_000)))
-    return chance.randrange(begin * 1000, end * 1000)
+    if not changes or chance.random() < 0.3:
+        return chance.randrange(begin * 1000, end * 1000), chance.randint(0, 23)
+    change = chance.choice(changes)
+    hour = datetime.fromtimestamp(change - 1, rules_of(zone)).hour
+    hours_ms = 3_600_000
+    near = (0, -1, 1, chance.randint(-8 * hours_ms, 3 * hours_ms), chance.randint(-48 * hours_ms, 24 * hours_ms))
+    return change * 1000 + chance.choice(near), hour
 
 
-def _clock(chance: Random, dialect: Dialect) -> tuple[tuple[int, ...], str, bool]:
+def _clock(chance: Random, dialect: Dialect, around: int) -> tuple[tuple[int, ...], str, bool]:
     while True:
         second = ("0", frozenset({0})) if chance.random() < 0.6 else _field(chance, 0, 59, dialect)
         minute, hour = _field(chance, 0, 59, dialect), _field(chance, 0, 23, dialect)
         if chance.random() < 0.6:
-            hour = _field(chance, 0, 4, dialect, star=False)  # Where clocks change.
+            hour = _field(
+                chance, max(0, around - 2), min(23, around + 3), dialect, star=False
+            )  # Where the clock changes.
         seconds = frozenset({0}) if dialect == "unix5" else second[1]
         clock = sorted(h * 3600 + m * 60 + s for h in hour[1] for m in minute[1] for s in seconds)
         if len(clock) <= MOST_TIMES_A_DAY:
