@@ -18,6 +18,7 @@ ReasonCode: TypeAlias = Literal[
     "rate_reached",
     "load_high",
     "load_unknown",
+    "flexible_window",
 ]
 
 REASONS: Final[Mapping[ReasonCode, str]] = {
@@ -29,4 +30,5 @@ REASONS: Final[Mapping[ReasonCode, str]] = {
     "rate_reached": "as many runs as the rate allows were admitted in its span",
     "load_high": "the load is at its bound, or has not fallen far enough since",
     "load_unknown": "there is no fresh sample of the load",
+    "flexible_window": "the occurrence's own place in the flexible window of its time trigger is still to come",
 }

@@ -171,7 +171,6 @@ class Run:
             then (15 min).
         not_before: A further submission of an attempt that died before the gate waits until then.
         covered, covered_from, free_attempts: As of its job.
-        covered, covered_from: As of its job.
         remembered: True when its schedule's past counts it (`PastRuns`), so that its end has to be counted as well.
         forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
     """

@@ -19,6 +19,7 @@ from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.past_runs import note_admission
 from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout
+from tidegate_core.decisions.run_plane.standing import admits, kept_from, present_job
 from tidegate_core.decisions.run_plane.unmet import (
     Unmet,
     is_told,
@@ -29,7 +30,6 @@ from tidegate_core.decisions.run_plane.unmet import (
     unmet_text,
     until_of,
 )
-from tidegate_core.decisions.run_plane.standing import admits, kept_from, present_job
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
 from tidegate_core.records.limits import SharedLimit

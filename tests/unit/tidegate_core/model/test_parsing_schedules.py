@@ -155,7 +155,6 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"constraints": [{"type": "concurrency", "max": 17}]}, "constraints[0].max", "0.5"),
         ({"trigger": {"type": "cron", "expression": "@every 90m", "catchup": {}}}, "trigger.catchup", "0.3"),
         ({"catchup": {"mode": "all"}}, "catchup", "0.3"),
-        ({"on_update": "carry"}, "on_update", "0.3"),
         ({"constraints": [{"type": "calendar", "name": "x"}]}, "constraints[0].type", "0.3"),
         ({"constraints": [{"type": "pool", "max": 8}]}, "constraints[0].type", "0.5"),
         ({"constraints": [{"type": "concurrency", "max": 1, "scope": "group"}]}, "constraints[0].scope", "0.5"),
