@@ -74,7 +74,9 @@ def _check_covering(case: Case, life: Life, row: LedgerRow) -> Iterator[str]:
 def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
     """Nothing of what everybody missed is made up for one by one."""
     for begin, end in ((START + begin, START + end) for begin, end in absences(case.swarm)):
-        alone = [row.nominal for row in rows if row.covered is None and begin + SKEW_MS < row.nominal < end - SKEW_MS]
+        # What a suspend that came meanwhile has ended was never made.
+        made = [row for row in rows if row.covered is None and row.reason != "suspended"]
+        alone = [row.nominal for row in made if begin + SKEW_MS < row.nominal < end - SKEW_MS]
         if len(alone) > UNDER_WAY_MAX:
             yield (
                 f"I1: {len(alone)} instants of {life.name} from {at_text(alone[0])} on were made one by one, although it was "
