@@ -35,7 +35,7 @@ def prepared(definitions: list[Definition], swarm: Swarm, chance: Random) -> lis
 
 
 def _prepared(definition: Definition, length_ms: int, chance: Random) -> Definition:
-    if definition.trigger["type"] not in {"every", "cron"}:
+    if definition.trigger["type"] not in {"every", "cron", "times"}:
         return definition
     mode = chance.choice(MODES)
     if mode == "all" and length_ms > LONG_MS:

@@ -42,7 +42,7 @@ class Definition:
 
     @property
     def is_timed(self) -> bool:
-        return self.trigger["type"] in {"every", "cron", "at"}
+        return self.trigger["type"] in {"every", "cron", "at", "times"}
 
     @property
     def sends_messages(self) -> bool:
@@ -79,6 +79,18 @@ class Definition:
         return spec
 
 
+def _tocking(chance: Random) -> dict[str, Any]:
+    """A period, at times with a place of its own for each occurrence; or the union of two, which meet now and then.
+
+    Which of them follows from the period: one draw, as ever, so that what is drawn after it stays what it was.
+    """
+    seconds = chance.randint(3, 6)
+    period = {"type": "every", "period": f"{seconds}s"}
+    if seconds == 3:
+        return {**period, "flexible": "1s"}
+    return {"type": "times", "specs": [{"type": "every", "period": "10s"}, period]} if seconds == 6 else period
+
+
 def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
     """Draws the schedules of a world; instants are given relative to `begin`."""
     from tidegate_core.model.instants import format_instant
@@ -86,7 +98,7 @@ def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
     shared = ("tool", chance.randint(1, 3))
     drawn = [
         Definition("tick", {"type": "every", "period": f"{chance.randint(2, 3)}s"}, most=chance.choice((1, 2, None))),
-        Definition("tock", {"type": "every", "period": f"{chance.randint(3, 6)}s"}, most=None, program=shared),
+        Definition("tock", _tocking(chance), most=None, program=shared),
         Definition(
             "bell",
             {

@@ -105,7 +105,7 @@ def _check_deliveries(case: Case) -> Iterator[str]:
 
 def _check_instants(case: Case) -> Iterator[str]:
     """A past `at` counts at each update, so its instant says nothing."""
-    timed = {life.name for life in case.lives if life.definition.trigger["type"] in {"every", "cron"}}
+    timed = {life.name for life in case.lives if life.definition.trigger["type"] in {"every", "cron", "times"}}
     for row in case.rows:
         if row.trigger == "time" and row.name in timed:
             begin, end = row.nominal - SKEW_MS, row.nominal + SKEW_MS

@@ -118,6 +118,8 @@ def _instants(trigger: dict[str, Any], begin: int, end: int) -> list[int]:
     if trigger["type"] == "every":
         period, phase = parse_duration(trigger["period"]), parse_duration(trigger.get("phase", "0s"))
         return list(range(-(-(begin - phase) // period) * period + phase, end + 1, period))
+    if trigger["type"] == "times":
+        return sorted({instant for spec in trigger["specs"] for instant in _instants(spec, begin, end)})
     every = int(trigger["expression"].split()[0].removeprefix("*/"))
     seconds = range(-(-begin // 1_000), end // 1_000 + 1)
     return [second * 1_000 for second in seconds if second % 60 % every == 0]
