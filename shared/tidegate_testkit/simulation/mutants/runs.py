@@ -99,7 +99,7 @@ RUNS = (
         "activation",
         "the first three instants after an activation are left out, and the receipt says so",
         breaks="I1",
-        patches=(Patch(control, "_first_nominal", beginning_late),),
+        patches=(Patch(control, "first_nominal", beginning_late),),
         within=1,
     ),
     Mutant(
