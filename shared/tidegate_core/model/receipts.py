@@ -64,6 +64,7 @@ class Receipt(Document):
         "next": ["2026-11-21T05:00:00Z"],
         "discarded": Discarded.EXAMPLE,
         "running": [],
+        "backlog": None,
         "id": None,
         "errors": [],
         "at": "2026-11-20T22:00:00.120Z",

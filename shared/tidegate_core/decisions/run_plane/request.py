@@ -20,7 +20,7 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
-from tidegate_core.decisions.run_plane.updating import update_problems
+from tidegate_core.decisions.run_plane.updating import ALREADY_ACTIVE, update_problems
 from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
@@ -254,9 +254,8 @@ class ApplyRequest(Procedure):
         errors = update_problems(how, spec, former)
         if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
             errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
-        if applied.state.status == "active" and spec.suspended and not _began_suspended(definition):
-            problem = "only says how a schedule begins, and this one is active"
-            errors += (Problem(field="suspended", problem=problem, hint="leave it out, and suspend the schedule"),)
+        if applied.state.status == "active" and spec.suspended and not (former is not None and former.suspended):
+            errors += (ALREADY_ACTIVE,)
         if not spec.sends_messages:
             inspected = yield Inspect(spec.program.type, spec.program.file)
             assert isinstance(inspected, Inspected)
@@ -302,8 +301,3 @@ def _begins_anew(applied: Applied, before: ScheduleState | None) -> bool:
         and state is not None
         and (before is None or before.generation != state.generation)
     )
-
-
-def _began_suspended(definition: Definition | None) -> bool:
-    """Whether the version before said so already: whoever resumed the schedule since need not change its document."""
-    return definition is not None and parsed(definition.spec).suspended

@@ -9,6 +9,12 @@ from tidegate_core.model.schedule import ScheduleSpec
 PROGRAMS_ONLY = Problem(
     "on_update", "is for schedules that start programs: messages wait for nothing", "use restart, or leave it out"
 )
+ALREADY_ACTIVE = Problem(
+    "suspended",
+    "only says how a schedule begins, and this one is active",
+    "leave it out, and suspend the schedule",
+)
+"""Unless the version before said so already: whoever resumed the schedule since need not change its document."""
 OTHER_TRIGGER = Problem(
     "on_update",
     "is carry, and the trigger differs: what it has counted is no evidence for the new one",

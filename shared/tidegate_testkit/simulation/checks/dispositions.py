@@ -16,6 +16,7 @@ from tidegate_testkit.simulation.checks.history import SKEW_MS
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
     from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.checks.history import Step
     from tidegate_testkit.simulation.schedules import Life
 
 ENDED_BY: Final[Mapping[str, str]] = {"superseded": "apply", "suspended": "suspend", "schedule_deleted": "delete"}
@@ -111,6 +112,11 @@ def _was_overtaken(case: Case, row: LedgerRow, deadline: int) -> bool:
     )
 
 
+def _ignores_the_uncounted(step: Step) -> bool:
+    """Evidence is kept, and what came before and was not counted yet is ignored (docs/schedules.md, Suspended)."""
+    return step.moves and step.kind == "suspend" and step.asked.document.get("mode") in {"drain", "freeze"}
+
+
 def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
     """Such an entry's nominal is the append time of what came first."""
     timeout = life.definition.trigger.get("timeout")
@@ -121,6 +127,10 @@ def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
         return f"it waited {row.at - row.nominal} ms, not {timeout}"
     if case.wide.maybe(row.namespace, row.nominal - parse_duration(timeout), row.at):
         return None  # What came meanwhile was ignored.
+    if any(
+        _ignores_the_uncounted(step) and row.nominal <= step.done and step.sent <= row.at for step in case.steps(life)
+    ):
+        return None
     timely = {
         announced.dataset
         for announced in case.world.producers.announced.values()

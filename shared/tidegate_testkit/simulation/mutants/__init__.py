@@ -26,6 +26,7 @@ from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSA
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.runs import RUNS
 from tidegate_testkit.simulation.mutants.sketch import SKETCH
+from tidegate_testkit.simulation.mutants.suspends import SUSPENDS
 
 LISTS = (
     CLAUSES_OF_OWNERSHIP,
@@ -40,6 +41,7 @@ LISTS = (
     RULES_OF_MESSAGES,
     CONDITIONS,
     RUNS,
+    SUSPENDS,
     LIMITS,
     CONTROLS,
     OUTAGES,
