@@ -17,7 +17,7 @@ from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
 from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.past_runs import note_admission
+from tidegate_core.decisions.run_plane.past_runs import note_admission, remembered_by
 from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout
 from tidegate_core.decisions.run_plane.standing import admits, kept_from, present_job
 from tidegate_core.decisions.run_plane.unmet import (
@@ -58,6 +58,8 @@ class _Waiting(NamedTuple):
     job: Job
     unmet: list[Unmet]
     needs: list[asking.Need]
+    alone: bool = False
+    """Its admission may hold back those behind it: a slot that one of them was offered could stand free for nobody."""
 
     @property
     def queues(self) -> bool:
@@ -124,7 +126,7 @@ class AdmitNext:
                     return True  # A transaction takes one permit of a limit that other shards write too.
                 continue
             waiting.append(waits)
-            if not waits.queues or len(waiting) >= looked_at:
+            if not waits.queues or waits.alone or len(waiting) >= looked_at:
                 break
         self._wait(unit, waiting, now)
         return False
@@ -147,7 +149,7 @@ class AdmitNext:
         else:
             shared = [(limit, key) for limit, key in wanted if limit.scope != "schedule"]
             needs = [asking.Need(key, limit.max, job.id in _shared(unit, key).offered) for limit, key in shared]
-            return _Waiting(job, unmet, needs)
+            return _Waiting(job, unmet, needs, alone=remembered_by(spec) > 0)
         return None
 
     # -- constraints --------------------------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ class AdmitNext:
         """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back."""
         places: list[asking.Place] = []
         for waits in waiting:
-            job, unmet, needs = waits
+            job, unmet, needs, _ = waits
             if waits.queues:
                 place = asking.wait_for(unit, job, needs, self.memory.shards, now)
             else:

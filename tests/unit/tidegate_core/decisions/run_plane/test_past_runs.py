@@ -12,7 +12,8 @@ from tidegate_core.decisions.run_plane.runs import LookAtRun, RequestCancel
 from tidegate_core.records.past_runs import PastRuns
 from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store import keys
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, Doc, a_definition, a_job, a_run, a_schedule, a_spec
+from tidegate_core.store.values import Key, Put
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, Doc, a_definition, a_job, a_run, a_schedule, a_spec, at_most
 from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
@@ -139,6 +140,22 @@ def test_given_a_run_that_failed_before_its_program_started_then_it_was_one_all_
     known = past(desk)
     assert known is not None
     assert (known.admitted, known.open, known.finished) == ((NOW,), 0, None)
+
+
+@pytest.mark.parametrize("looks_back", [False, True])
+def test_given_a_constraint_that_looks_back_then_one_job_at_a_time_is_in_the_queue_of_a_shared_limit(
+    looks_back: bool,
+) -> None:
+    """The admission of the first would hold the second back, and the slot that it was offered would stand free."""
+    desk = a_desk(at_most(1, "program"), *([since("start")] if looks_back else []), jobs=2)
+    admit(desk)
+    (full,) = [item for item in desk.store.items() if str(item["pk"]).startswith("LIMIT#")]
+    assert full["in_use"] == 1
+    other = a_desk(at_most(1, "program"), *([since("start")] if looks_back else []), jobs=2)
+    other.store.write([Put(Key(str(full["pk"]), "LIMIT"), dict(full))])
+    admit(other)
+    asked = [bool(job.asked) for job in other.records(Job, "J#")]
+    assert sum(asked) == (1 if looks_back else 2)
 
 
 def test_given_a_schedule_that_was_made_anew_then_it_has_no_past_and_what_still_runs_does_not_count_down() -> None:
