@@ -12,7 +12,9 @@ from tidegate_core.model.durations import DurationField
 from tidegate_core.model.identity import base32
 from tidegate_core.model.message_target import MessageTarget, with_delivery_defaults
 from tidegate_core.model.names import Name, Namespace
+from tidegate_core.model.overlap import MAX_PENDING, MAX_PENDING_DEFAULT, OnOverflow, Overlap, queue_fields_of
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
+from tidegate_core.model.priority import Priority
 from tidegate_core.model.problems import refused
 from tidegate_core.model.programs import Program, ProgramTarget
 from tidegate_core.model.shards import hash_of
@@ -76,8 +78,11 @@ class ScheduleSpec(Document):
         target: What is started or sent.
         trigger: When.
         constraints: What a satisfied job waits for; all have to hold.
-        overlap: `queue`: one after another, in order; `allow`: as the constraints let them. Messages are always `allow`.
-        priority: `medium`.
+        overlap: What becomes of an occurrence whose turn comes while as many runs are open as may be. Messages are always
+            `allow`.
+        max_pending: Jobs that wait at a time under `overlap: queue`.
+        on_overflow: What becomes of one more: `coalesce` merges the newest ones, `reject` skips it.
+        priority: Place of its jobs before limits that it shares; half an hour of waiting is worth one class.
         retry: What follows a failed run.
         pending_timeout: How long a satisfied job waits for its constraints before it expires.
         suspended: Whether the schedule begins suspended.
@@ -131,7 +136,6 @@ class ScheduleSpec(Document):
             "after_update",
             "on_create",
             "pending_timeout_action",
-            "max_pending",
             "finish_by",
             "start_by",
             "on_miss",
@@ -143,10 +147,7 @@ class ScheduleSpec(Document):
     }
     PLANNED_VALUES: ClassVar = {
         "kind": planned(PLATFORM, "program", "source", "limit", "calendar", "namespace", "app", "workflow"),
-        "overlap": planned(
-            LANGUAGE, "skip", "keep_first", "keep_latest", "cancel_running", "kill_running", "strict", "coalesce"
-        ),
-        "priority": planned(LANGUAGE, "highest", "high", "low", "lowest"),
+        "overlap": planned(PLATFORM, "keep_first", "kill_running", "strict"),
     }
     FIELD_HINTS: ClassVar = {
         "triggers": "the field is called trigger",
@@ -161,8 +162,10 @@ class ScheduleSpec(Document):
     target: Target
     trigger: Trigger
     constraints: Annotated[tuple[Constraint, ...], AtMost(MAX_CONSTRAINTS)] = ()
-    overlap: Literal["queue", "allow"] = "queue"
-    priority: Literal["medium"] = "medium"
+    overlap: Overlap = "queue"
+    max_pending: Whole = Field(default=MAX_PENDING_DEFAULT, ge=1, le=MAX_PENDING)
+    on_overflow: OnOverflow = "coalesce"
+    priority: Priority = "medium"
     retry: Retry = Field(default_factory=Retry)
     pending_timeout: DurationField = Field(
         default=DEFAULT_PENDING_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"}
@@ -174,7 +177,7 @@ class ScheduleSpec(Document):
     def _delivery_defaults(cls, given: Any) -> Any:
         return with_delivery_defaults(given)
 
-    @field_validator("priority", "overlap", mode="before")
+    @field_validator("priority", "overlap", "on_overflow", mode="before")
     @classmethod
     def _any_case(cls, word: Any) -> Any:
         return word.lower() if isinstance(word, str) else word
@@ -191,6 +194,11 @@ class ScheduleSpec(Document):
                     f"limits the same {constraint.scope} a second time", field=f"constraints[{place}]", hint="keep one"
                 )
             scopes.add(constraint.scope)
+        return self
+
+    @model_validator(mode="after")
+    def _queue_fields(self) -> Self:
+        queue_fields_of(self.overlap, self.max_pending, self.on_overflow)
         return self
 
     @property

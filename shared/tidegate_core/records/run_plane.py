@@ -88,8 +88,11 @@ class Job:
         upstream: JSON of the upstream run's facts for program-status triggers.
         unmet: All that stood in its way at the last look whose reason codes were new, as JSON.
         asked: Keys (`pk|sk`) of its waiter rows, in the queues of the shared limits that it waits for.
-        covered: Instants of an outage that it stands for, its nominal the last of them; None = only for its own.
+        covered: Instants that it stands for, its nominal the last of them: of an outage, or of jobs that were merged into
+            it; None = only for its own.
         covered_from: The first of them.
+        catch_up: True when it makes up for an instant that was missed: those run one at a time.
+        force_overlap: True when whoever asked for it wants it beside what runs.
     """
 
     id: str
@@ -115,9 +118,21 @@ class Job:
     asked: tuple[str, ...] = ()
     covered: int | None = None
     covered_from: int | None = None
+    catch_up: bool | None = None
+    force_overlap: bool | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
+
+    @property
+    def stands_for(self) -> int:
+        """Number of its instants."""
+        return 1 if self.covered is None else self.covered
+
+    @property
+    def begins(self) -> int:
+        """The first of its instants."""
+        return self.nominal if self.covered_from is None else self.covered_from
 
     @property
     def ref(self) -> str:
@@ -140,7 +155,7 @@ class Run:
         start_by: The launcher must have taken it by then (SEMANTICS 13: 1 h); once it has, the gate must have been passed by
             then (15 min).
         not_before: A further submission of an attempt that died before the gate waits until then.
-        covered, covered_from: As of its job.
+        covered, covered_from, catch_up: As of its job.
     """
 
     id: str
@@ -183,6 +198,7 @@ class Run:
     expires_at: int | None = None
     covered: int | None = None
     covered_from: int | None = None
+    catch_up: bool | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -345,8 +361,8 @@ class LedgerRow:
         reason: `<reason>` of `skipped/<reason>` and so on; empty for launched.
         at: When it was decided.
         state: Final state of the run of a launched occurrence.
-        covered: Instants of an outage that this entry stands for, `nominal` the last of them (those before it are
-            coalesced into it, or skipped with it); None = only for its own.
+        covered: Instants that this entry stands for, `nominal` the last of them: of an outage (those before it have no
+            entry), or of jobs that were merged into it (each has its own, `coalesced`); None = only for its own.
         covered_from: The first of them.
     """
 
