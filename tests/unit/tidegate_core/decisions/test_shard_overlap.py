@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_given_keep_latest_then_one_waits_and_it_is_the_newest() -> None:
     assert set(ends(bench)) == {"launched", "skipped/replaced"}
     launched = [row for row in entries(bench) if row.disposition == "launched"]
     # What runs next is what came last before the one before it ended.
-    for before, after in zip(launched, launched[1:], strict=False):
+    for before, after in itertools.pairwise(launched):
         assert before.ended_at is not None
         assert after.nominal <= before.ended_at < after.nominal + 10 * SECOND
 

@@ -57,7 +57,7 @@ def test_given_keep_latest_then_the_newest_takes_the_place_of_all_others() -> No
 
 
 def test_given_coalesce_then_one_job_stands_for_all() -> None:
-    hours = [job for job in jobs(1, 2, 3)]
+    hours = list(jobs(1, 2, 3))
     settled = settle(parsed_spec(overlap="coalesce"), hours, [])
     assert ended(*settled.ended) == [(job.id, "coalesced", "overlap") for job in jobs(1, 2)]
     kept = settled.kept
