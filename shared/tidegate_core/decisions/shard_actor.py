@@ -230,7 +230,7 @@ class ShardActor:
         rows = self.memory.take_due(now)
         for row in rows:
             if row.kind == "S":
-                self._lane.add(FireSchedule(row, self.memory, self._host.holding.after_outage(row.ref)))
+                self._lane.add(FireSchedule(row, self.memory))
             elif row.kind == "C":
                 self._host.start_safely("clean_up", row.ref, self._clean_up(row))
         timed_out = [row for row in rows if row.kind == "E"]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from tidegate_core.constraints import ConcurrencyConstraint, Constraint
+from tidegate_core.model.catch_up import CatchUpPolicy
 from tidegate_core.model.document import AtMost, Document, Flag, Text, Whole
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.identity import base32
@@ -83,6 +84,7 @@ class ScheduleSpec(Document):
         max_pending: Jobs that wait at a time under `overlap: queue`.
         on_overflow: What becomes of one more: `coalesce` merges the newest ones, `reject` skips it.
         priority: Place of its jobs before limits that it shares; half an hour of waiting is worth one class.
+        catchup: What becomes of instants of a time trigger that were missed.
         retry: What follows a failed run.
         pending_timeout: How long a satisfied job waits for its constraints before it expires.
         suspended: Whether the schedule begins suspended.
@@ -130,11 +132,6 @@ class ScheduleSpec(Document):
     PLANNED_FIELDS: ClassVar = {
         **planned(
             LANGUAGE,
-            "catchup",
-            "after_outage",
-            "after_pause",
-            "after_update",
-            "on_create",
             "pending_timeout_action",
             "finish_by",
             "start_by",
@@ -152,6 +149,9 @@ class ScheduleSpec(Document):
     FIELD_HINTS: ClassVar = {
         "triggers": "the field is called trigger",
         "constraint": "the field is called constraints",
+        "catch_up": "the field is called catchup",
+        "after_outage": "it is called catchup.mode",
+        **dict.fromkeys(("after_pause", "on_create", "after_update"), "it belongs into catchup"),
         "spec": "its fields belong here; tidegate schedule get --spec prints them so",
     }
 
@@ -166,6 +166,7 @@ class ScheduleSpec(Document):
     max_pending: Whole = Field(default=MAX_PENDING_DEFAULT, ge=1, le=MAX_PENDING)
     on_overflow: OnOverflow = "coalesce"
     priority: Priority = "medium"
+    catchup: CatchUpPolicy = Field(default_factory=CatchUpPolicy)
     retry: Retry = Field(default_factory=Retry)
     pending_timeout: DurationField = Field(
         default=DEFAULT_PENDING_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"}

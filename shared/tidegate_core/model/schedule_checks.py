@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate_core.model.catch_up import catch_up_problems
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
@@ -23,7 +24,13 @@ MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
 def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
-    return [*templates, *delivery_problems(spec), *overlap_problems(spec), *_own_upstream(spec)]
+    return [
+        *templates,
+        *delivery_problems(spec),
+        *overlap_problems(spec),
+        *catch_up_problems(spec),
+        *_own_upstream(spec),
+    ]
 
 
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:

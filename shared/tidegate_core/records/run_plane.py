@@ -25,9 +25,12 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        gathered: Cursor of the catch-up after an outage: how many instants were walked that no occurrence stands for yet;
-            `next_nominal` is where it goes on.
+        gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
+            where it goes on.
         gathered_from, gathered_through: The first and the last of them.
+        gathered_as: What is to become of them (`Fate`).
+        alone, alone_since: Instants that have jobs of their own although they were missed, and the begin of the span.
+        missed_from, missed_until, missed_as: What this schedule itself missed, and is to make up for; None = nothing.
         expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
     """
 
@@ -45,6 +48,12 @@ class ScheduleState:
     gathered: int | None = None
     gathered_from: int = 0
     gathered_through: int = 0
+    gathered_as: str | None = None
+    alone: int | None = None
+    alone_since: int | None = None
+    missed_from: int | None = None
+    missed_until: int | None = None
+    missed_as: str | None = None
     spec_hash: str = ""
     changed_at: int = 0
     reason: str | None = None

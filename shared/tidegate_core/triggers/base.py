@@ -21,7 +21,7 @@ from tidegate_core.model.problems import refused
 Correlate: TypeAlias = Literal["data_partition"]
 OnTimeout: TypeAlias = Literal["abort"]
 
-PLANNED_FOR_TIME = planned(LANGUAGE, "catchup", "exclude", "jitter", "on_create", "after_outage", "after_pause")
+PLANNED_FOR_TIME = planned(LANGUAGE, "exclude", "jitter")
 PLANNED_FOR_EVENTS = planned(
     LANGUAGE,
     "max_wait",

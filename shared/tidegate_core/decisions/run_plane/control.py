@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
+from tidegate_core.decisions.run_plane import missed
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.model.identity import incarnation_of
@@ -167,6 +168,8 @@ def applied_spec(
         reason=reason,
         expires_at=None,
     )
+    coming = next_instants(spec, state)
+    state = missed.after_apply(state, spec, before)
     definition = Definition(
         namespace=spec.namespace, name=spec.name, version=state.version, spec=spec.canonical_json(), created_at=now
     )
@@ -175,7 +178,7 @@ def applied_spec(
         state,
         definition,
         None if before is None else "superseded",
-        next=next_instants(spec, state),
+        next=coming,
     )
 
 
@@ -259,7 +262,10 @@ def resumed(
         actor=request.actor,
         reason=request.reason,
     )
-    return Applied(ReceiptStatus.ACCEPTED, state, next=next_instants(parsed(definition.spec), state))
+    spec = parsed(definition.spec)
+    coming = next_instants(spec, state)
+    state = missed.after_pause(state, spec, before, spec.catchup.after_pause)
+    return Applied(ReceiptStatus.ACCEPTED, state, next=coming)
 
 
 def _untouched(status: ReceiptStatus, before: ScheduleState, position: Position) -> Applied:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HORIZON_MS = 3_600_000
 """Further ahead of a receipt than the instants that it shows; of rare ones as many periods."""
 PERIODS_AHEAD = 5
+MERGED = "coalesced"
 
 
 def check_fires(case: Case) -> Iterator[str]:
@@ -34,7 +35,7 @@ def check_fires(case: Case) -> Iterator[str]:
 
 def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
     segments, ended_at = case.segments(life), case.world.ended_at
-    stood_for = [(row.incarnation, instant) for row in rows for instant in instants_of(life.definition.trigger, row)]
+    stood_for = list(accounted(life.definition.trigger, rows))
     entries = Counter(stood_for)
     yield from (f"I1: {life.name} {at_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
     made = Counter(instant for _, instant in stood_for)
@@ -106,6 +107,30 @@ def check_shown(life: Life, segment: Segment) -> Iterator[str]:
 def _shown(segment: Segment) -> list[int]:
     receipt = segment.begin.asked.receipt
     return [parse_instant(instant) for instant in (receipt.body.get("next") or [])] if receipt else []
+
+
+def accounted(trigger: dict[str, Any], rows: list[LedgerRow]) -> Iterator[tuple[str, int]]:
+    """Yields (incarnation, instant) for each instant of each entry that stands for it.
+
+    A job that was merged into another one has an entry of its own; what the other one says to stand for is then looked at
+    by `checks/overlap.py`. What stands for an outage has the only entry of its instants.
+    """
+    alone = {(row.incarnation, row.nominal) for row in rows if row.covered_from is None}
+    for row in rows:
+        if row.covered_from is None:
+            yield row.incarnation, row.nominal
+    covering = sorted((row for row in rows if row.covered_from is not None), key=lambda row: row.disposition != MERGED)
+    for row in covering:
+        # What was merged into it comes first, and is its own.
+        mine = {(row.incarnation, instant) for instant in instants_of(trigger, row)}
+        yield from sorted(mine - alone)
+        if row.disposition == MERGED or has_merged(row, rows):
+            alone |= mine
+
+
+def has_merged(row: LedgerRow, rows: list[LedgerRow]) -> bool:
+    """Whether jobs were merged into the one of this entry."""
+    return any(each.disposition == MERGED and each.detail == f"into {row.job_id}" for each in rows)
 
 
 def instants_of(trigger: dict[str, Any], row: LedgerRow) -> list[int]:

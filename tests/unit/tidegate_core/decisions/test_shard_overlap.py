@@ -1,4 +1,4 @@
-"""Overlap policies and priorities from the request to the ledger (SEMANTICS 4 and 7.3)."""
+"""Overlap policies and priorities from the request to the ledger (SEMANTICS 4 and 7.3; rows CD-031, CD-034, CD-037)."""
 
 from __future__ import annotations
 
