@@ -31,6 +31,7 @@ class Definition:
         priority: Before the limit that it shares.
         catch_up: What becomes of instants in an outage.
         max_runs: Of those that have jobs of their own, under `all`.
+        max_pending, on_overflow: Of a queue.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Definition:
     max_runs: int = 24
     overlap: str | None = None
     priority: str = "medium"
+    max_pending: int = 100
+    on_overflow: str = "coalesce"
 
     @property
     def policy(self) -> str:
@@ -81,6 +84,8 @@ class Definition:
             "overlap": self.policy,
             "priority": self.priority,
         }
+        if self.policy == "queue":
+            spec |= {"max_pending": self.max_pending, "on_overflow": self.on_overflow}
         if self.is_timed:
             spec["catchup"] = {"mode": self.catch_up, "max_runs": self.max_runs}
         if self.pending_timeout is not None:
@@ -163,7 +168,8 @@ def _with_policy(chance: Random, definition: Definition) -> Definition:
         return definition
     of_events = not definition.is_timed and overlap == "coalesce"
     max_runs = chance.choice((1, 3, 24))
-    drawn = replace(definition, priority=priority, max_runs=max_runs)
+    max_pending, on_overflow = chance.choice((1, 3, 100)), chance.choice(("coalesce", "reject"))
+    drawn = replace(definition, priority=priority, max_runs=max_runs, max_pending=max_pending, on_overflow=on_overflow)
     return drawn if keeps_its_own or of_events else replace(drawn, overlap=overlap)
 
 

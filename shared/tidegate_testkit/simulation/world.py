@@ -82,6 +82,7 @@ def build(
     definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
     definitions = with_policies(source(seed, "policies"), definitions)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
+    limits.priorities |= {each.name: each.priority for each in definitions}
     users = draw_users(cluster, requests, definitions)
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)

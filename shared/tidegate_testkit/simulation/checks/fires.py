@@ -112,25 +112,32 @@ def _shown(segment: Segment) -> list[int]:
 def accounted(trigger: dict[str, Any], rows: list[LedgerRow]) -> Iterator[tuple[str, int]]:
     """Yields (incarnation, instant) for each instant of each entry that stands for it.
 
-    A job that was merged into another one has an entry of its own; what the other one says to stand for is then looked at
-    by `checks/overlap.py`. What stands for an outage has the only entry of its instants.
+    What stands for an outage has the only entry of its instants; what was merged into another job has an entry of its own,
+    and that other one only its own part of all that it says to stand for.
     """
-    alone = {(row.incarnation, row.nominal) for row in rows if row.covered_from is None}
+    into = merged_into(rows)
     for row in rows:
-        if row.covered_from is None:
-            yield row.incarnation, row.nominal
-    covering = sorted((row for row in rows if row.covered_from is not None), key=lambda row: row.disposition != MERGED)
-    for row in covering:
-        # What was merged into it comes first, and is its own.
-        mine = {(row.incarnation, instant) for instant in instants_of(trigger, row)}
-        yield from sorted(mine - alone)
-        if row.disposition == MERGED or has_merged(row, rows):
-            alone |= mine
+        for instant in _own_instants(trigger, row, into.get(row.job_id, []), rows):
+            yield row.incarnation, instant
 
 
-def has_merged(row: LedgerRow, rows: list[LedgerRow]) -> bool:
-    """Whether jobs were merged into the one of this entry."""
-    return any(each.disposition == MERGED and each.detail == f"into {row.job_id}" for each in rows)
+def _own_instants(trigger: dict[str, Any], row: LedgerRow, merged: list[LedgerRow], rows: list[LedgerRow]) -> list[int]:
+    if not merged:
+        return instants_of(trigger, row)
+    if row.covered is not None and row.covered - sum(each.covered or 1 for each in merged) == 1:
+        return [row.nominal]
+    others = [each for each in rows if each.incarnation == row.incarnation and (each in merged or each.covered is None)]
+    theirs = {instant for each in others for instant in instants_of(trigger, each)}
+    return [instant for instant in instants_of(trigger, row) if instant not in theirs]
+
+
+def merged_into(rows: list[LedgerRow]) -> dict[str, list[LedgerRow]]:
+    """Returns the entries of what was merged, by the job that it was merged into."""
+    found: dict[str, list[LedgerRow]] = {}
+    for row in rows:
+        if row.disposition == MERGED:
+            found.setdefault((row.detail or "").removeprefix("into "), []).append(row)
+    return found
 
 
 def instants_of(trigger: dict[str, Any], row: LedgerRow) -> list[int]:
