@@ -41,6 +41,11 @@ ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set
 IfMatch = Annotated[str | None, Header(description="ETag of the version that is to be replaced; 412 if it is another")]
 CONTROL_FIELDS = fields("reason", "actor", "id")
 CONTROL_FIELDS["properties"]["expected_version"] = {"type": "integer", "minimum": 0}
+TRIGGER_FIELDS = fields("reason", "actor", "id")
+TRIGGER_FIELDS["properties"] |= {
+    "expected_version": {"type": "integer", "minimum": 0},
+    "force_overlap": {"type": "boolean", "default": False},
+}
 
 
 @router.get("/schedules", response_model=Page[ScheduleView], summary="List schedules")
@@ -153,10 +158,10 @@ async def resume_schedule(namespace: NamespacePath, name: NamePath, request: Raw
     "/schedules/{namespace}/{name}/trigger",
     response_model=ReceiptView,
     summary="Run a schedule now",
-    openapi_extra=body(CONTROL_FIELDS, required=False),
+    openapi_extra=body(TRIGGER_FIELDS, required=False),
 )
 async def trigger_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
-    """Skips the trigger only: constraints and limits hold. The receipt's `id` names the job and its run."""
+    """Skips the trigger only: constraints, limits and overlap (unless `force_overlap`) hold. The receipt's `id` names the job and its run."""
     return await request.send(type="schedule.trigger", namespace=namespace, name=name)
 
 

@@ -9,6 +9,7 @@ import pytest
 from tidegate_core.effects import Commit, Read, ReadRange, Write
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import Definition, Job, ScheduleState
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import MINUTE, NOW, SECOND, Doc, a_definition, a_job, a_schedule, a_spec, at_most, every
@@ -25,8 +26,8 @@ def a_backlog(schedules: int, jobs: int, behaviour: Behaviour, *constraints: Doc
     for number in range(schedules):
         name = f"s{number:03d}"
         spec = a_spec(name, every("24h"), file="/jobs/same.py", constraints=[NIGHT, *constraints])
-        records = [a_definition(spec), a_schedule(name)]
-        records += [a_job(each, name=name, due=NOW + each * SECOND) for each in range(jobs)]  # type: ignore[list-item]
+        waiting = [a_job(each, name=name, due=NOW + each * SECOND) for each in range(jobs)]
+        records: list[Definition | ScheduleState | Job] = [a_definition(spec), a_schedule(name), *waiting]
         rows += [Put(record.key(0), {**to_item(record, record.key(0)), "rev": 1}) for record in records]
     bench.store.write(rows)
     bench.now = OPENS - 5 * MINUTE

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job, LedgerRow
 from tidegate_testkit.bench import Behaviour, Bench
@@ -92,12 +93,14 @@ def test_given_coalesce_then_each_run_stands_for_all_that_came_meanwhile() -> No
     stood_for = [row.covered or 1 for row in rows if row.disposition == "launched"]
     assert max(stood_for) >= 4
     assert sum(stood_for) + sum(row.covered or 1 for row in rows if row.disposition == "cancelled") == len(rows)
+    told = {order.run_id: order.context["covered"] for order in bench.started}
     runs = {row.job_id: row for row in rows}
     for row in merged:
         into = runs[(row.detail or "").removeprefix("into ")]
         assert into.covered is not None
         assert into.covered_from is not None
         assert into.covered_from <= row.nominal < into.nominal
+        assert into.disposition != "launched" or format_instant(row.nominal) in str(told[into.job_id])
 
 
 def test_given_a_queue_that_overflows_then_it_stays_as_long_as_it_may_and_nothing_is_uncovered() -> None:
