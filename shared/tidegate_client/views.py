@@ -297,6 +297,7 @@ class DryRun(View):
         version: Of the schedule as it stands, None when there is none.
         changed: Fields at the top of the spec that differ from the present version.
         next: Up to three coming instants of a time trigger.
+        warnings: What is allowed and hardly ever meant, each with its field and a way out.
     """
 
     namespace: str
@@ -305,6 +306,7 @@ class DryRun(View):
     version: int | None = None
     changed: list[str] = Field(default_factory=list)
     next: list[Moment] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
 
 
 class EventView(View):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate_core.model.catch_up import catch_up_problems
+from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
@@ -31,6 +31,11 @@ def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
         *catch_up_problems(spec),
         *_own_upstream(spec),
     ]
+
+
+def schedule_warnings(spec: ScheduleSpec) -> list[Problem]:
+    """Returns what is allowed and hardly ever meant; a dry run tells."""
+    return [warning for warning in (catch_up_warning(spec),) if warning is not None]
 
 
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:
