@@ -85,6 +85,9 @@ def _report(document: ScheduleDocument, error: TidegateError) -> None:
 
 
 def _show(done: list[ReceiptView | DryRun], output: Format) -> None:
+    for view in done:
+        for warning in view.warnings if isinstance(view, DryRun) else ():
+            note(f"{view.namespace}/{view.name}: warning: {warning}")
     columns = [
         ("namespace", lambda view: view.namespace),
         ("name", lambda view: view.name),

@@ -146,7 +146,7 @@ class Client:
     ) -> ReceiptView:
         """Runs a schedule now; the receipt's `id` names the job and the run that comes of it.
 
-        `fields`: `reason`, `actor`, `expected_version`.
+        `fields`: `reason`, `actor`, `expected_version`, `force_overlap`.
         """
         return self._write("POST", f"{schedule_path(namespace, name)}/trigger", _given(fields), {}, request_id)
 

@@ -323,6 +323,7 @@ class DryRun(View):
         changed: Fields at the top of the spec that differ from the present version.
         next: Up to three coming instants of a time trigger.
         reading: How a cron expression was read: dialect, zone, day rule, what clock changes do; None for other triggers.
+        warnings: What is allowed and hardly ever meant, each with its field and a way out.
     """
 
     namespace: str
@@ -332,6 +333,7 @@ class DryRun(View):
     changed: list[str] = Field(default_factory=list)
     next: list[Moment] = Field(default_factory=list)
     reading: str | None = None
+    warnings: list[str] = Field(default_factory=list)
 
 
 class EventView(View):

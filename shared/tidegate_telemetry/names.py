@@ -140,6 +140,12 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "Nobody served the shard from `begin` to `end` (ms since the epoch): a fact that catch-up and time-outs follow.",
         "warning",
     ),
+    "catchup_expired": LogEvent(
+        "Instants of a schedule were missed for longer than its catch-up window: they are not made up for "
+        "(`expired/catchup_window` in the ledger).",
+        "error",
+        "tidegate_catchup_expired_total",
+    ),
     "shard_lags": LogEvent(
         "Messages of a shard are more than 7 days late: their rows are written again before they expire. Look why nobody "
         "served the shard.",

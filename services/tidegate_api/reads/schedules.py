@@ -16,6 +16,7 @@ from tidegate_core.decisions.run_plane.control import applied_spec, version_conf
 from tidegate_core.model.position import FIRST_POSITION
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import ScheduleApply
+from tidegate_core.model.schedule_checks import schedule_warnings
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Definition, ScheduleState
@@ -92,6 +93,7 @@ class ScheduleReads:
                 "changed": changed,
                 "next": [moment(instant) for instant in applied.next],
                 "reading": (spec.trigger.reading() or None) if isinstance(spec.trigger, TimeTrigger) else None,
+                "warnings": [str(warning) for warning in schedule_warnings(spec)],
             }
         )
 

@@ -50,6 +50,11 @@ SUSPEND_FIELDS = with_fields(
 )
 RESUME_FIELDS = with_fields(CONTROL_FIELDS, backlog={"type": "string", "enum": list(get_args(Backlog))})
 Strict = Annotated[bool, Query(description="Whether what is so already is a conflict (409)")]
+TRIGGER_FIELDS = fields("reason", "actor", "id")
+TRIGGER_FIELDS["properties"] |= {
+    "expected_version": {"type": "integer", "minimum": 0},
+    "force_overlap": {"type": "boolean", "default": False},
+}
 
 
 @router.get("/schedules", response_model=Page[ScheduleView], summary="List schedules")
@@ -170,10 +175,10 @@ async def resume_schedule(
     "/schedules/{namespace}/{name}/trigger",
     response_model=ReceiptView,
     summary="Run a schedule now",
-    openapi_extra=body(CONTROL_FIELDS, required=False),
+    openapi_extra=body(TRIGGER_FIELDS, required=False),
 )
 async def trigger_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
-    """Skips the trigger only: constraints and limits hold. The receipt's `id` names the job and its run."""
+    """Skips the trigger only: constraints, limits and overlap (unless `force_overlap`) hold. The receipt's `id` names the job and its run."""
     return await request.send(type="schedule.trigger", namespace=namespace, name=name)
 
 

@@ -179,16 +179,20 @@ def resume(
 @app.command()
 def trigger(
     schedule: ScheduleArgument,
+    force_overlap: Annotated[
+        bool, typer.Option("--force-overlap", help="Beside what runs already, as far as constraints let it.")
+    ] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Run a schedule now. Constraints and limits hold; the receipt's id names the job and its run."""
+    """Run a schedule now. Constraints, limits and overlap hold; the receipt's id names the job and its run."""
     with api_client() as api:
         receipt = api.trigger_schedule(
             *split_schedule(schedule),
+            force_overlap=force_overlap or None,
             reason=reason,
             actor=actor,
             expected_version=expected_version,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from tidegate_core.decisions.outages import CatchUp
 from tidegate_core.effects import Answer
 from tidegate_core.model.position import Position
 
@@ -42,7 +40,6 @@ class Holding:
             time by a row of its own: two transactions for each such fire. Longer than the window of the messages (1 min).
         tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
             when a topic partition comes back to the process.
-        catch_up: By `<ns>/<name>`, what the language has no word for yet; `all` where nothing is said.
         topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`.
     """
 
@@ -63,11 +60,6 @@ class Holding:
     program_files_checked: bool = True
     recurring_near_ms: int = 3_600_000
     tenure: int = 0
-    catch_up: Mapping[str, CatchUp] = field(default_factory=dict)
-
-    def after_outage(self, ref: str) -> CatchUp:
-        """Returns what becomes of a schedule's instants in an outage."""
-        return self.catch_up.get(ref, "all")
 
     def owned_shards(self) -> range:
         return range(self.topic_partition, self.shards, self.topic_partitions)

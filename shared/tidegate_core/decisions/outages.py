@@ -7,13 +7,10 @@ none either. A suspended span is none by itself: a schedule that is suspended ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
 
+from tidegate_core.model.catch_up import CatchUp
 from tidegate_core.records.outages import Outage
 from tidegate_core.store.values import Item
-
-CatchUp: TypeAlias = Literal["all", "last", "coalesce", "none"]
-"""What becomes of instants in an outage: a job each; a job of the last; one job for the data of all; no job (SEMANTICS 3.2)."""
 
 OUTAGE_GRACE_MS = 60_000
 """SEMANTICS 3.4: what is later than this is more than late. Far above a session and a take-over, and six signs of life."""
@@ -68,3 +65,15 @@ def last_sign(lease: Item | None, seen: Mapping[str, int]) -> int | None:
     served = lease.get("served", 0)
     assert isinstance(served, int)
     return max(served, seen.get(str(lease["owner"]), 0)) or None
+
+
+__all__ = [
+    "OUTAGES_KEPT_MS",
+    "OUTAGES_MAX",
+    "OUTAGE_GRACE_MS",
+    "CatchUp",
+    "last_sign",
+    "outage_at",
+    "served_deadline",
+    "with_outage",
+]

@@ -233,7 +233,7 @@ class ShardActor:
         rows = self.memory.take_due(now)
         for row in rows:
             if row.kind == "S":
-                self._lane.add(FireSchedule(row, self.memory, self._host.holding.after_outage(row.ref)))
+                self._lane.add(FireSchedule(row, self.memory))
             elif row.kind == "U":
                 self._lane.add(resume_when_due(row, self.memory, self.plane.recurring))
             elif row.kind == "C":

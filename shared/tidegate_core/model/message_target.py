@@ -69,10 +69,15 @@ class MessageTarget(MessageBody):
 
 
 def with_delivery_defaults(document: Any) -> Any:
-    """Returns a schedule's document with what is the default for deliveries (SEMANTICS 4): they never wait for each other."""
+    """Returns a schedule's document with what is the default for deliveries (SEMANTICS 3.2, 4).
+
+    They never wait for each other, and of those that were missed the last one is sent.
+    """
     target = document.get("target") if isinstance(document, dict) else None
     if isinstance(target, dict) and target.get("type") == "message":
-        return {"overlap": "allow", **document}
+        wanted = document.get("catchup", {})
+        catch_up = {"mode": "last", **wanted} if isinstance(wanted, dict) else wanted
+        return {"overlap": "allow", **document, "catchup": catch_up}
     return document
 
 

@@ -133,12 +133,17 @@ class ScheduleResume(ScheduleRequest):
 
 
 class ScheduleTrigger(ScheduleRequest):
-    """Run a schedule now: the trigger is skipped, constraints and limits hold."""
+    """Run a schedule now: the trigger is skipped, constraints and limits hold.
+
+    Attributes:
+        force_overlap: Whether it runs beside what runs already, as far as constraints let it: at most 16 runs are open.
+    """
 
     EXAMPLE: ClassVar = {"id": "t-1", "type": "schedule.trigger", "namespace": "flights", "name": "join-day"}
-    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "args", "conf", "nominal", "correlation", "manifest", "force_overlap")
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "args", "conf", "nominal", "correlation", "manifest")
 
     type: Literal["schedule.trigger"] = "schedule.trigger"
+    force_overlap: Flag = False
 
 
 class RunCancel(RequestBase):

@@ -7,13 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from tidegate_core.constraints import Constraint
+from tidegate_core.model.catch_up import CatchUpPolicy
 from tidegate_core.model.document import AtMost, Document, Flag, Text, Whole
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.identity import base32
 from tidegate_core.model.message_target import MessageTarget, with_delivery_defaults
 from tidegate_core.model.modes import OnUpdate, SuspendMode
 from tidegate_core.model.names import Name, Namespace
+from tidegate_core.model.overlap import MAX_PENDING, MAX_PENDING_DEFAULT, OnOverflow, Overlap, queue_fields_of
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
+from tidegate_core.model.priority import Priority
 from tidegate_core.model.problems import refused
 from tidegate_core.model.programs import Program, ProgramTarget
 from tidegate_core.model.shards import hash_of
@@ -77,8 +80,12 @@ class ScheduleSpec(Document):
         target: What is started or sent.
         trigger: When.
         constraints: What a satisfied job waits for; all have to hold.
-        overlap: `queue`: one after another, in order; `allow`: as the constraints let them. Messages are always `allow`.
-        priority: `medium`.
+        overlap: What becomes of an occurrence whose turn comes while as many runs are open as may be. Messages are always
+            `allow`.
+        max_pending: Jobs that wait at a time under `overlap: queue`.
+        on_overflow: What becomes of one more: `coalesce` merges the newest ones, `reject` skips it.
+        priority: Place of its jobs before limits that it shares; half an hour of waiting is worth one class.
+        catchup: What becomes of instants of a time trigger that were missed.
         retry: What follows a failed run.
         pending_timeout: How long a satisfied job waits for its constraints.
         pending_timeout_action: What follows then. `abort`: it expires. `force`: it goes as soon as the limits of concurrency let it,
@@ -131,12 +138,6 @@ class ScheduleSpec(Document):
     PLANNED_FIELDS: ClassVar = {
         **planned(
             LANGUAGE,
-            "catchup",
-            "after_outage",
-            "after_pause",
-            "after_update",
-            "on_create",
-            "max_pending",
             "finish_by",
             "start_by",
             "on_miss",
@@ -146,14 +147,14 @@ class ScheduleSpec(Document):
     }
     PLANNED_VALUES: ClassVar = {
         "kind": planned(PLATFORM, "program", "source", "limit", "calendar", "namespace", "app", "workflow"),
-        "overlap": planned(
-            LANGUAGE, "skip", "keep_first", "keep_latest", "cancel_running", "kill_running", "strict", "coalesce"
-        ),
-        "priority": planned(LANGUAGE, "highest", "high", "low", "lowest"),
+        "overlap": planned(PLATFORM, "keep_first", "kill_running", "strict"),
     }
     FIELD_HINTS: ClassVar = {
         "triggers": "the field is called trigger",
         "constraint": "the field is called constraints",
+        "catch_up": "the field is called catchup",
+        "after_outage": "it is called catchup.mode",
+        **dict.fromkeys(("after_pause", "on_create", "after_update"), "it belongs into catchup"),
         "spec": "its fields belong here; tidegate schedule get --spec prints them so",
     }
 
@@ -164,8 +165,11 @@ class ScheduleSpec(Document):
     target: Target
     trigger: Trigger
     constraints: Annotated[tuple[Constraint, ...], AtMost(MAX_CONSTRAINTS)] = ()
-    overlap: Literal["queue", "allow"] = "queue"
-    priority: Literal["medium"] = "medium"
+    overlap: Overlap = "queue"
+    max_pending: Whole = Field(default=MAX_PENDING_DEFAULT, ge=1, le=MAX_PENDING)
+    on_overflow: OnOverflow = "coalesce"
+    priority: Priority = "medium"
+    catchup: CatchUpPolicy = Field(default_factory=CatchUpPolicy)
     retry: Retry = Field(default_factory=Retry)
     pending_timeout: DurationField = Field(
         default=DEFAULT_PENDING_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"}
@@ -180,7 +184,9 @@ class ScheduleSpec(Document):
     def _delivery_defaults(cls, given: Any) -> Any:
         return with_delivery_defaults(given)
 
-    @field_validator("priority", "overlap", "suspend_mode", "on_update", "pending_timeout_action", mode="before")
+    @field_validator(
+        "priority", "overlap", "on_overflow", "suspend_mode", "on_update", "pending_timeout_action", mode="before"
+    )
     @classmethod
     def _any_case(cls, word: Any) -> Any:
         return word.lower() if isinstance(word, str) else word
@@ -204,6 +210,11 @@ class ScheduleSpec(Document):
                 raise refused(f"{what} a second time", field=f"constraints[{place}]", hint="keep one")
             if what is not None:
                 said.add(what)
+        return self
+
+    @model_validator(mode="after")
+    def _queue_fields(self) -> Self:
+        queue_fields_of(self.overlap, self.max_pending, self.on_overflow)
         return self
 
     @property

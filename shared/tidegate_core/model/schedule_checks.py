@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tidegate_core.constraints import DelayConstraint
+from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
+from tidegate_core.model.overlap import overlap_problems
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import template_problems
@@ -24,7 +26,7 @@ def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
     own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec))
-    return [*templates, *delivery_problems(spec), *own]
+    return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own]
 
 
 def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
@@ -47,6 +49,11 @@ def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
         for place, constraint in enumerate(spec.constraints)
         if isinstance(constraint, DelayConstraint) and constraint.after >= spec.pending_timeout
     ]
+
+
+def schedule_warnings(spec: ScheduleSpec) -> list[Problem]:
+    """Returns what is allowed and hardly ever meant; a dry run tells."""
+    return [warning for warning in (catch_up_warning(spec),) if warning is not None]
 
 
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:

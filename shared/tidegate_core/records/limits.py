@@ -45,6 +45,8 @@ class Waiter:
 
     Attributes:
         limit: Partition key of the limit's item.
+        satisfied_at: Since when it waits.
+        order: Its place, by its priority; None in rows of older versions: first come, first served.
         most: Runs that the job's own version of its schedule allows.
         asked_at: When the row was written; a later one says that the job is still there, and keeps its offer.
     """
@@ -54,9 +56,11 @@ class Waiter:
     satisfied_at: int
     most: int
     asked_at: int
+    order: int | None = None
 
     def key(self, home: int) -> Key:
-        return keys.waiter(home, Key(self.limit, "LIMIT"), self.satisfied_at, self.job_id)
+        order = self.satisfied_at if self.order is None else self.order
+        return keys.waiter(home, Key(self.limit, "LIMIT"), order, self.job_id)
 
 
 def _texts(item: Item, name: str) -> frozenset[str]:

@@ -25,10 +25,13 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        gathered: Cursor of the catch-up after an outage: how many instants were walked that no occurrence stands for yet;
-            `next_nominal` is where it goes on.
+        gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
+            where it goes on.
         gathered_from, gathered_through: The first and the last of them.
         fires: Instants of a time trigger that were walked since the version was applied, for `max_fires`.
+        gathered_as: What is to become of them (`Fate`).
+        alone, alone_since: Instants that have jobs of their own although they were missed, and the begin of the span.
+        missed_from, missed_until, missed_as: What this schedule itself missed, and is to make up for; None = nothing.
         expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
         mode: How it is suspended, while it is (SEMANTICS 10); `standing.py` says what that lets happen.
         suspended_at: Since when.
@@ -39,8 +42,6 @@ class ScheduleState:
             first, last ...
         shedding: What a resume leaves of the backlog (`last`, `coalesce`, `none`), while it is being ended; until then
             nothing is admitted.
-        made_up: What a resume makes of the instants of the suspended span (`all`, `last`, `coalesce`), while they are walked.
-        made_up_to: The last instant of that span.
     """
 
     namespace: str
@@ -58,6 +59,12 @@ class ScheduleState:
     gathered_from: int = 0
     gathered_through: int = 0
     fires: int = 0
+    gathered_as: str | None = None
+    alone: int | None = None
+    alone_since: int | None = None
+    missed_from: int | None = None
+    missed_until: int | None = None
+    missed_as: str | None = None
     spec_hash: str = ""
     changed_at: int = 0
     reason: str | None = None
@@ -70,8 +77,6 @@ class ScheduleState:
     kept_from: int | None = None
     carried: tuple[int, ...] = ()
     shedding: str | None = None
-    made_up: str | None = None
-    made_up_to: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.schedule_state(shard, self.namespace, self.name)
@@ -110,12 +115,15 @@ class Job:
         upstream: JSON of the upstream run's facts for program-status triggers.
         unmet: All that stood in its way at the last look whose reason codes were new, as JSON.
         asked: Keys (`pk|sk`) of its waiter rows, in the queues of the shared limits that it waits for.
-        covered: Instants of an outage that it stands for, its nominal the last of them; None = only for its own.
+        covered: Instants that it stands for, its nominal the last of them: of an outage, or of jobs that were merged into
+            it; None = only for its own.
         covered_from: The first of them.
         stopped: How long the schedule's clocks had stood still, in ms, when `deadline` was reckoned.
         free_attempts: Attempts of it that a suspend took back before the gate: they cost no try.
         alerted: True once it was told that its pending time-out has passed and it waits on.
         forced: What it is admitted in spite of since then, in the form of `unmet`.
+        catch_up: True when it makes up for an instant that was missed: those run one at a time.
+        force_overlap: True when whoever asked for it wants it beside what runs.
     """
 
     id: str
@@ -145,9 +153,21 @@ class Job:
     free_attempts: int = 0
     alerted: bool | None = None
     forced: str | None = None
+    catch_up: bool | None = None
+    force_overlap: bool | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
+
+    @property
+    def stands_for(self) -> int:
+        """Number of its instants."""
+        return 1 if self.covered is None else self.covered
+
+    @property
+    def begins(self) -> int:
+        """The first of its instants."""
+        return self.nominal if self.covered_from is None else self.covered_from
 
     @property
     def ref(self) -> str:
@@ -170,9 +190,9 @@ class Run:
         start_by: The launcher must have taken it by then (SEMANTICS 13: 1 h); once it has, the gate must have been passed by
             then (15 min).
         not_before: A further submission of an attempt that died before the gate waits until then.
-        covered, covered_from, free_attempts: As of its job.
         remembered: True when its schedule's past counts it (`PastRuns`), so that its end has to be counted as well.
         forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
+        covered, covered_from, free_attempts, catch_up: As of its job.
     """
 
     id: str
@@ -218,6 +238,7 @@ class Run:
     free_attempts: int = 0
     remembered: bool | None = None
     forced: str | None = None
+    catch_up: bool | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -383,8 +404,8 @@ class LedgerRow:
         reason: `<reason>` of `skipped/<reason>` and so on; empty for launched.
         at: When it was decided.
         state: Final state of the run of a launched occurrence.
-        covered: Instants of an outage that this entry stands for, `nominal` the last of them (those before it are
-            coalesced into it, or skipped with it); None = only for its own.
+        covered: Instants that this entry stands for, `nominal` the last of them: of an outage (those before it have no
+            entry), or of jobs that were merged into it (each has its own, `coalesced`); None = only for its own.
         covered_from: The first of them.
         forced: As of the run.
     """

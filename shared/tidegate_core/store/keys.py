@@ -27,7 +27,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `RQ#<hash of namespace and request id>` | receipt, 7 days |
 | `S#<ns>/<name>` | schedule state |
 | `T#<instant>#<kind>#<ref>` | timer row of the run plane |
-| `W#<limit hash>#<instant>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
+| `W#<limit hash>#<order>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
 Other partition keys of `main`: `MAP`, `CONTROLS`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
@@ -122,9 +122,9 @@ def permit(limit: Key, run_id: str) -> Key:
     return Key(limit.pk, f"PERMIT#{run_id}")
 
 
-def waiter(home: int, limit: Key, satisfied_at: int, job_id: str) -> Key:
-    """Sorted first come, first served within the limit's queue; all of its parts are fixed for the life of the job."""
-    return Key(shard_pk(home), f"W#{text_hash(limit.pk)}#{instant_text(satisfied_at)}#{job_id}")
+def waiter(home: int, limit: Key, order: int, job_id: str) -> Key:
+    """Sorted by priority and waiting within the limit's queue; all of its parts are fixed for the life of the job."""
+    return Key(shard_pk(home), f"W#{text_hash(limit.pk)}#{instant_text(order)}#{job_id}")
 
 
 def waiters_of(limit: Key) -> tuple[str, str]:

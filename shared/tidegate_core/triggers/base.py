@@ -27,7 +27,7 @@ LONGEST_FLEXIBLE_MS = 24 * 3_600_000
 EXCLUDED_IN_A_ROW = 20_000
 """Excluded instants, or excluded days, after which a trigger names nothing more: without end the search would never return."""
 
-PLANNED_FOR_TIME = planned(LANGUAGE, "catchup", "on_create", "after_outage", "after_pause")
+_CATCHUP = "it belongs beside the trigger, into the schedule's catchup"
 PLANNED_FOR_EVENTS = planned(
     LANGUAGE,
     "max_wait",
@@ -51,12 +51,12 @@ class TimeTrigger(Document, ABC):
         flexible: Each occurrence waits for an instant of its own within this time from its nominal on, always the same one.
     """
 
-    PLANNED_FIELDS: ClassVar = PLANNED_FOR_TIME
     FIELD_HINTS: ClassVar = {
         "tz": "the field is called zone",
         "timezone": "the field is called zone",
         "jitter": "the field is called flexible",
         "count": "the field is called max_fires",
+        **dict.fromkeys(("catchup", "on_create", "after_outage", "after_pause", "after_update"), _CATCHUP),
     }
 
     start: InstantField | None = None

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.inputs import Poked
-from tidegate_core.decisions.outages import CatchUp
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
@@ -31,7 +30,6 @@ class Cluster:
     """Attributes:
     nodes: By name; the present life of each.
     record: What can be seen from outside.
-    catch_up: Modes after outages, by `<ns>/<name>`: every node knows them.
     raises: Whether what an actor raises ends the simulation at once, for debugging.
     losses: Members that the group lost and that had served: what they held was then served by another owner.
     """
@@ -47,7 +45,6 @@ class Cluster:
     healed: bool = False
     raises: bool = False
     losses: set[str] = field(default_factory=set)
-    catch_up: dict[str, CatchUp] = field(default_factory=dict)
     _launcher: Launcher | None = None
     _served_by: dict[int, tuple[str, str]] = field(default_factory=dict)
 

@@ -14,6 +14,10 @@ WIDE = ("tool", 20)
 """One of the schedules that share a program lets more runs of it be open than a limit's item can name."""
 WIDE_SHARE = 0.3
 SPACED_SHARE = 0.4
+OVERLAPS = ("skip", "keep_latest", "coalesce", "cancel_running")
+OVERLAP_SHARE = 0.4
+"""Of the schedules whose runs are bounded."""
+PRIORITIES = ("highest", "high", "medium", "medium", "low", "lowest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +28,11 @@ class Definition:
         trigger: As in the document.
         most: Runs of the schedule at a time; None = no bound.
         program: Shared program with its bound, as (name, max), or None.
-        catch_up: What becomes of instants in an outage; the document cannot say it yet.
-        constraints: Further ones, as in the document.
-        late: What follows the pending time-out.
+        overlap: What becomes of what comes while as many runs are open; None = `queue`, or `allow` without a bound.
+        priority: Before the limit that it shares.
+        catch_up: What becomes of instants in an outage.
+        max_runs: Of those that have jobs of their own, under `all`.
+        max_pending, on_overflow: Of a queue.
     """
 
     name: str
@@ -39,6 +45,15 @@ class Definition:
     catch_up: CatchUp = "all"
     constraints: tuple[dict[str, Any], ...] = ()
     late: str = "abort"
+    max_runs: int = 24
+    overlap: str | None = None
+    priority: str = "medium"
+    max_pending: int = 100
+    on_overflow: str = "coalesce"
+
+    @property
+    def policy(self) -> str:
+        return self.overlap or ("allow" if self.most is None else "queue")
 
     @property
     def is_timed(self) -> bool:
@@ -70,8 +85,13 @@ class Definition:
             "target": {"type": "program", "program": program},
             "trigger": self.trigger,
             "constraints": constraints,
-            "overlap": "allow" if self.most is None else "queue",
+            "overlap": self.policy,
+            "priority": self.priority,
         }
+        if self.policy == "queue":
+            spec |= {"max_pending": self.max_pending, "on_overflow": self.on_overflow}
+        if self.is_timed:
+            spec["catchup"] = {"mode": self.catch_up, "max_runs": self.max_runs}
         if self.pending_timeout is not None:
             spec["pending_timeout"] = self.pending_timeout
         if self.late != "abort":
@@ -174,6 +194,23 @@ def crowd(chance: Random, drawn: list[Definition], number: int) -> list[Definiti
         )
         for index, period in enumerate(periods)
     ]
+
+
+def with_policies(chance: Random, definitions: list[Definition]) -> list[Definition]:
+    """Returns the schedules, some of them with another overlap, all with a priority and a bound of what is made up for."""
+    return [_with_policy(chance, each) for each in definitions]
+
+
+def _with_policy(chance: Random, definition: Definition) -> Definition:
+    priority, overlap = chance.choice(PRIORITIES), chance.choice(OVERLAPS)
+    keeps_its_own = chance.random() >= OVERLAP_SHARE or definition.most is None
+    if definition.sends_messages:
+        return definition
+    of_events = not definition.is_timed and overlap == "coalesce"
+    max_runs = chance.choice((1, 3, 24))
+    max_pending, on_overflow = chance.choice((1, 3, 100)), chance.choice(("coalesce", "reject"))
+    drawn = replace(definition, priority=priority, max_runs=max_runs, max_pending=max_pending, on_overflow=on_overflow)
+    return drawn if keeps_its_own or of_events else replace(drawn, overlap=overlap)
 
 
 def _data(dataset: str, count: int) -> dict[str, Any]:

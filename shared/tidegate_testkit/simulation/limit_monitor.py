@@ -21,11 +21,14 @@ from tidegate_testkit.simulation.swarm import Swarm
 FAILURES_MAX: Final = 5
 """Told of one world: what is wrong once is wrong at every further write."""
 
+CLASSES: Final = ("highest", "high", "medium", "low", "lowest")
+CLASS_MS: Final = 30 * 60_000
+
 LOSSY_MS: Final = 10_000
 """Further sends of what got no answer."""
 
 Place: TypeAlias = tuple[int, str]
-"""A job's place in a queue: (satisfied_at, job id)."""
+"""A job's place in a queue: (since when it waits, less the head start of its class; job id)."""
 
 
 @dataclass(slots=True)
@@ -62,11 +65,13 @@ class LimitMonitor:
     """Attributes:
     limits: By partition key.
     admitted: All admissions under shared limits.
+    priorities: By schedule.
     """
 
     def __init__(self, store: SimStore, record: Record, swarm: Swarm) -> None:
         self.limits: defaultdict[str, Watched] = defaultdict(Watched)
         self.admitted: list[Admitted] = []
+        self.priorities: dict[str, str] = {}
         self._store = store
         self._record = record
         self._offer_age = _oldest_offer(swarm)
@@ -134,7 +139,7 @@ class LimitMonitor:
             if key.pk in _shared(run):
                 by_offer = str(run["id"]) in before.offered
                 self.admitted.append(Admitted(str(run["name"]), key.pk, state.in_use, self._store.now, by_offer))
-                self._judge_order(str(run["id"]), int(str(run["satisfied_at"])), before, watched)
+                self._judge_order(str(run["id"]), self._order(run), before, watched)
         if state.queued is None and before.queued is not None and watched.waits:
             self._fail(f"order: {written.name} closed a queue in which {sorted(watched.waits)} wait")
         if written.token not in self._offers_seen:
@@ -142,9 +147,16 @@ class LimitMonitor:
             self._judge_offers(state.offered - before.offered, state, watched)
             self._offers_seen.add(written.token)
 
-    def _judge_order(self, run_id: str, satisfied_at: int, before: SharedLimit, watched: Watched) -> None:
+    def _order(self, run: Item) -> int:
+        """Returns where the run's job would have stood, by arithmetic of its own."""
+        wanted = self.priorities[str(run["name"])]
+        number = max(CLASSES.index(wanted), CLASSES.index("low")) if run.get("catch_up") else CLASSES.index(wanted)
+        since = int(str(run["satisfied_at"]))
+        return since - 10**12 if number == 0 else since + (number - 2) * CLASS_MS
+
+    def _judge_order(self, run_id: str, order: int, before: SharedLimit, watched: Watched) -> None:
         """Who comes without an offer passes nobody."""
-        passed = [place for place in sorted(watched.waits) if place < (satisfied_at, run_id)]
+        passed = [place for place in sorted(watched.waits) if place < (order, run_id)]
         if run_id not in before.offered and passed:
             self._fail(f"order: {run_id} was admitted without an offer, and {passed[0][1]} waits since longer")
 
@@ -197,7 +209,7 @@ def _shared(run: Item) -> list[str]:
 
 
 def _place(row: Item) -> Place:
-    return int(str(row["satisfied_at"])), str(row["job_id"])
+    return int(str(row["order"])), str(row["job_id"])
 
 
 def _limit_of(action: Action, before: BeforeImages) -> str | None:

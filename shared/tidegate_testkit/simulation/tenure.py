@@ -150,5 +150,4 @@ def _holding(node: Node, topic_partition: int, number: int) -> Holding:
         minimum_period_ms=MINIMUM_PERIOD_MS,
         recurring_near_ms=NEAR_MS,
         tenure=number,
-        catch_up=cluster.catch_up,
     )

@@ -10,7 +10,7 @@ from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.controls import ControlUser, control_users
-from tidegate_testkit.simulation.definitions import NAMESPACE, crowd, draw
+from tidegate_testkit.simulation.definitions import crowd, draw, with_policies
 from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
 from tidegate_testkit.simulation.group import Coordinator
@@ -80,8 +80,9 @@ def build(
     definitions = draw(source(seed, "schedules"), START, drawn.busy_ms)
     definitions += crowd(source(seed, "crowd"), definitions, drawn.crowd)
     definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
+    definitions = with_policies(source(seed, "policies"), definitions)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
-    cluster.catch_up |= {f"{NAMESPACE}/{each.name}": each.catch_up for each in definitions}
+    limits.priorities |= {each.name: each.priority for each in definitions}
     users = draw_users(cluster, requests, definitions)
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)

@@ -362,6 +362,9 @@ def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process:
     changed = {**spec, "overlap": "allow"}
     answer = process.http.put(PUT_SCHEDULE, json=changed, params=query).json()
     assert (answer["would"], answer["changed"], answer["version"]) == ("replace", ["overlap"], 1)
+    assert answer["warnings"] == []
+    (warning,) = process.http.put(PUT_SCHEDULE, json={**spec, "overlap": "skip"}, params=query).json()["warnings"]
+    assert warning.startswith('catchup.mode: "all" with overlap: skip')
     too_often = {**spec, "trigger": {"type": "every", "period": "2s"}}
     assert process.http.put(PUT_SCHEDULE, json=too_often, params=query).status_code == 400
     assert process.bus.produced == []

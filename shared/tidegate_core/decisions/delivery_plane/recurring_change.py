@@ -191,6 +191,7 @@ class RecurringChange:
             since=first,
             trigger=spec.trigger.canonical_json(),
             size=len(spec.target.payload_bytes),
+            catch_up=spec.catchup.mode,
         )
 
     def _boundary(self, record: Recurring) -> int:

@@ -6,12 +6,13 @@ Check and act are the same write: what this decision read is what the transactio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from tidegate_core.constraints.base import LimitRef
-from tidegate_core.decisions.run_plane import asking
+from tidegate_core.constraints.base import Hold, LimitRef
+from tidegate_core.decisions.run_plane import asking, overlap
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
@@ -30,10 +31,11 @@ from tidegate_core.decisions.run_plane.unmet import (
     unmet_text,
     until_of,
 )
+from tidegate_core.model.priority import Priority
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
 from tidegate_core.records.limits import SharedLimit
-from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, ScheduleState
+from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions import conditions
@@ -49,6 +51,8 @@ these goes the next one joins.
 REVISIONS_PER_ATTEMPT = 1_000_000
 """More than one attempt ever writes its run's item. An attempt that a suspend took back leaves no item behind, and writes of it
 that come late must not fit to the next one's."""
+CANCEL_AGAIN_MS = 10_000
+"""A run that has to end for a job that waits is asked for again: whoever asked first may have fallen."""
 NEVER = 1 << 62
 
 
@@ -58,6 +62,7 @@ class _Waiting(NamedTuple):
     job: Job
     unmet: list[Unmet]
     needs: list[asking.Need]
+    priority: Priority
     alone: bool = False
     """Its admission may hold back those behind it: a slot that one of them was offered could stand free for nobody."""
 
@@ -66,20 +71,31 @@ class _Waiting(NamedTuple):
         """Whether shared limits are all that it waits for. Else a slot would stand free for it while others could have it."""
         return all(each.is_shared for each in self.unmet)
 
+    @property
+    def waits_for_limits_only(self) -> bool:
+        """Whether it could go if enough runs ended, and is not forced."""
+        return not self.job.force_overlap and all(each.is_shared or each.own is not None for each in self.unmet)
+
+
+def _nobody(run_id: str) -> None:
+    """For decisions on a desk, which has no runs to cancel."""
+
 
 @dataclass(frozen=True, slots=True)
 class AdmitNext:
-    """Decides on the first waiting jobs of a schedule; first come, first served (overlap `queue` and `allow`).
+    """Decides on the first waiting jobs of a schedule, first come, first served; what cannot go now waits as overlap says.
 
     Attributes:
         decided: Called when that is in the store, with whether the jobs behind them can be decided on now.
         most: Jobs to decide on.
+        cancel: Called with each run that has to end for a job that waits (`cancel_running`).
     """
 
     ref: str
     memory: Memory
     decided: Callable[[bool], None]
     most: int = ADMITTED_TOGETHER
+    cancel: Callable[[str], None] = _nobody
     name: str = "admit"
 
     @property
@@ -108,9 +124,11 @@ class AdmitNext:
         """Goes through the jobs in order; returns whether there may be more to do.
 
         The first that has to wait is the last that is looked at, unless shared limits are all that it waits for: those
-        behind it then join their queues as well, and one of them may have been offered a slot before it.
+        behind it then join their queues as well, and one of them may have been offered a slot before it. One that makes
+        up for the past, and waits for another such run, holds up nobody.
         """
-        done, waiting = 0, list[_Waiting]()
+        gone, waiting, paced = set[str](), list[_Waiting](), list[_Waiting]()
+        drains = self._drains()
         # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
         looked_at = 1 if self.most == 1 else ASKED_TOGETHER
         for job_id in self.memory.waiting(self.ref):
@@ -119,23 +137,72 @@ class AdmitNext:
                 continue
             if job.generation < kept_from(state):
                 break  # The request that ended it is ending its jobs, page by page.
-            waits = self._decide_one(unit, state, present_job(state, job, now), now, ahead=len(waiting))
+            job = present_job(state, job, now)
+            if job.catch_up and drains is not None and job.deadline > now:
+                paced.append(_Waiting(job, [Unmet(_paced(drains), aborts=False)], [], "low"))
+                continue
+            waits = self._decide_one(unit, state, job, now, ahead=len(waiting))
             if waits is None:
-                done += 1
-                if done >= self.most or self.memory.shared_limits(self.ref):
+                gone.add(job.id)
+                if job.catch_up and unit.record(Run, keys.run(unit.shard, job.id)) is not None:
+                    drains = job.id
+                if len(gone) >= self.most or self.memory.shared_limits(self.ref):
                     return True  # A transaction takes one permit of a limit that other shards write too.
                 continue
             waiting.append(waits)
             if not waits.queues or waits.alone or len(waiting) >= looked_at:
                 break
+        waiting += paced[:1]
+        if waiting and self._settle(unit, state, waiting[0], gone, now):
+            return True
         self._wait(unit, waiting, now)
         return False
+
+    def _drains(self) -> str | None:
+        """Returns the open run that makes up for the past, if any: there is one at a time (SEMANTICS 3.5)."""
+        if not any(self.memory.jobs[job_id].catch_up for job_id in self.memory.waiting(self.ref)):
+            return None
+        return next((run.id for run in self.memory.runs_of(self.ref) if run.catch_up), None)
+
+    def _settle(
+        self, unit: UnitOfWork, state: ScheduleState, first: _Waiting, gone: AbstractSet[str], now: int
+    ) -> bool:
+        """Has overlap judge the jobs that have to wait; returns whether it ends some of them.
+
+        Args:
+            unit: Of this decision.
+            state: Of the schedule.
+            first: The first of them.
+            gone: Jobs that this decision has admitted or ended: it has enough to do, the others end in the next one.
+            now: The present.
+        """
+        spec = spec_of(unit, first.job.namespace, first.job.name, first.job.version)
+        assert spec is not None
+        if spec.overlap == "allow":
+            return False
+        own = next(limit for limit in limits_of(spec) if limit.scope == "schedule")
+        limit = unit.record(OwnLimit, limit_key(unit.shard, own))
+        holders = () if limit is None else limit.holders
+        known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref) if job_id not in gone]
+        jobs = [job for job in known if job.generation == state.generation]
+        most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
+        settled = overlap.settle(spec, jobs, holders if len(holders) >= own.max else (), most)
+        if not gone:
+            for each in settled.ended:
+                end_job(unit, each.job, each.disposition, each.reason, now, each.detail)
+            if settled.kept is not None:
+                unit.put(settled.kept, settled.kept.key(unit.shard))
+        if spec.overlap == "cancel_running" and not settled.ended and first.waits_for_limits_only:
+            for run_id in overlap.to_cancel(own.max, holders, self.memory.runs):
+                unit.after(partial(self.cancel, run_id))
+            unit.after(lambda: self.memory.hold(self.ref, now + CANCEL_AGAIN_MS))
+        return bool(settled.ended)
 
     def _decide_one(self, unit: UnitOfWork, state: ScheduleState, job: Job, now: int, ahead: int) -> _Waiting | None:
         """Returns the job when it waits."""
         spec = spec_of(unit, job.namespace, job.name, job.version)
         assert spec is not None
-        wanted = [(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec)]
+        wanted = [(limit, limit_key(unit.shard, limit)) for limit in overlap.limits_for(job, spec, limits_of(spec))]
         unmet = self._unmet(unit, spec, wanted, job, now, ahead)
         late = after_pending_timeout(unit, spec, job, unmet, now)
         job, unmet = late.job, late.unmet
@@ -149,7 +216,7 @@ class AdmitNext:
         else:
             shared = [(limit, key) for limit, key in wanted if limit.scope != "schedule"]
             needs = [asking.Need(key, limit.max, job.id in _shared(unit, key).offered) for limit, key in shared]
-            return _Waiting(job, unmet, needs, alone=remembered_by(spec) > 0)
+            return _Waiting(job, unmet, needs, spec.priority, alone=remembered_by(spec) > 0)
         return None
 
     # -- constraints --------------------------------------------------------------------------------------------------
@@ -182,9 +249,9 @@ class AdmitNext:
         """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back."""
         places: list[asking.Place] = []
         for waits in waiting:
-            job, unmet, needs, _ = waits
+            job, unmet, needs, priority, _ = waits
             if waits.queues:
-                place = asking.wait_for(unit, job, needs, self.memory.shards, now)
+                place = asking.wait_for(unit, job, needs, priority, self.memory.shards, now)
             else:
                 place = asking.Place(asking.leave(unit, job), (), NEVER)
             places.append(place)
@@ -249,12 +316,12 @@ class AdmitNext:
 def limits_of(spec: ScheduleSpec) -> tuple[LimitRef, ...]:
     """Returns the limits that a run of this spec needs.
 
-    Overlap `queue` acts at `concurrency.max` of the schedule's scope, 1 where there is none (SEMANTICS 4); `allow`
-    knows no bound but the constraints.
+    Overlap acts at `concurrency.max` of the schedule's scope, 1 where there is none (SEMANTICS 4); `allow` knows no
+    bound but the constraints.
     """
     program = spec.program
     wanted = [limit for each in spec.constraints for limit in each.limits(spec.namespace, spec.name, program)]
-    if spec.overlap == "queue" and not any(limit.scope == "schedule" for limit in wanted):
+    if spec.overlap != "allow" and not any(limit.scope == "schedule" for limit in wanted):
         wanted.append(LimitRef(scope="schedule", namespace=spec.namespace, name=spec.name, max=1))
     return tuple(wanted)
 
@@ -275,6 +342,10 @@ def _seal(unit: UnitOfWork, job: Job) -> Job:
     assert evidence.id == job.evidence_id
     unit.delete(key)
     return replace(job, chunks=evidence.chunks)
+
+
+def _paced(run_id: str) -> Hold:
+    return Hold(None, "catch_up_pacing", f"what was missed runs one at a time, {run_id} is open")
 
 
 def _shared(unit: UnitOfWork, key: Key) -> SharedLimit:

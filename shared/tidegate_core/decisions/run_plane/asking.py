@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tidegate_core.effects import Poke
+from tidegate_core.model.priority import Priority, class_of, order_of
 from tidegate_core.records.limits import Waiter
 from tidegate_core.records.run_plane import Job
 from tidegate_core.store.values import Key
@@ -52,11 +53,19 @@ class Place:
     look_again: int
 
 
-def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], shards: int, now: int) -> Place:
+def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priority, shards: int, now: int) -> Place:
     """Writes the rows that the job has to have now, and removes those that it must not have any more."""
+    order = order_of(class_of(priority, catch_up=bool(job.catch_up)), job.satisfied_at)
     wanted = _in_turn(needs)
     rows = [
-        Waiter(limit=each.limit.pk, job_id=job.id, satisfied_at=job.satisfied_at, most=each.most, asked_at=now)
+        Waiter(
+            limit=each.limit.pk,
+            job_id=job.id,
+            satisfied_at=job.satisfied_at,
+            order=order,
+            most=each.most,
+            asked_at=now,
+        )
         for each in wanted
     ]
     placed = [(need, row, row.key(home_of(need.limit, shards))) for need, row in zip(wanted, rows, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.control import version_conflict
@@ -13,7 +13,7 @@ from tidegate_core.model.planned import LANGUAGE
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.requests import ScheduleRequest
+from tidegate_core.model.requests import ScheduleTrigger
 from tidegate_core.records.run_plane import Definition, Job, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -30,7 +30,7 @@ NO_MANUAL_MESSAGES = Problem(
 class TriggerNow:
     """`schedule.trigger`: skips the trigger only; constraints, limits, overlap and suspend hold (SEMANTICS 4)."""
 
-    request: ScheduleRequest
+    request: ScheduleTrigger
     request_id: str
     position: Position
     outcome: Outcome
@@ -68,6 +68,7 @@ class TriggerNow:
                 status, errors = ReceiptStatus.REJECTED, (NO_MANUAL_MESSAGES,)
             else:
                 job = manual_job(unit.shard, state, spec, self.position, now)
+                job = replace(job, force_overlap=self.request.force_overlap or None)
                 unit.put_new(job, job.key(unit.shard))
         receipt = Receipt.model_construct(
             request_id=self.request_id,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
+from tidegate_core.decisions.run_plane import missed
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.memory import Memory
@@ -192,7 +193,9 @@ def applied_spec(
         namespace=spec.namespace, name=spec.name, version=state.version, spec=spec.canonical_json(), created_at=now
     )
     has_pages = before is not None and (fresh or on_update != "carry")
-    return Applied(ReceiptStatus.ACCEPTED, state, definition, has_pages, next=next_instants(spec, state))
+    coming = next_instants(spec, state)
+    state = missed.after_apply(state, spec, before)
+    return Applied(ReceiptStatus.ACCEPTED, state, definition, has_pages, next=coming)
 
 
 def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleState:
@@ -229,7 +232,6 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         until=None,
         kept_from=None,
         shedding=None,
-        made_up=None,
         version=state.version + 1,
         generation=state.generation + 1,
         next_nominal=None,

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 from tidegate_core.decisions.outages import CatchUp
-from tidegate_core.decisions.run_plane.catch_up import Due, Walk, at_most, walk
+from tidegate_core.decisions.run_plane.catch_up import (
+    ALONE,
+    GATHERED_BY,
+    Due,
+    Fate,
+    Made,
+    Missed,
+    Rules,
+    Walk,
+    at_most,
+    walk,
+)
 from tidegate_core.decisions.run_plane.clock_changes import write_skips
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job, time_job, write_ledger
-from tidegate_core.decisions.run_plane.making_up import Making, made_up, making_of
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.effects import Notice
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key
+from tidegate_core.store.values import Key, Value
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import TimeTrigger
 
@@ -27,12 +39,10 @@ class FireSchedule:
 
     Attributes:
         memory: Knows the outages.
-        after_outage: What becomes of instants in one.
     """
 
     row: TimerRow
     memory: Memory | None = None
-    after_outage: CatchUp = "all"
     name: str = "fire"
     stale: tuple[Key, ...] = ()
 
@@ -49,19 +59,18 @@ class FireSchedule:
             return  # A row left behind by an update, suspend or delete.
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
-        making = making_of(state, self.after_outage, () if self.memory is None else self.memory.outages, now)
-        walked = self._walk(unit, state, spec, making)
+        walked = self._walk(unit, state, spec, now)
         for due in walked.made:
-            self._make(unit, state, spec, due, making.mode, now)
-        moved = made_up(_moved(state, walked))
+            self._make(unit, state, spec, due, now)
+        moved = _moved(state, walked)
         write_skips(unit, state, spec, moved.fired_through, now)
         unit.put(moved, key)
         if walked.following is not None:
             row = TimerRow(at=walked.following, kind="S", ref=self.row.ref)
             unit.set_row(row, row.key(unit.shard))
 
-    def _walk(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, making: Making) -> Walk:
-        trigger, now = spec.trigger, making.through
+    def _walk(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int) -> Walk:
+        trigger = spec.trigger
         assert isinstance(trigger, TimeTrigger)
         next_after = partial(trigger.next_after, identity=self.row.ref)
 
@@ -74,24 +83,34 @@ class FireSchedule:
                 nominal = next_after(until)
             return nominal
 
-        gathered = None
-        if state.gathered is not None:
-            gathered = Due(state.gathered_from, state.gathered_through, state.gathered, missed=True)
+        outages = () if self.memory is None else self.memory.outages
+        rules = Rules(spec.catchup, now, outages, _own(state), state.activated_at)
         following = live(state.next_nominal)
+        alone = Made(state.alone_since or 0, state.alone or 0)
         counted = at_most(trigger.fires_left(state.fires), next_after)
-        return walk(following, lambda after: live(counted(after)), now, making.mode, making.spans, gathered)
+        return walk(following, lambda after: live(counted(after)), rules, _gathered(state, spec), alone)
 
-    def _make(
-        self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, due: Due, mode: CatchUp, now: int
-    ) -> None:
+    def _make(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, due: Due, now: int) -> None:
         job = time_job(unit.shard, state, spec, due.last, now)
-        if due.missed:
+        if due.fate not in ALONE:
             job = replace(job, covered=due.count, covered_from=due.first)
-        if due.missed and mode == "none":
+        if due.fate == "left_out":
             write_ledger(unit, job, "skipped", "outage", now)
             return
-        if due.missed and mode == "coalesce":
+        if due.fate == "too_old":
+            write_ledger(unit, job, "expired", "catchup_window", now)
+            told: dict[str, Value] = {
+                "schedule": self.row.ref,
+                "occurrences": due.count,
+                "first": due.first,
+                "last": due.last,
+            }
+            unit.after(Notice("catchup_expired", told))
+            return
+        if due.fate == "coalesced":
             job = replace(job, interval_start=time_job(unit.shard, state, spec, due.first, now).interval_start)
+        if due.fate != "on_time":
+            job = replace(job, catch_up=True)
         unit.put_new(job, job.key(unit.shard))
         if unit.controls.has_dropped(spec.namespace, _due(state, due.last)):
             # It was due before the suspend, and it is too late for it now: that is told, never silent (I1).
@@ -116,4 +135,21 @@ def _moved(state: ScheduleState, walked: Walk) -> ScheduleState:
         gathered=None if gathered is None else gathered.count,
         gathered_from=0 if gathered is None else gathered.first,
         gathered_through=0 if gathered is None else gathered.last,
+        gathered_as=None if gathered is None else gathered.fate,
+        alone=walked.alone.count or None,
+        alone_since=walked.alone.begin or None,
     )
+
+
+def _gathered(state: ScheduleState, spec: ScheduleSpec) -> Due | None:
+    if state.gathered is None:
+        return None
+    fate = cast(Fate, state.gathered_as or GATHERED_BY[spec.catchup.mode])
+    return Due(state.gathered_from, state.gathered_through, state.gathered, fate)
+
+
+def _own(state: ScheduleState) -> Missed | None:
+    """What the schedule itself is to make up for."""
+    if state.missed_from is None or state.missed_until is None or state.missed_as is None:
+        return None
+    return Missed(state.missed_from, state.missed_until, cast(CatchUp, state.missed_as))

@@ -12,6 +12,10 @@ from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import RunValues, UpstreamValues, resolve_program
 from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store.values import Value
+from tidegate_core.triggers.base import TimeTrigger
+
+COVERED_TOLD_MAX = 1_000
+"""Instants in a program's context: 25 KB in the run's item."""
 
 SUBMIT_WITHIN_MS = 60 * 60_000
 """SEMANTICS 13: until the launcher has taken it."""
@@ -45,6 +49,9 @@ def resolve_order(spec: ScheduleSpec, job: Job) -> str:
         "env": dict(program.env),
         "properties": dict(spec.program.properties),
     }
+    covered = covered_instants(spec, job)
+    if covered:
+        order["covered"] = [format_instant(instant) for instant in covered]
     return json.dumps(order, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -76,7 +83,23 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
         covered_from=job.covered_from,
         forced=job.forced,
         free_attempts=job.free_attempts,
+        catch_up=job.catch_up,
     )
+
+
+def covered_instants(spec: ScheduleSpec, job: Job) -> list[int]:
+    """Returns the nominals that a job stands for, where they are told: it stands for several, and they are all there are.
+
+    Else they are too many, or something between them ended otherwise; the data interval says the rest.
+    """
+    if job.covered is None or job.covered > COVERED_TOLD_MAX or not isinstance(spec.trigger, TimeTrigger):
+        return []
+    found: list[int] = []
+    instant: int | None = job.begins
+    while instant is not None and instant <= job.nominal and len(found) <= job.covered:
+        found.append(instant)
+        instant = spec.trigger.next_after(instant, job.ref)
+    return found if len(found) == job.covered else []
 
 
 def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:
@@ -90,11 +113,13 @@ def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:
         args=tuple(order["args"]),
         conf=order["conf"],
         env=order["env"],
-        context=context_document(run, order["properties"], entries),
+        context=context_document(run, order["properties"], entries, order.get("covered", [])),
     )
 
 
-def context_document(run: Run, properties: dict[str, str], entries: Sequence[dict[str, Any]]) -> dict[str, Value]:
+def context_document(
+    run: Run, properties: dict[str, str], entries: Sequence[dict[str, Any]], covered: list[Value]
+) -> dict[str, Value]:
     """Returns the document that `tidegate_spark.context()` reads."""
     interval: Value = None
     if run.interval_start is not None and run.interval_end is not None:
@@ -120,7 +145,7 @@ def context_document(run: Run, properties: dict[str, str], entries: Sequence[dic
         "nominal": format_instant(run.nominal),
         "interval": interval,
         "correlation": run.correlation,
-        "covered": [],
+        "covered": covered,
         "manifest": manifest,
         "missing": [],
         "upstream": upstream,

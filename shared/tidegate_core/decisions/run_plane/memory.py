@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from bisect import insort
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.loads import Loads
 from tidegate_core.records.codec import from_item
@@ -19,6 +20,13 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 
 PENDING_CONSTRAINT = "pending_constraint"
+
+_Order: TypeAlias = tuple[bool, int, int, str]
+
+
+def _order(job: Job) -> _Order:
+    """Returns a job's place among those of its schedule, which all have one priority. The last part is its id."""
+    return (not job.force_overlap, job.satisfied_at, job.nominal, job.id)
 
 
 class Memory:
@@ -49,7 +57,7 @@ class Memory:
         self._hold_order: list[tuple[int, str]] = []
         self._held_by: dict[str, set[str]] = {}
         self._shared_limits: dict[str, tuple[Key, ...]] = {}
-        self._waiting: dict[str, list[tuple[int, int, str]]] = {}
+        self._waiting: dict[str, list[_Order]] = {}
         self._timers: dict[Key, TimerRow] = {}
         self._due: list[tuple[int, str]] = []
 
@@ -82,14 +90,14 @@ class Memory:
         self._set_aside.discard(job_id)
         if before is not None and before.state == PENDING_CONSTRAINT:
             waiting = self._waiting.get(before.ref, [])
-            waiting.remove((before.satisfied_at, before.nominal, job_id))
+            waiting.remove(_order(before))
             if not waiting:
                 self._waiting.pop(before.ref, None)
         if job is None:
             return
         self.jobs[job_id] = job
         if job.state == PENDING_CONSTRAINT:
-            insort(self._waiting.setdefault(job.ref, []), (job.satisfied_at, job.nominal, job_id))
+            insort(self._waiting.setdefault(job.ref, []), _order(job))
 
     def _learn_run(self, run_id: str, run: Run | None) -> None:
         if run is None:
@@ -130,8 +138,8 @@ class Memory:
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def waiting(self, ref: str) -> list[str]:
-        """Jobs of a schedule that wait for their constraints, first come first."""
-        return [job_id for _, _, job_id in self._waiting.get(ref, ()) if job_id not in self._set_aside]
+        """Jobs of a schedule that wait for their constraints, first come first; those that are forced before all."""
+        return [order[-1] for order in self._waiting.get(ref, ()) if order[-1] not in self._set_aside]
 
     def has_waiting(self, ref: str) -> bool:
         return ref in self._waiting

@@ -199,8 +199,7 @@ class ApplyRequest(Procedure):
         ref = keys.schedule_ref(request.namespace, request.name)
         while before is not None and before.next_nominal is not None and before.has_due(lane.host.now):
             row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
-            after_outage = lane.host.holding.after_outage(ref)
-            yield from lane.decide_alone(FireSchedule(row, self.memory, after_outage))
+            yield from lane.decide_alone(FireSchedule(row, self.memory))
             # There may be thousands, after an outage: the schedules behind this one fire meanwhile.
             yield from lane.give_way()
             before = yield from self._state(lane, request)

@@ -211,8 +211,13 @@ class MarkLost(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class RequestCancel(_AboutRun):
-    """`run.cancel`: before the gate the run is closed, after it the launcher ends it and `RunGone` says when."""
+    """`run.cancel`: before the gate the run is closed, after it the launcher ends it and `RunGone` says when.
 
+    Attributes:
+        reason: In the ledger, of one that is closed.
+    """
+
+    reason: str = "by_request"
     name: str = "cancel_run"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -220,7 +225,7 @@ class RequestCancel(_AboutRun):
         if run is None or run.ended_at is not None:
             return
         if run.state in BEFORE_GATE:
-            close_run(unit, run, "cancelled", "by_request", now)
+            close_run(unit, run, "cancelled", self.reason, now)
         elif not run.cancel_requested:
             unit.put(replace(run, cancel_requested=True), run.key(unit.shard))
             unit.after(Cancel(run.id, run.attempt))

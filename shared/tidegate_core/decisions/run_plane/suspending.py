@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidegate_core.decisions.run_plane import missed
 from tidegate_core.decisions.run_plane.control import Applied, first_nominal, next_instants, next_state, untouched
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.standing import fires, kept_from, stands_still, stopped
@@ -73,9 +74,7 @@ def suspended(
     )
     if not fires(state):
         kept = None if mode == "drop" else kept_from(before)
-        state = replace(
-            state, generation=before.generation + 1, next_nominal=None, kept_from=kept, made_up=None, shedding=None
-        )
+        state = replace(state, generation=before.generation + 1, next_nominal=None, kept_from=kept, shedding=None)
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True)
 
 
@@ -119,8 +118,9 @@ def resumed(
     first = first_nominal(spec, ref, before, now, resumed=True)
     state = replace(state, generation=before.generation + 1, activated_at=now, next_nominal=first)
     following = next_instants(spec, state)
-    state, made_up = _making_up(state, spec, request.backlog, before, now)
-    return Applied(ReceiptStatus.ACCEPTED, state, has_pages=stands_still(before), next=following, backlog=made_up)
+    state = missed.after_pause(state, spec, before, request.backlog or spec.catchup.after_pause)
+    backlog = _to_make_up(state, spec) if state.next_nominal != first else 0
+    return Applied(ReceiptStatus.ACCEPTED, state, has_pages=stands_still(before), next=following, backlog=backlog)
 
 
 def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlog | None) -> tuple[Problem, ...]:
@@ -131,18 +131,13 @@ def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlo
     return ()
 
 
-def _making_up(
-    state: ScheduleState, spec: ScheduleSpec, backlog: Backlog | None, before: ScheduleState, now: int
-) -> tuple[ScheduleState, int]:
-    """Returns the state that walks the instants of the suspended span first, if it is to, and their number."""
-    if backlog in (None, "none") or not isinstance(spec.trigger, TimeTrigger):
-        return state, 0
+def _to_make_up(state: ScheduleState, spec: ScheduleSpec) -> int:
+    """Returns how many occurrences stand for the suspended span, as far as they are counted."""
+    assert isinstance(spec.trigger, TimeTrigger)
+    assert state.missed_until is not None
     ref = keys.schedule_ref(state.namespace, state.name)
-    first = nominal = spec.trigger.next_after(max(before.suspended_at - 1, before.fired_through), ref)
-    count = 0
-    while nominal is not None and nominal < now and count < BACKLOG_COUNTED_MAX:
+    nominal, count = state.next_nominal, 0
+    while nominal is not None and nominal < state.missed_until and count < BACKLOG_COUNTED_MAX:
         count += 1
         nominal = spec.trigger.next_after(nominal, ref)
-    if count == 0:
-        return state, 0
-    return replace(state, next_nominal=first, made_up=backlog, made_up_to=now - 1), 1 if backlog != "all" else count
+    return min(count, spec.catchup.max_runs + 1) if state.missed_as == "all" else 1

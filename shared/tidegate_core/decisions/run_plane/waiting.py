@@ -11,6 +11,7 @@ from functools import partial
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.runs import RequestCancel
 
 
 class Waiting:
@@ -27,7 +28,11 @@ class Waiting:
             self._under_way[ref] = True  # It may have been decided before the change.
         elif self._memory.has_waiting(ref):
             self._under_way[ref] = False
-            self._lane.add(AdmitNext(ref, self._memory, partial(self.decided, ref)))
+            self._lane.add(AdmitNext(ref, self._memory, partial(self.decided, ref), cancel=self._cancel))
+
+    def _cancel(self, run_id: str) -> None:
+        """A job that waits wants the place of this run. Asked for again until it is gone: that follows from the rows."""
+        self._lane.add(RequestCancel(self._lane.shard, run_id, reason="overlap"))
 
     def decided(self, ref: str, goes_on: bool) -> None:
         """What was under way is in the store; `goes_on` when there is more to decide."""

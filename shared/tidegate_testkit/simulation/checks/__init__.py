@@ -20,6 +20,7 @@ from tidegate_testkit.simulation.checks.fires import check_fires
 from tidegate_testkit.simulation.checks.limits import check_limits
 from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.outages import check_outages
+from tidegate_testkit.simulation.checks.overlap import check_overlap
 from tidegate_testkit.simulation.checks.recurring import check_recurring
 from tidegate_testkit.simulation.checks.repeats import check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
@@ -37,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     check_fires,
     check_outages,
     check_dispositions,
+    check_overlap,
     check_runs,
     check_events,
     check_evidence,

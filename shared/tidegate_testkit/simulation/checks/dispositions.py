@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.checks.constraints import may_abort
 from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.checks.overlap import ENDED_UNDER
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -36,6 +37,9 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
     match row.disposition, row.reason:
         case "launched", _:
             return None
+        case ended if ended in ENDED_UNDER:
+            # Whether that is true `overlap` checks.
+            return None if life.definition.policy in ENDED_UNDER[ended] else f"its policy is {life.definition.policy}"
         case "cancelled", "superseded" | "suspended" | "schedule_deleted":
             by_request = _was_ended(case, life, row) or (
                 row.reason == "suspended"

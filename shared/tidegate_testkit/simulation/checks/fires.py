@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HORIZON_MS = 3_600_000
 """Further ahead of a receipt than the instants that it shows; of rare ones as many periods."""
 PERIODS_AHEAD = 5
+MERGED = "coalesced"
 
 
 def check_fires(case: Case) -> Iterator[str]:
@@ -34,7 +35,7 @@ def check_fires(case: Case) -> Iterator[str]:
 
 def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
     segments, ended_at = case.segments(life), case.world.ended_at
-    stood_for = [(row.incarnation, instant) for row in rows for instant in instants_of(life.definition.trigger, row)]
+    stood_for = list(accounted(life.definition.trigger, rows))
     entries = Counter(stood_for)
     yield from (f"I1: {life.name} {at_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
     made = Counter(instant for _, instant in stood_for)
@@ -106,6 +107,37 @@ def check_shown(life: Life, segment: Segment) -> Iterator[str]:
 def _shown(segment: Segment) -> list[int]:
     receipt = segment.begin.asked.receipt
     return [parse_instant(instant) for instant in (receipt.body.get("next") or [])] if receipt else []
+
+
+def accounted(trigger: dict[str, Any], rows: list[LedgerRow]) -> Iterator[tuple[str, int]]:
+    """Yields (incarnation, instant) for each instant of each entry that stands for it.
+
+    What stands for an outage has the only entry of its instants; what was merged into another job has an entry of its own,
+    and that other one only its own part of all that it says to stand for.
+    """
+    into = merged_into(rows)
+    for row in rows:
+        for instant in _own_instants(trigger, row, into.get(row.job_id, []), rows):
+            yield row.incarnation, instant
+
+
+def _own_instants(trigger: dict[str, Any], row: LedgerRow, merged: list[LedgerRow], rows: list[LedgerRow]) -> list[int]:
+    if not merged:
+        return instants_of(trigger, row)
+    if row.covered is not None and row.covered - sum(each.covered or 1 for each in merged) == 1:
+        return [row.nominal]
+    others = [each for each in rows if each.incarnation == row.incarnation and (each in merged or each.covered is None)]
+    theirs = {instant for each in others for instant in instants_of(trigger, each)}
+    return [instant for instant in instants_of(trigger, row) if instant not in theirs]
+
+
+def merged_into(rows: list[LedgerRow]) -> dict[str, list[LedgerRow]]:
+    """Returns the entries of what was merged, by the job that it was merged into."""
+    found: dict[str, list[LedgerRow]] = {}
+    for row in rows:
+        if row.disposition == MERGED:
+            found.setdefault((row.detail or "").removeprefix("into "), []).append(row)
+    return found
 
 
 def instants_of(trigger: dict[str, Any], row: LedgerRow) -> list[int]:

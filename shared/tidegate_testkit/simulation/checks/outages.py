@@ -1,6 +1,6 @@
 """I1 in outages: the fact is there, and what it does to a schedule's instants is what the schedule wants.
 
-With `all` each instant has its own occurrence. Else one occurrence stands for all instants of an outage, each of them exactly
+With `all` each instant has its own occurrence, up to `max_runs`. Else one occurrence stands for all instants of an outage, each of them exactly
 once (`fires` counts them), and for none outside of it.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.absences import SEEN_MS, absences
-from tidegate_testkit.simulation.checks.fires import at_text, instants_of
+from tidegate_testkit.simulation.checks.fires import at_text, instants_of, merged_into
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.timeline import START
 
@@ -29,8 +29,10 @@ def check_outages(case: Case) -> Iterator[str]:
     yield from _check_facts(case)
     for life in case.lives:
         rows = [row for row in case.rows_of.get(life.name, []) if row.trigger == "time"]
+        into = merged_into(rows)
         for row in rows:
-            yield from _check_covering(case, life, row)
+            if row.job_id not in into:
+                yield from _check_covering(case, life, row)
         if life.definition.catch_up != "all":
             yield from _check_missed(case, life, rows)
 
@@ -60,7 +62,7 @@ def _check_covering(case: Case, life: Life, row: LedgerRow) -> Iterator[str]:
             yield f"I1: {name} was skipped with an outage, and stands for nothing in it"
         return
     mode = life.definition.catch_up
-    if mode == "all" or (mode == "none") != (row.reason == "outage"):
+    if (mode == "none") != (row.reason == "outage"):
         yield f"I1: {name} is {row.disposition}/{row.reason} for {row.covered} instants, its schedule wants {mode}"
     stood_for = instants_of(life.definition.trigger, row)
     suspended = sum(1 for each in stood_for if case.wide.maybe(row.namespace, each))

@@ -19,6 +19,9 @@ def check_runs(case: Case) -> Iterator[str]:
             yield f"I1: {run_id} of {started[0].schedule} started and has no entry"
     requests = [each.document for each in case.world.requests.asked.values()]
     asked_to_end = {str(each["run_id"]) for each in requests if each["type"] == "run.cancel"}
+    # What comes later ends these itself.
+    ending = {life.name for life in case.lives if life.definition.policy == "cancel_running"}
+    asked_to_end |= {row.job_id for row in case.rows if row.name in ending}
     for row in case.rows:
         yield from _check_row(row, case.bodies_by_run.get(row.job_id, []), case.record.never_ran, asked_to_end)
 

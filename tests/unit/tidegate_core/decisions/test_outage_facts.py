@@ -18,15 +18,15 @@ from tidegate_core.store import keys
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, a_request, a_spec, an_apply, every
 
-REF = "flights/nightly"
 BEGUN = NOW + SECOND
 """When the schedules here are there, on the bench's clock."""
 
 
 def a_bench(mode: CatchUp = "last", period: str = "1m", **more: Any) -> Bench:
-    bench = Bench(catch_up={REF: mode}, shards=1, **more)
+    bench = Bench(shards=1, **more)
     bench.run(SECOND)
-    bench.request(an_apply(a_spec(trigger=every(period), overlap="allow")))
+    catch_up = {"mode": mode, "max_runs": 100}
+    bench.request(an_apply(a_spec(trigger=every(period), overlap="allow", catchup=catch_up)))
     return bench
 
 

@@ -50,7 +50,7 @@ def test_given_many_jobs_that_expire_together_then_all_of_them_do() -> None:
     bench = a_bench()
     window = {"type": "time_window", "opens": "12:00", "closes": "13:00"}
     spec = a_spec(trigger=every("1s", end="2025-11-13T02:14:10Z"), constraints=[window], pending_timeout="2m")
-    bench.request(an_apply(spec))
+    bench.request(an_apply({**spec, "catchup": {"max_runs": 100}}))
     bench.now += MINUTE  # Away: all instants are made at once, with one deadline.
     bench.run(5 * MINUTE)
     assert {entry[0] for entry in bench.ledger()} == {"expired/constraint_timeout"}

@@ -1,0 +1,55 @@
+"""What a schedule itself missed, and is to make up for: written down in its state by the request that ends it (SEMANTICS 3.5).
+
+By default it is nothing: a suspended span is no miss, and what an update brings counts from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate_core.model.catch_up import CatchUp
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.triggers.base import TimeTrigger
+
+
+def after_pause(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState, mode: CatchUp) -> ScheduleState:
+    """Returns the state of a schedule that goes on, with what lay in its suspended span to be made up for.
+
+    Args:
+        state: As the resume makes it.
+        spec: Its definition.
+        before: Its state while it was suspended.
+        mode: The schedule's `catchup.after_pause`, or what the resume asks for instead.
+    """
+    return _making_up(state, spec, before.suspended_at or before.changed_at, mode)
+
+
+def after_apply(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState | None) -> ScheduleState:
+    """Returns the state after an apply, with what its trigger named before to be made up for.
+
+    Args:
+        state: As the apply makes it.
+        spec: What is applied.
+        before: None when the name was not there.
+    """
+    if not isinstance(spec.trigger, TimeTrigger):
+        return state
+    if before is None or before.status == "deleted":
+        start = spec.trigger.start
+        return state if start is None else _making_up(state, spec, start, spec.catchup.on_create)
+    begin = max(before.fired_through + 1, before.activated_at)
+    return state if before.status != "active" else _making_up(state, spec, begin, spec.catchup.after_update)
+
+
+def _making_up(state: ScheduleState, spec: ScheduleSpec, begin: int, mode: CatchUp) -> ScheduleState:
+    if mode == "none" or state.status != "active" or spec.sends_messages or not isinstance(spec.trigger, TimeTrigger):
+        return state
+    end = state.activated_at
+    begin = max(begin, end - spec.catchup.window)  # Nobody waits for what is older, and years of seconds are many.
+    ref = keys.schedule_ref(state.namespace, state.name)
+    first = spec.trigger.next_after(max(begin, state.fired_through + 1) - 1, ref)
+    if first is None or first >= end:
+        return state
+    return replace(state, next_nominal=first, missed_from=begin, missed_until=end, missed_as=mode)

@@ -1,0 +1,184 @@
+"""Overlap: what becomes of a schedule's jobs that have to wait, one function for each word (SEMANTICS 4).
+
+Pure: given the jobs that wait and the runs that are open, which jobs end, and which one stands for others from now on. A job that
+can go is never judged here. `skip` acts when as many runs are open as may be; the others keep what waits small, whatever it
+waits for. Jobs that were forced are beside all of this.
+
+A job that takes the place of another one takes its place in the queues as well: else a short period would always send the
+newest to the end of a long queue, and none would ever come to its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from tidegate_core.constraints import ConcurrencyConstraint, LimitRef
+from tidegate_core.constraints.concurrency import MAX_OWN_PERMITS
+from tidegate_core.model.overlap import Overlap
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.run_plane import Job, Run
+
+SETTLED_TOGETHER: Final = 10
+"""Jobs that one transaction ends so: up to seven actions each, with evidence and places in queues."""
+
+
+class Ended(NamedTuple):
+    """A job that ends without a run, as the ledger has it."""
+
+    job: Job
+    disposition: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What becomes of the jobs that wait; what is left of them waits on.
+
+    Attributes:
+        ended: Those that end now; further ones may follow at the next look.
+        kept: The job that takes their place, as it is from now on; None when nobody takes it.
+    """
+
+    ended: tuple[Ended, ...] = ()
+    kept: Job | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is to be judged.
+
+    Attributes:
+        jobs: Those that wait, in their order, without the forced ones.
+        blockers: Runs of the schedule that are open, when they are as many as may be; else none.
+        most: Jobs that may end.
+    """
+
+    spec: ScheduleSpec
+    jobs: Sequence[Job]
+    blockers: Sequence[str]
+    most: int = SETTLED_TOGETHER
+
+
+def settle(spec: ScheduleSpec, jobs: Sequence[Job], blockers: Sequence[str], most: int = SETTLED_TOGETHER) -> Settled:
+    """Returns what the schedule's overlap makes of its jobs that wait."""
+    mine = [job for job in jobs if not job.force_overlap]
+    return _POLICIES[spec.overlap](Waiting(spec, mine, blockers, most))
+
+
+# -- the policies ---------------------------------------------------------------------------------------------------------
+
+
+def _allow(waiting: Waiting) -> Settled:
+    return Settled()
+
+
+def _skip(waiting: Waiting) -> Settled:
+    if not waiting.blockers:
+        return Settled()
+    detail = f"still open: {', '.join(waiting.blockers)}"
+    return Settled(tuple(Ended(job, "skipped", "overlap", detail) for job in waiting.jobs[: waiting.most]))
+
+
+def _keep_latest(waiting: Waiting) -> Settled:
+    """Also `cancel_running`, which beside that ends what runs (`to_cancel`)."""
+    if len(waiting.jobs) < 2:
+        return Settled()
+    *older, latest = sorted(waiting.jobs, key=_by_nominal)
+    replaced = older[: waiting.most]
+    detail = f"replaced by {latest.id}"
+    ended = tuple(Ended(job, "skipped", "replaced", detail) for job in replaced)
+    return Settled(ended, replace(latest, satisfied_at=_earliest([*replaced, latest])))
+
+
+def _coalesce(waiting: Waiting) -> Settled:
+    return _merged(waiting.jobs, waiting.most, "overlap")
+
+
+def _queue(waiting: Waiting) -> Settled:
+    surplus = len(waiting.jobs) - waiting.spec.max_pending
+    if surplus <= 0:
+        return Settled()
+    most = min(surplus, waiting.most)
+    if waiting.spec.on_overflow == "coalesce":
+        return _merged(waiting.jobs, most, "max_pending")
+    detail = f"{waiting.spec.max_pending} jobs of the schedule wait already"
+    newest = sorted(waiting.jobs, key=_by_nominal)[-most:]
+    return Settled(tuple(Ended(job, "skipped", "max_pending", detail) for job in newest))
+
+
+_POLICIES: Final[Mapping[Overlap, Callable[[Waiting], Settled]]] = {
+    "allow": _allow,
+    "skip": _skip,
+    "keep_latest": _keep_latest,
+    "cancel_running": _keep_latest,
+    "coalesce": _coalesce,
+    "queue": _queue,
+}
+
+
+def _merged(jobs: Sequence[Job], most: int, reason: str) -> Settled:
+    """Merges the newest jobs into the last of them, which stands for all that they stood for.
+
+    Only jobs of a time trigger: evidence belongs to one job, and who asked for a run by hand waits for that very one. From
+    the newest backwards, so that the instants in between are all its own however often this stops.
+    """
+    of_time = sorted((job for job in jobs if job.trigger == "time"), key=_by_nominal)
+    merged, into = of_time[:-1][-most:], of_time[-1:]
+    if not merged:
+        return Settled()
+    (latest,) = into
+    together = [*merged, latest]
+    starts = [job.interval_start for job in together if job.interval_start is not None]
+    kept = replace(
+        latest,
+        satisfied_at=_earliest(together),
+        covered=sum(job.stands_for for job in together),
+        covered_from=min(job.begins for job in together),
+        interval_start=min(starts, default=None),
+    )
+    return Settled(tuple(Ended(job, "coalesced", reason, f"into {latest.id}") for job in merged), kept)
+
+
+def _by_nominal(job: Job) -> tuple[int, str]:
+    return job.nominal, job.id
+
+
+def _earliest(jobs: Sequence[Job]) -> int:
+    return min(job.satisfied_at for job in jobs)
+
+
+# -- runs and limits ------------------------------------------------------------------------------------------------------
+
+
+def to_cancel(most: int, holders: Sequence[str], runs: Mapping[str, Run]) -> list[str]:
+    """Returns the runs that have to end so that one more may run, the oldest first, less those that are ending.
+
+    Args:
+        most: Runs that may be open.
+        holders: Those that are, in the order of their admission.
+        runs: What is known of them.
+    """
+    lasting = [run_id for run_id in holders if run_id in runs and not _is_ending(runs[run_id])]
+    ending = len(holders) - len(lasting)
+    return lasting[: max(len(holders) - most + 1 - ending, 0)]
+
+
+def _is_ending(run: Run) -> bool:
+    return run.cancel_requested or run.ended_at is not None
+
+
+def limits_for(job: Job, spec: ScheduleSpec, limits: Sequence[LimitRef]) -> tuple[LimitRef, ...]:
+    """Returns the limits with that of overlap widened for a job that was forced: it counts, but does not wait.
+
+    A limit that a constraint names holds for it as for all others.
+    """
+    named = any(isinstance(each, ConcurrencyConstraint) and each.scope == "schedule" for each in spec.constraints)
+    if not job.force_overlap or named:
+        return tuple(limits)
+    return tuple(replace(each, max=MAX_OWN_PERMITS) if each.scope == "schedule" else each for each in limits)
+
+
+__all__ = ["SETTLED_TOGETHER", "Ended", "Settled", "limits_for", "settle", "to_cancel"]

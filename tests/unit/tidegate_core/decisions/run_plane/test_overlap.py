@@ -1,0 +1,162 @@
+"""Overlap as a pure function: which of the jobs that wait end, and what takes their place (SEMANTICS 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_core.decisions.run_plane.admit import limits_of
+from tidegate_core.decisions.run_plane.overlap import SETTLED_TOGETHER, Ended, limits_for, settle, to_cancel
+from tidegate_core.model.overlap import Overlap
+from tidegate_core.records.run_plane import Job
+from tidegate_testkit.builders import MINUTE, NOW, a_job, a_run, at_most, parsed_spec
+
+RUN = "0000-run"
+
+
+def jobs(*numbers: int, **more: Any) -> list[Job]:
+    """Jobs of a schedule that fires each minute, in their order."""
+    return [a_job(number, due=NOW + number * MINUTE, **more) for number in numbers]
+
+
+def ended(*found: Ended) -> list[tuple[str, str, str]]:
+    return [(each.job.id, each.disposition, each.reason) for each in found]
+
+
+def as_told(spec: Any, waiting: list[Job], blockers: tuple[str, ...] = (RUN,)) -> list[Job]:
+    """Returns what waits on once overlap has nothing more to say, look after look."""
+    while True:
+        settled = settle(spec, waiting, blockers)
+        if not settled.ended:
+            return waiting
+        gone = {each.job.id for each in settled.ended}
+        kept = {} if settled.kept is None else {settled.kept.id: settled.kept}
+        left = [kept.get(job.id, job) for job in waiting if job.id not in gone]
+        waiting = sorted(left, key=lambda job: (job.satisfied_at, job.nominal))
+
+
+def test_given_skip_and_a_run_that_is_open_then_the_job_ends_and_names_it() -> None:
+    (end,) = settle(parsed_spec(overlap="skip"), jobs(1), [RUN]).ended
+    assert (end.disposition, end.reason, end.detail) == ("skipped", "overlap", f"still open: {RUN}")
+
+
+def test_given_skip_and_room_for_a_run_then_what_waits_for_something_else_waits_on() -> None:
+    assert settle(parsed_spec(overlap="skip"), jobs(1, 2), []).ended == ()
+
+
+def test_given_keep_latest_then_the_newest_takes_the_place_of_all_others() -> None:
+    settled = settle(parsed_spec(overlap="keep_latest"), jobs(1, 2, 3), [RUN])
+    assert ended(*settled.ended) == [(job.id, "skipped", "replaced") for job in jobs(1, 2)]
+    assert {end.detail for end in settled.ended} == {f"replaced by {jobs(3)[0].id}"}
+    assert settled.kept is not None
+    assert settled.kept.satisfied_at == jobs(1)[0].satisfied_at
+    assert settled.kept.covered is None
+
+
+def test_given_coalesce_then_one_job_stands_for_all() -> None:
+    hours = list(jobs(1, 2, 3))
+    settled = settle(parsed_spec(overlap="coalesce"), hours, [])
+    assert ended(*settled.ended) == [(job.id, "coalesced", "overlap") for job in jobs(1, 2)]
+    kept = settled.kept
+    assert kept is not None
+    assert (kept.id, kept.nominal, kept.covered, kept.covered_from) == (
+        hours[2].id,
+        hours[2].nominal,
+        3,
+        hours[0].nominal,
+    )
+    assert kept.satisfied_at == hours[0].satisfied_at
+    assert kept.deadline == hours[2].deadline
+
+
+def test_given_data_intervals_then_the_merged_one_spans_them_all() -> None:
+    spans = [a_job(n, due=NOW + n, interval_start=NOW + n - 1, interval_end=NOW + n) for n in (1, 2, 3)]
+    kept = settle(parsed_spec(overlap="coalesce"), spans, []).kept
+    assert kept is not None
+    assert (kept.interval_start, kept.interval_end) == (NOW, NOW + 3)
+
+
+def test_given_jobs_that_were_merged_before_then_counts_add_up() -> None:
+    first = a_job(1, due=NOW + 9, covered=10, covered_from=NOW)
+    kept = settle(parsed_spec(overlap="coalesce"), [first, *jobs(2)], []).kept
+    assert kept is not None
+    assert (kept.covered, kept.covered_from) == (11, NOW)
+
+
+def test_given_a_job_that_somebody_asked_for_then_it_is_not_merged() -> None:
+    by_hand = jobs(2, trigger="manual")[0]
+    left = as_told(parsed_spec(overlap="coalesce"), [*jobs(1), by_hand, *jobs(3)])
+    assert sorted(job.id for job in left) == sorted([by_hand.id, jobs(3)[0].id])
+
+
+def test_given_a_queue_that_is_not_full_then_nothing_ends() -> None:
+    assert settle(parsed_spec(max_pending=3), jobs(1, 2, 3), [RUN]).ended == ()
+
+
+def test_given_a_full_queue_then_the_newest_are_merged_and_as_many_wait_as_may() -> None:
+    left = as_told(parsed_spec(max_pending=3), jobs(1, 2, 3, 4, 5))
+    assert [job.nominal for job in left] == [job.nominal for job in jobs(1, 2, 5)]
+    assert [job.stands_for for job in left] == [1, 1, 3]
+
+
+def test_given_a_full_queue_that_rejects_then_the_newest_are_skipped() -> None:
+    settled = settle(parsed_spec(max_pending=3, on_overflow="reject"), jobs(1, 2, 3, 4, 5), [RUN])
+    assert ended(*settled.ended) == [(job.id, "skipped", "max_pending") for job in jobs(4, 5)]
+
+
+def test_given_a_full_queue_of_evidence_then_it_waits_on() -> None:
+    events = jobs(1, 2, 3, trigger="events")
+    assert settle(parsed_spec(max_pending=1), events, [RUN]).ended == ()
+    assert len(settle(parsed_spec(max_pending=1, on_overflow="reject"), events, [RUN]).ended) == 2
+
+
+@pytest.mark.parametrize("overlap", ["skip", "keep_latest", "coalesce", "cancel_running", "queue"])
+def test_given_a_job_that_was_forced_then_no_policy_ends_it(overlap: Overlap) -> None:
+    forced = jobs(1, 2, 3, force_overlap=True)
+    assert as_told(parsed_spec(overlap=overlap), forced) == forced
+
+
+@pytest.mark.parametrize("overlap", ["keep_latest", "coalesce", "cancel_running"])
+@given(numbers=st.sets(st.integers(1, 60), min_size=1, max_size=40))
+def test_given_any_jobs_then_one_is_left_and_nothing_is_uncovered(overlap: Overlap, numbers: set[int]) -> None:
+    waiting = jobs(*sorted(numbers))
+    (left,) = as_told(parsed_spec(overlap=overlap), waiting)
+    assert left.nominal == waiting[-1].nominal
+    assert left.satisfied_at == waiting[0].satisfied_at
+    assert left.stands_for == (len(waiting) if overlap == "coalesce" else 1)
+    assert left.begins == (waiting[0].nominal if overlap == "coalesce" else left.nominal)
+
+
+def test_given_many_jobs_then_one_look_ends_a_few_and_those_are_next_to_each_other() -> None:
+    waiting = jobs(*range(1, 31))
+    settled = settle(parsed_spec(overlap="coalesce"), waiting, [])
+    assert len(settled.ended) == SETTLED_TOGETHER
+    assert settled.kept is not None
+    assert settled.kept.begins == waiting[-SETTLED_TOGETHER - 1].nominal
+
+
+# -- runs that have to go, and limits -------------------------------------------------------------------------------------
+
+
+def test_given_cancel_running_then_the_oldest_runs_end_and_none_more_than_needed() -> None:
+    runs = {run.id: run for run in (a_run(number, state="running") for number in (1, 2, 3))}
+    holders = list(runs)
+    assert to_cancel(3, holders, runs) == holders[:1]
+    assert to_cancel(2, holders, runs) == holders[:2]
+    assert to_cancel(4, holders, runs) == []
+
+
+@pytest.mark.parametrize("ending", [{"cancel_requested": True}, {"ended_at": NOW}])
+def test_given_a_run_that_is_ending_already_then_no_other_has_to(ending: dict[str, Any]) -> None:
+    runs = {run.id: run for run in (a_run(1, state="running"), a_run(2, state="running", **ending))}
+    assert to_cancel(2, list(runs), runs) == []
+
+
+def test_given_a_forced_job_then_it_counts_and_waits_for_what_a_constraint_names_only() -> None:
+    (job,) = jobs(1, force_overlap=True)
+    free, bound = parsed_spec(), parsed_spec(constraints=[at_most(2)])
+    assert [limit.max for limit in limits_for(job, free, limits_of(free))] == [16]
+    assert [limit.max for limit in limits_for(job, bound, limits_of(bound))] == [2]

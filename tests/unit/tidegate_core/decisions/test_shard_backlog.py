@@ -1,0 +1,76 @@
+"""Ten thousand jobs that wait for one instant: they cost nothing until it comes, and then they go in order (issue 5; CD-033, CD-037)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from tidegate_core.effects import Commit, Read, ReadRange, Write
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import Definition, Job, ScheduleState
+from tidegate_core.store.values import Put
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import MINUTE, NOW, SECOND, Doc, a_definition, a_job, a_schedule, a_spec, at_most, every
+
+OPENS = parse_instant("2025-11-13T22:00:00Z")
+NIGHT = {"type": "time_window", "opens": "22:00", "closes": "23:59"}
+FOR_EVER = Behaviour(runs_for=None)
+
+
+def a_backlog(schedules: int, jobs: int, behaviour: Behaviour, *constraints: Doc) -> Bench:
+    """So many schedules with so many jobs each, as a former owner has left them; the new one has just recovered."""
+    bench = Bench(shards=1, behaviour=behaviour)
+    rows: list[Put] = []
+    for number in range(schedules):
+        name = f"s{number:03d}"
+        spec = a_spec(name, every("24h"), file="/jobs/same.py", constraints=[NIGHT, *constraints])
+        waiting = [a_job(each, name=name, due=NOW + each * SECOND) for each in range(jobs)]
+        records: list[Definition | ScheduleState | Job] = [a_definition(spec), a_schedule(name), *waiting]
+        rows += [Put(record.key(0), {**to_item(record, record.key(0)), "rev": 1}) for record in records]
+    bench.store.write(rows)
+    bench.now = OPENS - 5 * MINUTE
+    bench.run(MINUTE)
+    return bench
+
+
+def calls(bench: Bench, milliseconds: int) -> int:
+    """Returns how often the store is asked meanwhile."""
+    bench.asked.clear()
+    bench.run(milliseconds)
+    return sum(isinstance(each, Read | ReadRange | Commit | Write) for each in bench.asked)
+
+
+def test_given_ten_thousand_jobs_that_wait_for_22_00_then_they_cost_no_more_than_none() -> None:
+    """Look-ahead and sweep are all that is read; at 22:00 the first of each schedule go, as many as may."""
+    bench = a_backlog(100, 100, FOR_EVER, at_most(2))
+    assert calls(bench, 3 * MINUTE) == calls(a_backlog(0, 0, FOR_EVER), 3 * MINUTE)
+    bench.run(OPENS - bench.now + SECOND)
+    began: defaultdict[str, list[str]] = defaultdict(list)
+    for order in bench.started:
+        began[str(order.context["schedule"]["name"])].append(order.run_id)  # type: ignore[index,call-overload]
+    assert len(began) == 100
+    assert all(began[name] == [a_job(each, name=name).id for each in (0, 1)] for name in began)
+    # And those behind them cost nothing either.
+    bench.run(MINUTE)
+    idle = calls(a_backlog(0, 0, FOR_EVER), MINUTE)
+    assert calls(bench, MINUTE) <= idle + 200 * 7  # Each open run is looked at in each sweep.
+
+
+@pytest.mark.parametrize("most", [1, 3, 50])
+def test_given_a_window_that_opens_then_all_are_admitted_in_order_within_their_limit(most: int) -> None:
+    bench = a_backlog(10, 12, Behaviour(starts_after=10, runs_for=100), at_most(most, "program"), at_most(2))
+    assert bench.started == []
+    running = set[str]()
+    for _ in range(4_000):
+        bench.run(100)
+        running = {str(row["id"]) for row in bench.rows("R#") if row["state"] == "running" and "ended_at" not in row}
+        assert len(running) <= most
+        if len(bench.ledger()) == 120 and bench.rows("J#") == []:
+            break
+    assert [entry[0] for entry in bench.ledger()] == ["launched"] * 120
+    ids = [order.run_id for order in bench.started]
+    for number in range(10):
+        mine = [a_job(each, name=f"s{number:03d}").id for each in range(12)]
+        assert [each for each in ids if each in mine] == mine

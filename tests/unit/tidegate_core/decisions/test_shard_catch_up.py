@@ -1,0 +1,179 @@
+"""Catch-up as a schedule words it, from the outage, the pause or the creation to the ledger (SEMANTICS 3)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    NOW,
+    SECOND,
+    Doc,
+    a_recurring,
+    a_request,
+    a_spec,
+    an_apply,
+    at_most,
+    every,
+)
+
+
+def a_bench(catch_up: Doc, overlap: str = "allow", trigger: Doc | None = None, **more: Any) -> Bench:
+    bench = Bench(shards=1, behaviour=Behaviour(runs_for=5 * SECOND))
+    bench.run(SECOND)
+    spec = a_spec(trigger=trigger or every("10m"), overlap=overlap, catchup=catch_up, **more)
+    bench.request(an_apply(spec))
+    bench.run(SECOND)
+    return bench
+
+
+def away(bench: Bench, milliseconds: int) -> None:
+    """Nobody is there for so long; before it everybody was."""
+    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, bench.now // 1_000 + 1)])
+    bench.away(milliseconds)
+
+
+def entries(bench: Bench) -> list[LedgerRow]:
+    return sorted((from_item(LedgerRow, item) for item in bench.rows("L#")), key=lambda row: row.nominal)
+
+
+def stood_for(bench: Bench, period: int = 10 * MINUTE) -> list[int]:
+    rows = entries(bench)
+    return [at for row in rows for at in range(row.covered_from or row.nominal, row.nominal + 1, period)]
+
+
+def test_given_more_than_may_run_then_the_surplus_is_one_job_and_nothing_is_uncovered() -> None:
+    bench = a_bench({"max_runs": 3})
+    begun = bench.now
+    away(bench, 10 * HOUR)
+    bench.run(MINUTE)
+    rows = entries(bench)
+    assert [row.covered for row in rows] == [None, None, None, 57]
+    assert {row.disposition for row in rows} == {"launched"}
+    assert rows[-1].interval_start == rows[2].nominal
+    assert stood_for(bench) == list(range(-(-begun // (10 * MINUTE)) * 10 * MINUTE, bench.now + 1, 10 * MINUTE))
+
+
+def test_given_what_is_older_than_the_window_then_one_entry_and_one_line_say_so() -> None:
+    bench = a_bench({"window": "2h"})
+    away(bench, 10 * HOUR)
+    bench.run(2 * MINUTE)
+    first, *others = entries(bench)
+    assert (first.disposition, first.reason, first.covered) == ("expired", "catchup_window", 48)
+    assert len(others) == 12
+    (told,) = bench.notices("catchup_expired")
+    assert (told.fields["schedule"], told.fields["occurrences"]) == ("flights/nightly", 48)
+
+
+@pytest.mark.parametrize("overlap", ["allow", "queue"])
+def test_given_many_to_make_up_for_then_they_run_one_at_a_time_and_what_is_due_now_goes_beside_them(
+    overlap: str,
+) -> None:
+    """SEMANTICS 3.5: no herd after an outage."""
+    bench = a_bench({}, overlap, every("1m"), constraints=[at_most(2)])
+    bench.behaves = lambda order: Behaviour(runs_for=40 * SECOND)
+    away(bench, 20 * MINUTE)
+    back = bench.now
+    bench.run(40 * MINUTE)
+    rows = entries(bench)
+    missed = [row for row in rows if row.nominal < back]
+    assert len(missed) == 20
+    for before, after in itertools.pairwise(missed):
+        assert before.ended_at is not None
+        assert after.started_at is not None
+        assert before.ended_at <= after.started_at
+    timely = [row.started_at - row.nominal for row in rows if row.nominal >= back and row.started_at]
+    assert max(timely) < SECOND
+
+
+def test_given_one_that_waits_for_another_then_the_job_says_so() -> None:
+    bench = a_bench({}, "allow", every("1m"))
+    bench.behaves = lambda order: Behaviour(runs_for=None)
+    away(bench, 20 * MINUTE)
+    bench.run(SECOND)
+    waiting = [row for row in bench.rows("J#") if row["state"] == "pending_constraint"]
+    assert len(waiting) == 19
+    assert [str(row["unmet"]) for row in waiting if "unmet" in row and "catch_up_pacing" in str(row["unmet"])]
+
+
+def test_given_a_crash_after_any_effect_then_bounds_hold_and_each_instant_is_accounted_for_once() -> None:
+    whole: list[tuple[int, int | None]] | None = None
+    for crash_after in (None, *range(1, 30)):
+        bench = a_bench({"max_runs": 10, "window": "4h"})
+        away(bench, 1)
+        bench.new_actor()
+        bench.now += 10 * HOUR
+        bench.effects_outside, bench.crash_after = 0, crash_after
+        bench.run(2 * MINUTE)
+        found = [(row.nominal, row.covered) for row in entries(bench)]
+        whole = whole or found
+        assert found == whole, crash_after
+    assert len(whole or ()) == 12
+
+
+@pytest.mark.parametrize(("mode", "covered"), [("none", []), ("all", [None] * 6), ("last", [6]), ("coalesce", [6])])
+def test_given_a_pause_then_its_own_word_says_what_is_made_up_for(mode: str, covered: list[int | None]) -> None:
+    bench = a_bench({"after_pause": mode})
+    bench.request(a_request("suspend"))
+    bench.run(HOUR)
+    bench.request(a_request("resume"))
+    shown = bench.receipts()["resume-nightly"]["next"]
+    bench.run(MINUTE)
+    assert [row.covered for row in entries(bench)] == covered
+    assert all(instant > format_instant(bench.now - 5 * MINUTE) for instant in shown)
+    bench.run(10 * MINUTE)
+    assert [row.covered for row in entries(bench)] == [*covered, None]
+
+
+@pytest.mark.parametrize(("mode", "made"), [("none", 0), ("all", 12), ("last", 1)])
+def test_given_a_start_in_the_past_then_creating_makes_up_for_as_much_as_is_wanted(mode: str, made: int) -> None:
+    start = format_instant(NOW - 2 * HOUR)
+    bench = a_bench({"on_create": mode}, trigger=every("10m", start=start))
+    bench.run(5 * MINUTE)
+    assert len(entries(bench)) == made
+
+
+@pytest.mark.parametrize(("mode", "made"), [("none", 0), ("all", 2)])
+def test_given_an_update_then_what_the_new_trigger_named_since_the_last_occurrence_is_made_if_wanted(
+    mode: str, made: int
+) -> None:
+    bench = a_bench({}, trigger=every("1h"))
+    bench.run(HOUR)
+    before = len(entries(bench))
+    spec = a_spec(trigger=every("10m", phase="5m"), overlap="allow", catchup={"after_update": mode})
+    bench.run(18 * MINUTE)
+    bench.request(an_apply(spec, "again"))
+    since = bench.now - entries(bench)[-1].nominal
+    bench.run(30 * SECOND)
+    expected = made and len(list(range(5 * MINUTE, since, 10 * MINUTE)))
+    assert len(entries(bench)) - before == expected
+
+
+def test_given_an_old_instant_that_is_wanted_then_it_is_made_unless_it_is_older_than_the_window() -> None:
+    """SEMANTICS 1.5."""
+    for window, entry in (("3h", "launched"), ("1h", "expired")):
+        at = {"type": "at", "instant": format_instant(NOW - 2 * HOUR)}
+        bench = a_bench({"window": window}, trigger=at)
+        bench.run(MINUTE)
+        assert [row.disposition for row in entries(bench)] == [entry]
+
+
+@pytest.mark.parametrize(("mode", "sent"), [("last", 1), ("none", 0), ("all", 18)])
+def test_given_a_recurring_message_then_its_mode_says_what_is_sent_after_an_outage(mode: str, sent: int) -> None:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply({**a_recurring(), "catchup": {"mode": mode}}))
+    bench.run(15 * SECOND)
+    before = len(bench.delivered())
+    away(bench, 3 * MINUTE)
+    bench.run(100)
+    assert len(bench.delivered()) - before == sent

@@ -1,0 +1,235 @@
+"""Overlap policies and priorities from the request to the ledger (SEMANTICS 4 and 7.3; rows CD-031, CD-034, CD-037)."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Job, LedgerRow
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import MINUTE, NOW, SECOND, a_request, a_spec, an_apply, at_most, every
+
+LONG = Behaviour(runs_for=35 * SECOND)
+CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
+
+
+def a_bench(overlap: str, behaviour: Behaviour = LONG, **more: Any) -> Bench:
+    """A schedule that fires each 10 s, with runs of 35 s."""
+    bench = Bench(shards=1, behaviour=behaviour)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap=overlap, **more)))
+    return bench
+
+
+def entries(bench: Bench) -> list[LedgerRow]:
+    return sorted((from_item(LedgerRow, item) for item in bench.rows("L#")), key=lambda row: row.nominal)
+
+
+def waiting(bench: Bench) -> list[Job]:
+    jobs = [from_item(Job, item) for item in bench.rows("J#")]
+    return sorted((job for job in jobs if job.state == "pending_constraint"), key=lambda job: job.nominal)
+
+
+def ends(bench: Bench) -> Counter[str]:
+    return Counter(f"{row.disposition}/{row.reason}".rstrip("/") for row in entries(bench))
+
+
+def most_at_a_time(bench: Bench) -> int:
+    marks = [(row.started_at or 0, 1) for row in entries(bench) if row.started_at]
+    marks += [(row.ended_at or 0, -1) for row in entries(bench) if row.started_at]
+    running, most = 0, 0
+    for _, change in sorted(marks):
+        running += change
+        most = max(most, running)
+    return most
+
+
+def test_given_skip_then_what_comes_beside_a_run_is_skipped_with_its_blocker() -> None:
+    bench = a_bench("skip")
+    bench.run(5 * MINUTE)
+    assert most_at_a_time(bench) == 1
+    assert len(bench.started) == 8
+    assert ends(bench) == Counter({"launched": 7, "skipped/overlap": 22})
+    runs = {order.run_id for order in bench.started}
+    assert all((row.detail or "").removeprefix("still open: ") in runs for row in entries(bench) if row.reason)
+    assert waiting(bench) == []
+
+
+def test_given_skip_and_a_limit_of_its_own_then_as_many_run_as_that_allows() -> None:
+    bench = a_bench("skip", constraints=[at_most(3)])
+    bench.run(5 * MINUTE)
+    assert most_at_a_time(bench) == 3
+    assert ends(bench)["skipped/overlap"] > 3
+
+
+def test_given_keep_latest_then_one_waits_and_it_is_the_newest() -> None:
+    bench = a_bench("keep_latest")
+    for _ in range(30):
+        bench.run(10 * SECOND)
+        assert len(waiting(bench)) <= 1
+    assert most_at_a_time(bench) == 1
+    assert set(ends(bench)) == {"launched", "skipped/replaced"}
+    launched = [row for row in entries(bench) if row.disposition == "launched"]
+    # What runs next is what came last before the one before it ended.
+    for before, after in itertools.pairwise(launched):
+        assert before.ended_at is not None
+        assert after.nominal <= before.ended_at < after.nominal + 10 * SECOND
+
+
+def test_given_coalesce_then_each_run_stands_for_all_that_came_meanwhile() -> None:
+    bench = a_bench("coalesce")
+    bench.run(5 * MINUTE)
+    bench.request(a_request("suspend"))
+    bench.run(MINUTE)
+    rows = entries(bench)
+    instants = [row.nominal for row in rows]
+    assert instants == sorted(set(instants))  # Each instant has its own entry.
+    merged = [row for row in rows if row.disposition == "coalesced"]
+    stood_for = [row.covered or 1 for row in rows if row.disposition == "launched"]
+    assert max(stood_for) >= 4
+    assert sum(stood_for) + sum(row.covered or 1 for row in rows if row.disposition == "cancelled") == len(rows)
+    told = {order.run_id: order.context["covered"] for order in bench.started}
+    runs = {row.job_id: row for row in rows}
+    for row in merged:
+        into = runs[(row.detail or "").removeprefix("into ")]
+        assert into.covered is not None
+        assert into.covered_from is not None
+        assert into.covered_from <= row.nominal < into.nominal
+        assert into.disposition != "launched" or format_instant(row.nominal) in str(told[into.job_id])
+
+
+def test_given_a_queue_that_overflows_then_it_stays_as_long_as_it_may_and_nothing_is_uncovered() -> None:
+    bench = a_bench("queue", Behaviour(runs_for=None), max_pending=5)
+    bench.run(3 * MINUTE)
+    jobs = waiting(bench)
+    assert len(jobs) == 5
+    made = 1 + sum(job.stands_for for job in jobs)
+    assert made == 18
+    assert ends(bench) == Counter({"coalesced/max_pending": 12})
+
+
+def test_given_a_queue_that_rejects_then_the_newest_has_an_entry_that_says_so() -> None:
+    bench = a_bench("queue", Behaviour(runs_for=None), max_pending=5, on_overflow="reject")
+    bench.run(3 * MINUTE)
+    assert len(waiting(bench)) == 5
+    assert ends(bench) == Counter({"skipped/max_pending": 12})
+
+
+def test_given_cancel_running_then_the_newest_takes_the_place_of_what_runs() -> None:
+    bench = a_bench("cancel_running")
+    bench.run(2 * MINUTE)
+    rows = entries(bench)
+    assert most_at_a_time(bench) == 1
+    assert {row.state for row in rows} == {"killed"}
+    assert len(bench.started) >= 11
+    assert waiting(bench) == []
+
+
+def test_given_cancel_running_before_the_gate_then_the_run_is_closed_and_the_ledger_says_why() -> None:
+    bench = a_bench("cancel_running", Behaviour(starts_after=None))
+    bench.run(MINUTE)
+    assert ends(bench) == Counter({"cancelled/overlap": 5})
+
+
+def test_given_cancel_running_and_a_closed_window_then_what_runs_is_left_alone() -> None:
+    bench = a_bench("cancel_running", Behaviour(runs_for=None))
+    bench.run(5 * SECOND)
+    bench.now = NOW + 20 * SECOND
+    bench.run(5 * SECOND)
+    (first,) = bench.started
+    spec = a_spec(trigger=every("10s"), overlap="cancel_running", constraints=[CLOSED])
+    bench.request(an_apply(spec, "again"))
+    bench.run(5 * MINUTE)
+    assert [order.run_id for order in bench.started] == [first.run_id]
+    assert len(waiting(bench)) == 1
+
+
+@pytest.mark.parametrize("crash_after", range(1, 25))
+@pytest.mark.parametrize("overlap", ["skip", "keep_latest", "coalesce", "cancel_running"])
+def test_given_a_crash_between_any_two_effects_then_each_instant_is_accounted_for_once(
+    overlap: str, crash_after: int
+) -> None:
+    bench = a_bench(overlap, Behaviour(runs_for=25 * SECOND))
+    bench.run(SECOND)
+    first = bench.now - bench.now % (10 * SECOND) + 10 * SECOND
+    bench.effects_outside, bench.crash_after = 0, crash_after
+    bench.run(2 * MINUTE)
+    bench.request(a_request("suspend"))
+    stopped = bench.now
+    bench.run(MINUTE)
+    assert most_at_a_time(bench) == 1
+    accounted = [row.nominal for row in entries(bench)]
+    assert accounted == list(range(first, stopped + 1, 10 * SECOND))
+    assert waiting(bench) == []
+
+
+def test_given_a_run_by_hand_then_overlap_holds_for_it_unless_it_is_forced() -> None:
+    """SEMANTICS 4: a manual trigger skips the trigger only."""
+    bench = Bench(shards=1, behaviour=Behaviour(runs_for=None))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("100h"), overlap="skip")))
+    bench.request(a_request("trigger", request_id="first"))
+    bench.run(SECOND)
+    bench.request(a_request("trigger", request_id="second"))
+    bench.run(SECOND)
+    bench.request(a_request("trigger", request_id="forced", force_overlap=True))
+    bench.run(SECOND)
+    ids = {name: bench.receipts()[name]["id"] for name in ("first", "second", "forced")}
+    assert [order.run_id for order in bench.started] == [ids["first"], ids["forced"]]
+    assert [(row.job_id, row.reason) for row in entries(bench)] == [(ids["second"], "overlap")]
+
+
+def test_given_a_forced_run_then_the_next_occurrence_does_not_run_beside_it() -> None:
+    bench = a_bench("skip", Behaviour(runs_for=None))
+    bench.request(a_request("trigger", force_overlap=True))
+    bench.run(15 * SECOND)
+    assert len(bench.started) == 1
+    assert ends(bench)["skipped/overlap"] == 1
+
+
+# -- priorities -----------------------------------------------------------------------------------------------------------
+
+
+def a_program_of_one(bench: Bench, **priorities: str) -> None:
+    for name, priority in priorities.items():
+        limits = [at_most(1, "program")]
+        spec = a_spec(name, every("100h"), file="/jobs/same.py", constraints=limits, overlap="allow", priority=priority)
+        bench.request(an_apply(spec))
+
+
+def test_given_a_shared_limit_then_classes_go_in_their_order_and_within_one_who_came_first() -> None:
+    bench = Bench(shards=4, behaviour=Behaviour(runs_for=2 * MINUTE))
+    bench.run(SECOND)
+    a_program_of_one(bench, a="lowest", b="low", c="medium", d="high", e="highest", busy="medium")
+    bench.run(SECOND)
+    bench.request(a_request("trigger", "busy"))
+    bench.run(5 * SECOND)
+    for number in (1, 2):
+        for name in "abcde":
+            bench.request(a_request("trigger", name, f"{name}-{number}"))
+            bench.run(SECOND)
+    bench.run(60 * MINUTE)
+    ids = {str(receipt["id"]): request for request, receipt in bench.receipts().items()}
+    ran = [ids[order.run_id] for order in bench.started]
+    assert ran == ["trigger-busy", *(f"{name}-{number}" for name in "edcba" for number in (1, 2))]
+
+
+def test_given_a_stream_of_higher_ones_then_a_lower_one_ages_past_them() -> None:
+    bench = Bench(shards=4, behaviour=Behaviour(runs_for=4 * MINUTE))
+    bench.run(SECOND)
+    a_program_of_one(bench, low="low")
+    spec = a_spec("stream", every("2m"), file="/jobs/same.py", overlap="allow", priority="high")
+    bench.request(an_apply({**spec, "constraints": [at_most(1, "program")]}))
+    bench.run(10 * MINUTE)
+    bench.request(a_request("trigger", "low"))
+    asked = bench.now
+    bench.run(200 * MINUTE)
+    (started,) = [row.started_at for row in entries(bench) if row.name == "low"]
+    assert started is not None
+    # Two classes, and those that came before it and in its first hour.
+    assert 60 * MINUTE <= started - asked <= 150 * MINUTE
