@@ -301,13 +301,34 @@ def test_given_instants_that_made_nothing_then_a_resume_makes_up_for_them_only_w
 
 def test_given_many_missed_instants_then_they_are_made_up_for_across_transactions_and_a_crash() -> None:
     bench = a_bench()
-    bench.request(an_apply(a_spec(trigger=every("1m"), overlap="allow")))
+    bench.request(an_apply(a_spec(trigger=every("1m"), overlap="allow", catchup={"max_runs": 100})))
     suspend(bench, "drop")
     bench.run(40 * MINUTE)
     bench.crash_after = bench.effects_outside + 6
     receipt = answer(bench, a_request("resume", backlog="all"), run=MINUTE)
     assert receipt["backlog"] == 40
     assert len([entry for entry in bench.ledger() if entry[0] == "launched"]) == 41
+
+
+def test_given_more_missed_instants_than_the_schedule_makes_up_for_one_by_one_then_one_job_stands_for_the_rest() -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"), overlap="allow", catchup={"max_runs": 3})))
+    suspend(bench, "drop")
+    bench.run(40 * MINUTE)
+    receipt = answer(bench, a_request("resume", backlog="all"), run=30 * SECOND)
+    assert receipt["backlog"] == 4
+    assert [row["covered"] for row in bench.rows("L#") if "covered" in row] == [37]
+
+
+@pytest.mark.parametrize("mode", ["drop", "drain", "freeze"])
+def test_given_a_schedule_that_makes_up_for_pauses_then_a_resume_needs_no_word_of_its_own(mode: str) -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"), catchup={"after_pause": "coalesce"})))
+    suspend(bench, mode)
+    bench.run(5 * MINUTE)
+    receipt = answer(bench, a_request("resume"), run=20 * SECOND)
+    assert receipt["backlog"] == 1
+    assert [row["covered"] for row in bench.rows("L#") if "covered" in row] == [5]
 
 
 def test_given_an_event_trigger_then_its_backlog_is_not_merged() -> None:
