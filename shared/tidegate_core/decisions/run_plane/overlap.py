@@ -130,16 +130,25 @@ def _merged(jobs: Sequence[Job], most: int, reason: str) -> Settled:
     if not merged:
         return Settled()
     (latest,) = into
+    return Settled(tuple(merged_into(latest, job, reason) for job in merged), standing_for(latest, merged))
+
+
+def standing_for(latest: Job, merged: Sequence[Job]) -> Job:
+    """Returns the job as it stands for all that these stood for, with their data interval and their place in queues."""
     together = [*merged, latest]
     starts = [job.interval_start for job in together if job.interval_start is not None]
-    kept = replace(
+    return replace(
         latest,
         satisfied_at=_earliest(together),
         covered=sum(job.stands_for for job in together),
         covered_from=min(job.begins for job in together),
         interval_start=min(starts, default=None),
     )
-    return Settled(tuple(Ended(job, "coalesced", reason, f"into {latest.id}") for job in merged), kept)
+
+
+def merged_into(latest: Job, job: Job, reason: str) -> Ended:
+    """Returns how a job ends that another one stands for."""
+    return Ended(job, "coalesced", reason, f"into {latest.id}")
 
 
 def _by_nominal(job: Job) -> tuple[int, str]:
@@ -181,4 +190,13 @@ def limits_for(job: Job, spec: ScheduleSpec, limits: Sequence[LimitRef]) -> tupl
     return tuple(replace(each, max=MAX_OWN_PERMITS) if each.scope == "schedule" else each for each in limits)
 
 
-__all__ = ["SETTLED_TOGETHER", "Ended", "Settled", "limits_for", "settle", "to_cancel"]
+__all__ = [
+    "SETTLED_TOGETHER",
+    "Ended",
+    "Settled",
+    "limits_for",
+    "merged_into",
+    "settle",
+    "standing_for",
+    "to_cancel",
+]

@@ -12,6 +12,7 @@ from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, grown
 from tidegate_core.decisions.run_plane.jobs import end_job, evidence_ref
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.overlap import merged_into, standing_for
 from tidegate_core.decisions.run_plane.standing import kept_from, present_evidence
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import ScheduleRequest
@@ -75,11 +76,12 @@ class ReleasePending:
     ) -> list[str]:
         for job in page:
             if state.shedding == "coalesce" and survivor is not None:
-                end_job(unit, job, "coalesced", survivor.id, now)
+                ended = merged_into(survivor, job, "backlog")
+                end_job(unit, job, ended.disposition, ended.reason, now, ended.detail)
             else:
                 end_job(unit, job, "cancelled", "suspended", now)
         if page and state.shedding == "coalesce" and survivor is not None:
-            _stand_for(unit, survivor, page)
+            unit.put(standing_for(survivor, page), survivor.key(unit.shard))
         return [job.id for job in page]
 
     def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Evidence]:
@@ -100,16 +102,8 @@ def _unwanted(state: ScheduleState, backlog: list[Job], survivor: Job | None) ->
         return []
     if state.shedding == "none":
         return backlog
-    return [job for job in backlog if job.trigger == "time" and job is not survivor]
-
-
-def _stand_for(unit: UnitOfWork, survivor: Job, merged: list[Job]) -> None:
-    """One job for the data of all: its interval begins where the first one's did."""
-    key = survivor.key(unit.shard)
-    job = unit.record(Job, key)
-    starts = [each.interval_start for each in (*merged, job) if each is not None and each.interval_start is not None]
-    if job is not None and starts:
-        unit.put(replace(job, interval_start=min(starts)), key)
+    # The newest first: the instants in between are all the survivor's own, however many pages it takes.
+    return [job for job in reversed(backlog) if job.trigger == "time" and job is not survivor]
 
 
 def _run_on(unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> None:

@@ -6,7 +6,7 @@ ledger has the same instants. What a pending time-out forced is no fault of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +35,10 @@ def check_constraints(case: Case) -> Iterator[str]:
             row for row in case.rows_of.get(life.name, []) if row.admitted_at is not None and not _was_taken_back(row)
         ]
         rows.sort(key=lambda row: (row.incarnation, row.admitted_at))
+        since = _waiting_since(case.rows_of.get(life.name, []))
         for constraint in life.definition.constraints:
             for _, of_incarnation in groupby(rows, key=lambda row: row.incarnation):
-                yield from _check(life.definition, constraint, list(of_incarnation))
+                yield from _check(life.definition, constraint, list(of_incarnation), since)
         yield from _check_forced(life.definition, rows)
 
 
@@ -46,10 +47,22 @@ def _was_taken_back(row: LedgerRow) -> bool:
     return row.started_at is None and (row.disposition != "launched" or row.state == "killed")
 
 
-def _check(definition: Definition, constraint: dict[str, Any], rows: list[LedgerRow]) -> Iterator[str]:
+def _waiting_since(rows: Sequence[LedgerRow]) -> dict[str, int]:
+    """Returns by job since when it waited, itself or in the place of others that it stands for or has replaced."""
+    since = {row.job_id: row.nominal for row in rows}
+    for row in sorted(rows, key=lambda row: row.nominal):
+        taken_by = (row.detail or "").rpartition(" ")[2]
+        if row.disposition in ("coalesced", "skipped") and taken_by in since:
+            since[taken_by] = min(since[taken_by], since[row.job_id])
+    return since
+
+
+def _check(
+    definition: Definition, constraint: dict[str, Any], rows: list[LedgerRow], since: Mapping[str, int]
+) -> Iterator[str]:
     match constraint["type"]:
         case "delay":
-            found = _too_early(rows, parse_duration(constraint["after"]))
+            found = _too_early(rows, parse_duration(constraint["after"]), since)
         case "since_last_run":
             found = _too_soon(rows, parse_duration(constraint["at_least"]), constraint["of"])
         case "rate":
@@ -61,10 +74,10 @@ def _check(definition: Definition, constraint: dict[str, Any], rows: list[Ledger
             yield f"constraints: {row.job_id} of {definition.name} was admitted at {row.admitted_at}, {problem}"
 
 
-def _too_early(rows: list[LedgerRow], after: int) -> Iterator[tuple[LedgerRow, str]]:
+def _too_early(rows: list[LedgerRow], after: int, since: Mapping[str, int]) -> Iterator[tuple[LedgerRow, str]]:
     for row in rows:
-        if _admitted(row) < row.nominal + after - SKEW_MS:
-            yield row, f"{after} ms after {row.nominal} were to be waited for"
+        if _admitted(row) < since[row.job_id] + after - SKEW_MS:
+            yield row, f"{after} ms after {since[row.job_id]} were to be waited for"
 
 
 def _too_soon(rows: list[LedgerRow], at_least: int, of: str) -> Iterator[tuple[LedgerRow, str]]:

@@ -48,7 +48,7 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
                 )
             )
             return None if by_request else f"no {ENDED_BY[row.reason]} of then ended it"
-        case "coalesced", _:
+        case "coalesced", "backlog":
             return None if _was_shed(case, life, row, ("coalesce",)) else "no resume of then merged it"
         case "cancelled", "by_request":
             return None if _was_cancelled(case, row) else "nobody asked for it then"

@@ -310,7 +310,9 @@ def test_given_many_missed_instants_then_they_are_made_up_for_across_transaction
     assert len([entry for entry in bench.ledger() if entry[0] == "launched"]) == 41
 
 
-def test_given_more_missed_instants_than_the_schedule_makes_up_for_one_by_one_then_one_job_stands_for_the_rest() -> None:
+def test_given_more_missed_instants_than_the_schedule_makes_up_for_one_by_one_then_one_job_stands_for_the_rest() -> (
+    None
+):
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=every("1m"), overlap="allow", catchup={"max_runs": 3})))
     suspend(bench, "drop")
