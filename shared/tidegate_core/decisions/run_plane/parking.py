@@ -13,6 +13,7 @@ from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.past_runs import take_back
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, give_permit_back
 from tidegate_core.decisions.run_plane.standing import stands_still
 from tidegate_core.effects import Cancel
@@ -75,6 +76,7 @@ def park_run(unit: UnitOfWork, run: Run, now: int) -> None:
     assert job is not None
     for limit in run.limits:
         give_permit_back(unit, limit, run)
+    take_back(unit, run)
     unit.delete(run.key(unit.shard))
     parked = replace(
         job,

@@ -33,7 +33,8 @@ def note_admission(unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> 
         return False
     past = past_of(unit, spec, job)
     # Sorted: the clock of a new owner may stand a little before its predecessor's.
-    admitted = tuple(sorted((*past.admitted, now)))[-most:]
+    # And as many more as may still be taken back: what they have pushed out would be missing then.
+    admitted = tuple(sorted((*past.admitted, now)))[-(most + past.open) :]
     unit.put(replace(past, admitted=admitted, open=past.open + 1), past.key(unit.shard))
     return True
 
@@ -51,6 +52,13 @@ def note_end(unit: UnitOfWork, run: Run) -> None:
     elif run.outcome in {"closed", "killed"}:
         past = _without(past, run.admitted_at)
     unit.put(replace(past, open=past.open - 1), past.key(unit.shard))
+
+
+def take_back(unit: UnitOfWork, run: Run) -> None:
+    """Undoes the admission of a run that goes back to be a job: it has not been one."""
+    past = _past_with(unit, run)
+    if past is not None:
+        unit.put(replace(_without(past, run.admitted_at), open=past.open - 1), past.key(unit.shard))
 
 
 def _past_with(unit: UnitOfWork, run: Run) -> PastRuns | None:

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from tidegate_core.decisions.run_plane.admit import AdmitNext
+from tidegate_core.decisions.run_plane.parking import park_run
 from tidegate_core.decisions.run_plane.runs import LookAtRun, RequestCancel
 from tidegate_core.records.past_runs import PastRuns
 from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.builders import HOUR, MINUTE, NOW, Doc, a_definition, a_job, a_run, a_schedule, a_spec, at_most
 from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
 PAST = keys.past_runs(0, "flights", "nightly")
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """What `hold` and `freeze` do to one run."""
+
+    run: Run
+    about: str = REF
+    name: str = "park"
+    stale: tuple[Key, ...] = ()
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        park_run(unit, self.run, now)
 
 
 def since(of: str) -> Doc:
@@ -128,6 +143,30 @@ def test_given_a_run_that_was_cancelled_before_its_program_started_then_it_is_gi
     assert known is not None
     assert (known.admitted, known.open, known.finished) == ((), 0, None)
     assert admit(desk, NOW + 6) == [a_job(2).id]
+
+
+def test_given_more_runs_than_the_rate_forced_at_once_then_one_that_is_given_back_leaves_the_others_counted() -> None:
+    """Seed 142: what several forced runs had pushed out of memory was missing when the last of them was cancelled."""
+    desk = a_desk(rate(1), jobs=4, pending_timeout_action="force")
+    for number in (1, 2, 3, 4):
+        desk.lay(replace(a_job(number), deadline=NOW + MINUTE))
+    late = NOW + 2 * MINUTE
+    assert set(admit(desk, late)) == {a_job(number).id for number in (1, 2, 3, 4)}
+    desk.decide(RequestCancel(0, a_job(4).id), late + 5)
+    known = past(desk)
+    assert known is not None
+    assert (known.admitted, known.open) == ((late,) * 3, 3)
+
+
+def test_given_a_run_that_a_suspend_takes_back_then_it_was_none() -> None:
+    desk = a_desk(rate(1))
+    (run_id,) = admit(desk)
+    run = desk.record(Run, keys.run(0, run_id))
+    assert run is not None
+    desk.decide(Parked(run), NOW + 5)
+    known = past(desk)
+    assert known is not None
+    assert (known.admitted, known.open) == ((), 0)
 
 
 def test_given_a_run_that_failed_before_its_program_started_then_it_was_one_all_the_same() -> None:
