@@ -143,7 +143,8 @@ def _cancel(
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
     through = max((message.slot for message in covered), default=None)
     yield from raise_to(plane, name.id, live_from, guard, versions, raised_by, through)
-    held = yield from plane.holding.discard(covered)
+    # Also of what an earlier guard covers: the replacement that raised it may have fallen before it came to that.
+    held = yield from plane.holding.discard([message for message in versions if message.version < live_from])
     if not covered:
         return ReceiptStatus.NOT_FOUND, ()
     # From here on without a pause: what is not on its way now will never be.

@@ -58,6 +58,7 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
     for create in creates:
         judge(create)
     yield from _raise_guards(plane, [create for create in creates if create.replaces])
+    yield from _finish_earlier(plane, creates)
     yield from _cover_refused(plane, creates)
     actions: list[Put | Delete] = []
     accepted = [create for create in creates if create.status is ReceiptStatus.ACCEPTED]
@@ -104,6 +105,16 @@ def _raise_guards(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[
         for other in create.alive:
             if other.version not in held:
                 take_back(plane, other, counted=False)
+
+
+def _finish_earlier(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+    """What a guard covers already may be held back still: the replacement that raised it fell before it came to that, and is
+    refused when it is done again, because what is accepted now is younger. A cancel is not: it answers by what it finds.
+    """
+    for create in creates:
+        of_cancel = create.guard is not None and create.guard.through is not None
+        if create.status is ReceiptStatus.ACCEPTED and not create.replaces and not of_cancel:
+            yield from plane.holding.discard([other for other in create.others if other.version < create.live_from])
 
 
 def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:

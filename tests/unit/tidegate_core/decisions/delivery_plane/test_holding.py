@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
 from tidegate_core.effects import Commit, Drained, NotProduced, Produce, Unavailable, Write
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import HeldMessage, Message
+from tidegate_core.model.position import Position
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import Guard, HeldMessage, Message
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_cancel, a_send
+from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, Doc, a_cancel, a_send
 
 
 @pytest.fixture
@@ -128,6 +134,75 @@ def test_given_a_replacement_of_what_is_held_then_the_resume_delivers_the_newer_
     ask(bench, control("resume"))
     assert bench.delivered() == [b'{"n":2}'] or bench.on("out")[0].document == {"n": 2}
     assert len(bench.delivered()) == 1
+
+
+def a_guard_alone(bench: Bench, document: Doc) -> InboxRow:
+    """Replaces or cancels what is held, by an owner that falls right after the guard: the inbox row is what is left of it."""
+    (row,) = held(bench)
+    origin = Position(bench.now, REQUESTS_ID, 7, 1).text()
+    guard = Guard(id=row.id, live_from=origin, request_id=str(document["id"]))
+    if document["type"] == "message.cancel":
+        guard = replace(guard, request_id=f"{CANCEL_MARK}{document['id']}", through=row.slot)
+    bench.store.write([Put(guard.key(0), to_item(guard, guard.key(0)))])
+    return InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))
+
+
+def do_again(bench: Bench, row: InboxRow) -> None:
+    bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
+    bench.run(20 * SECOND)
+
+
+@pytest.mark.parametrize(("younger", "status"), [("m-2", "unchanged"), ("m-3", "superseded")])
+def test_given_a_replacement_that_fell_behind_its_guard_and_a_younger_one_then_nothing_stays_held(
+    younger: str, status: str
+) -> None:
+    """The successor meets the younger record first, of the same request or of another one; the one that raised the guard is
+    refused then and removes nothing (simulation, seed 300301).
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.run(5 * SECOND)
+    fallen = a_guard_alone(bench, a_send("m-2", key="k", after="5m", receipt=True))
+    bench.run(SECOND)
+    bench.request(a_send(younger, key="k", after="5m"))
+    assert held(bench) == []
+    do_again(bench, fallen)
+    assert bench.receipts()["m-2"]["status"] == status
+    ask(bench, control("resume"))
+    bench.run(10 * MINUTE)
+    assert [each.document["of"] for each in bench.on("out")] == [younger]
+
+
+def test_given_a_replacement_that_fell_behind_its_guard_and_a_cancel_then_nothing_stays_held() -> None:
+    """As above, with a cancel in place of the younger message."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.run(5 * SECOND)
+    fallen = a_guard_alone(bench, a_send("m-2", key="k", after="5m"))
+    bench.run(SECOND)
+    bench.request(a_cancel(key="k"))
+    do_again(bench, fallen)
+    assert bench.status_of("m-2") == "superseded"
+    assert held(bench) == []
+
+
+def test_given_a_cancel_that_fell_behind_its_guard_and_a_younger_message_then_it_removes_what_is_held_itself() -> None:
+    """It answers by what it finds: `too_late`, had the younger one removed it."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.run(5 * SECOND)
+    fallen = a_guard_alone(bench, a_cancel(key="k"))
+    bench.run(SECOND)
+    bench.request(a_send("m-2", key="k", after="5m"))
+    do_again(bench, fallen)
+    assert bench.status_of("c-1") == "cancelled"
+    assert held(bench) == []
 
 
 def test_given_a_message_on_the_wire_then_the_receipt_waits_for_it_but_not_for_ever(bench: Bench) -> None:
