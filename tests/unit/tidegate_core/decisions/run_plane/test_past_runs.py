@@ -99,7 +99,18 @@ def test_given_a_rate_then_as_many_go_together_and_the_next_when_the_first_is_ol
     assert len(admit(desk, NOW + HOUR)) == 5
     known = past(desk)
     assert known is not None
-    assert known.admitted == (NOW, NOW + HOUR, NOW + HOUR)
+    # All five are open: those of them that are taken back leave the latest three.
+    assert known.admitted == (NOW, NOW, NOW, NOW + HOUR, NOW + HOUR)
+
+
+def test_given_runs_that_have_ended_then_only_as_many_admissions_are_kept_as_the_rate_looks_at() -> None:
+    desk = a_desk(rate(1), jobs=4)
+    for number in range(1, 5):
+        assert admit(desk, NOW + number * HOUR) == [a_job(number).id]
+        end(desk, number, NOW + number * HOUR + MINUTE)
+    known = past(desk)
+    assert known is not None
+    assert (known.admitted, known.open) == ((NOW + 4 * HOUR,), 0)
 
 
 def test_given_several_rates_then_the_largest_decides_how_much_is_kept() -> None:
