@@ -21,7 +21,7 @@ from tidegate_core.records.controls import Controls
 from tidegate_core.store.keys import lease, shard_pk
 from tidegate_core.store.values import Item, Key, Page, RangeRead, Transaction
 from tidegate_core.transactions.controls import carry_controls, finish_controls
-from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork, void
+from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
 from tidegate_core.transactions.view import View
 
 GROUP_MAX = 16
@@ -385,15 +385,20 @@ class Lane:
         """A send without an answer may be applied late, when the condition that refused it holds again: make that impossible.
 
         Returns whether it was applied meanwhile.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
         """
-        consumed = unit.consumed()
-        if consumed is None:
+        void = unit.void(self.host.token())
+        if void is None:
             return False  # It only makes new items, under keys that are used once: applied late, it is found by its replay.
-        key, revision = consumed
-        verdict = yield from self.host.commit_for_good(void(key, revision, self.host.token()))
-        return isinstance(verdict, Refused) and any(
-            item is not None and item.get("w") == token for _, item in verdict.failed
-        )
+        verdict = yield from self.host.commit_for_good(void)
+        if not isinstance(verdict, Refused):
+            return False
+        failed = dict(verdict.failed)
+        if lease(self.shard) in failed:
+            raise Fenced(lease(self.shard))
+        return any(item is not None and item.get("w") == token for item in failed.values())
 
     def _applied(self, unit: UnitOfWork, transaction: Transaction) -> None:
         self.view.applied(unit.writes, transaction.token, unit.behind())

@@ -284,8 +284,7 @@ class UnitOfWork:
 
     def transaction(self, name: str, token: str) -> Transaction:
         """Returns the transaction: the lease check first, then every write with what it consumes."""
-        check = Check(lease(self.shard), conditions.holds_lease(self._epoch, self.controls.version))
-        actions: list[Action] = [check]
+        actions: list[Action] = [self._lease_check()]
         witness: Key | None = None
         for key, item in self._kept.writes.items():
             action = self._guarded(key, item, token)
@@ -302,12 +301,21 @@ class UnitOfWork:
         """Returns the revisions above which new items begin, where that is not 0."""
         return {key: each.behind for key, each in self._kept.consumed.items() if each.behind}
 
-    def consumed(self) -> tuple[Key, int] | None:
-        """Returns an item that this transaction consumes, with the revision seen; None when it only makes new ones."""
+    def void(self, token: str) -> Transaction | None:
+        """Returns what makes the transaction impossible, however late it comes: another one consumes a revision that it consumes.
+
+        Under the lease as well, because this one may come late itself. None when the transaction only makes new items.
+        """
         for key, consumed in self._kept.consumed.items():
             if consumed.revision is not None:
-                return key, consumed.revision
+                unchanged = conditions.unchanged(consumed.revision)
+                change = "SET #rev = #rev + :one, #w = :w"
+                update = Update(key, change, {"#w": "w"}, {":one": 1, ":w": token}, unchanged)
+                return Transaction("void", (self._lease_check(), update), token, key)
         return None
+
+    def _lease_check(self) -> Check:
+        return Check(lease(self.shard), conditions.holds_lease(self._epoch, self.controls.version))
 
     def _guarded(self, key: Key, item: Item | None, token: str) -> Action | None:
         consumed = self._kept.consumed[key]
@@ -346,11 +354,3 @@ def _bytes_of(value: Value) -> int:
             return sum(1 + _bytes_of(each) for each in value)
         case _:
             return 8
-
-
-def void(key: Key, revision: int, token: str) -> Transaction:
-    """Consumes the revision that a doubtful transaction consumes: from now on that one can only be refused, however late."""
-    update = Update(
-        key, "SET #rev = #rev + :one, #w = :w", {"#w": "w"}, {":one": 1, ":w": token}, conditions.unchanged(revision)
-    )
-    return Transaction("void", (update,), token, key)

@@ -13,8 +13,9 @@ class Letter:
 
     Attributes:
         due: When it shall be delivered; for `after` known once its record is appended.
-        shards: Where each of its records lies, in the order of `records`.
         records: Append times of records that carry it.
+        shards: Of the message that each of them makes, in the order of `records`.
+        topic_partitions: Of the requests topic, where each of them lies.
         asked: Its send, when the sender wanted a receipt.
         ended: The request that replaced or cancelled it.
         expire_ms: Not delivered later than this after its time.
@@ -24,6 +25,7 @@ class Letter:
     due: int
     records: list[int] = field(default_factory=list)
     shards: list[int] = field(default_factory=list)
+    topic_partitions: list[int] = field(default_factory=list)
     has_id: bool = False
     asked: Asked | None = None
     ended: Asked | None = None

@@ -185,6 +185,7 @@ class Senders:
         if letter is None:
             return
         letter.records.append(record.append_time)
+        letter.topic_partitions.append(topic_partition)
         if letter.after_ms is not None:
             letter.due = letter.records[0] + letter.after_ms
             # Of a request that was written twice either record may be the one that is taken.

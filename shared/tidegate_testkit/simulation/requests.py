@@ -27,12 +27,14 @@ class Asked:
 
     Attributes:
         sent_at: When its first record was handed to the producer.
+        sends: How often that was done.
         appended: Append times of its records.
         receipt: The first one seen on the topic.
     """
 
     document: Mapping[str, Any]
     sent_at: int
+    sends: int = 0
     appended: list[int] = field(default_factory=list)
     receipt: ReceiptSeen | None = None
 
@@ -82,15 +84,22 @@ class Requests:
         return sorted(self._waiting)
 
     def _send(self, asked: Asked) -> None:
+        """Only the latest send is repeated: with each of them repeated for itself, an outage of the broker ends in a storm."""
+        asked.sends += 1
+        number = asked.sends
         value = json.dumps(asked.document).encode()
         outgoing = Outgoing(world.REQUESTS, None, value, (), None, PATIENCE_MS, lambda: True)
 
+        def repeat() -> None:
+            if asked.sends == number:
+                self._send_if_unanswered(asked)
+
         def done(result: object) -> None:
             if isinstance(result, NotProduced) and asked.receipt is None:
-                self._cluster.timeline.after(500, lambda: self._send_if_unanswered(asked))
+                self._cluster.timeline.after(500, repeat)
 
         self._cluster.broker.produce(outgoing, done)
-        self._cluster.timeline.after(REPEAT_MS, lambda: self._send_if_unanswered(asked))
+        self._cluster.timeline.after(REPEAT_MS, repeat)
 
     def _send_if_unanswered(self, asked: Asked) -> None:
         """Who was not answered asks again; for hours nobody asks every few seconds."""

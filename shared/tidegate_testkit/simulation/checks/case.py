@@ -60,11 +60,17 @@ class Case:
 
     def stints_of_shard(self, shard: int) -> list[Stint]:
         """Returns the stints of whoever owned it, in their order."""
-        topic_partition = shard % self.swarm.topic_partitions
+        return self._stints_of(shard % self.swarm.topic_partitions)
+
+    def _stints_of(self, topic_partition: int) -> list[Stint]:
         return [stint for stint in self.record.stints.values() if stint.topic_partition == topic_partition]
 
     def is_served(self, shard: int, begin: int, end: int) -> bool:
-        """Whether one stint lasted from `begin` to `end`, and its node was not frozen meanwhile."""
+        """Whether one stint of its owners lasted from `begin` to `end`, and its node was not frozen meanwhile."""
+        return self.is_held(shard % self.swarm.topic_partitions, begin, end)
+
+    def is_held(self, topic_partition: int, begin: int, end: int) -> bool:
+        """Whether somebody read it, and served its shards, from `begin` to `end` without a break."""
         return any(
             stint.serving is not None
             and stint.serving <= begin
@@ -72,7 +78,7 @@ class Case:
             and not any(
                 node == stint.node and start <= end and begin <= goes_on for node, start, goes_on in self.record.pauses
             )
-            for stint in self.stints_of_shard(shard)
+            for stint in self._stints_of(topic_partition)
         )
 
     def is_disturbed(self, begin: int, end: int) -> bool:
@@ -80,10 +86,12 @@ class Case:
         store, broker = self.swarm.store, self.swarm.broker
         periods = (
             *store.brown_outs,
+            *store.write_outs,
             *store.stalled_loads,
             *store.stalled_batches,
             *store.stalled_checkpoints,
             *broker.downs,
+            *(period for _, period in broker.leaderless),
             *broker.refusals,
         )
         return any(START + start <= end and begin <= START + goes_on for start, goes_on in periods)

@@ -82,14 +82,18 @@ def _may_have_been_sent(case: Case, letter: Letter, ended: Asked) -> bool:
 
 
 def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
-    """Whether one owner was there, and could work, from long before its time until it expired."""
-    begin = max(letter.records) + WRITTEN_MS
+    """Whether it was read, and one owner was there and could work, from long before its time until it expired.
+
+    Whoever reads its record and hands it over need not be the owner of its shard.
+    """
+    begin, since = max(letter.records) + WRITTEN_MS, letter.due - WRITTEN_MS
     return (
         begin <= letter.due
         and letter.name not in case.record.not_sent
         and not case.wide.maybe(NAMESPACE, letter.due, expires)
-        and not case.is_disturbed(letter.due - WRITTEN_MS, expires)
-        and all(case.is_served(shard, letter.due - WRITTEN_MS, expires) for shard in set(letter.shards))
+        and not case.is_disturbed(since, expires)
+        and all(case.is_held(number, since, expires) for number in set(letter.topic_partitions))
+        and all(case.is_served(shard, since, expires) for shard in set(letter.shards))
     )
 
 

@@ -82,6 +82,26 @@ def test_given_a_conflict_that_outlives_the_port_then_it_is_done_after_all(rig: 
     assert rig.done == [1]
 
 
+def test_given_a_newer_epoch_when_a_doubtful_write_is_made_impossible_then_nothing_of_the_owner_before_is_taken(
+    rig: Rig,
+) -> None:
+    """Seed 400033: it was on its way for as long as the take-over lasted, and moved the revision of a successor's item."""
+    rig.lay(1)
+    lease = keys.lease(0)
+
+    def taken_over(effect: Effect) -> Result | None:
+        rig.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 5, "controls": 0})])
+        return Refused(((a_job(1).key(0), None),), doubtful=True)
+
+    rig.script = once(taken_over)
+    rig.lane.add(Touch(1, rig.done))
+    with pytest.raises(Fenced) as fenced:
+        rig.go()
+    assert fenced.value.key == lease
+    assert [transaction.name for transaction in rig.commits] == ["touch", "void"]
+    assert (rig.store.peek(a_job(1).key(0)) or {})["rev"] == 1
+
+
 def test_given_a_newer_epoch_then_the_holding_ends(rig: Rig) -> None:
     rig.lay(1)
     lease = keys.lease(0)

@@ -251,7 +251,11 @@ def test_given_a_key_that_the_view_lost_meanwhile_then_the_write_still_consumes_
     created = made[a_job(3).key(0)]
     assert isinstance(created, Put)
     assert created.condition == conditions.absent()
-    assert unit.consumed() == (a_job(1).key(0), 4)
+    void = unit.void("w")
+    assert void is not None
+    lease_check, consumes = void.actions
+    assert lease_check == unit.transaction("control", "w").actions[0]
+    assert (consumes.key, consumes.condition) == (a_job(1).key(0), conditions.unchanged(4))
 
 
 def kept_until_full(unit: UnitOfWork, stage: Callable[[int], None]) -> int:

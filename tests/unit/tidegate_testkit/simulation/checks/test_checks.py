@@ -19,6 +19,7 @@ from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.repeats import REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.runs import check_runs
+from tidegate_testkit.simulation.letters import Letter
 from tidegate_testkit.simulation.record import Delivery
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
@@ -141,6 +142,17 @@ def of_letters(case: Case) -> Iterator[Delivery]:
     return (each for each in case.record.deliveries if each.message in case.world.senders.letters)
 
 
+def letters_known_early(case: Case) -> Iterator[Letter]:
+    return (each for each in case.world.senders.letters.values() if each.due > max(each.records) + MINUTE_MS // 4)
+
+
+def expired_unsent(case: Case, letter: Letter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letter, "expire_ms", 4_000)
+    monkeypatch.setattr(letter, "ended", None)
+    others = [each for each in case.record.deliveries if each.message != letter.name]
+    monkeypatch.setattr(case.record, "deliveries", others)
+
+
 def test_given_a_message_that_is_not_there_then_it_was_lost(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = case.world.senders.letters
     plain = next(
@@ -156,12 +168,25 @@ def test_given_a_message_that_is_not_there_then_it_was_lost(case: Case, monkeypa
 def test_given_a_message_that_may_expire_and_is_not_there_then_it_was_lost_in_a_calm_world(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    letter = next(each for each in case.world.senders.letters.values() if each.due > max(each.records) + MINUTE_MS // 4)
-    monkeypatch.setattr(letter, "expire_ms", 4_000)
-    monkeypatch.setattr(letter, "ended", None)
-    others = [each for each in case.record.deliveries if each.message != letter.name]
-    monkeypatch.setattr(case.record, "deliveries", others)
+    letter = next(letters_known_early(case))
+    expired_unsent(case, letter, monkeypatch)
     assert found(check_messages(case), "I8", f"{letter.name},", "0 of 1")
+
+
+def test_given_a_message_whose_record_nobody_read_in_time_then_it_may_have_expired(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 300227: its shard was served all along, the topic partition of its record had an owner at the last moment."""
+    owners = case.swarm.topic_partitions
+    letter = next(each for each in letters_known_early(case) if each.shards[0] % owners != each.topic_partitions[0])
+    expired_unsent(case, letter, monkeypatch)
+    late = {
+        name: replace(stint, serving=letter.due)
+        for name, stint in case.record.stints.items()
+        if stint.topic_partition == letter.topic_partitions[0]
+    }
+    monkeypatch.setattr(case.record, "stints", {**case.record.stints, **late})
+    assert not found(check_messages(case), "I8", f"{letter.name},")
 
 
 def test_given_a_message_before_its_time_then_it_is_early(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
