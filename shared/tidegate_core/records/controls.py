@@ -86,9 +86,9 @@ class Controls:
         """Whether what was due then, and has not passed the start gate, was ended by a suspend."""
         return self.covers(namespace) or due < self.resumed_at(namespace)
 
-    def vectors(self, namespace: str) -> tuple[str, ...]:
-        """Returns the end-offset vectors below which no event of the namespace counts."""
-        return tuple(scope.vector for scope in self._about(namespace) if scope.vector is not None)
+    def resumes(self, namespace: str) -> tuple[tuple[str, int], ...]:
+        """Returns the last resume of each scope, below whose ends no event of the namespace counts: (vector, instant)."""
+        return tuple((scope.vector, scope.resumed_at) for scope in self._about(namespace) if scope.vector is not None)
 
     def resumed_at(self, namespace: str) -> int:
         """Returns when the namespace was last let go on; 0 when it never was stopped."""

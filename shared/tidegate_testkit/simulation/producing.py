@@ -39,7 +39,10 @@ def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Produced | NotPro
     def done(result: Produced | NotProduced) -> None:
         if isinstance(result, NotProduced) and wanted.guarded:
             cluster.record.not_sent.add(message)
-            cluster.record.not_sent.add(f"{message.split('/')[0]}@{parse_instant(said['tidegate-nominal'])}")
+            occurrence = f"{message.split('/')[0]}@{parse_instant(said['tidegate-nominal'])}"
+            cluster.record.not_sent.add(occurrence)
+            if result.kind == "refused":
+                cluster.record.refused[occurrence].append(cluster.timeline.now)
             if result.kind == "unavailable":
                 cluster.record.unsure.add((stint, said["tidegate-id"]))
         node.process.post(lambda: answer(result))

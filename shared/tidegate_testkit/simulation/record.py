@@ -162,6 +162,7 @@ class Record:
         receipts: By request id, in the order of their records.
         unsure: Produces whose acknowledgement was lost, as (stint, id).
         not_sent: Messages of which some produce was given up, for whatever reason; occurrences of schedules as `name@nominal`.
+        refused: When the broker refused an occurrence of a schedule, by `name@nominal`.
         never_ran: Runs whose artefact the world ended before its body began.
         stints: By name.
         pauses: Nodes that were frozen, as (node, from, to).
@@ -177,6 +178,7 @@ class Record:
     unsure: set[tuple[str, str]] = field(default_factory=set)
     never_ran: set[str] = field(default_factory=set)
     not_sent: set[str] = field(default_factory=set)
+    refused: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     stints: dict[str, Stint] = field(default_factory=dict)
     pauses: list[tuple[str, int, int]] = field(default_factory=list)
     evidence: defaultdict[str, EvidenceSeen] = field(default_factory=lambda: defaultdict(EvidenceSeen))

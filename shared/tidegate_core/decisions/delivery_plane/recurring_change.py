@@ -153,7 +153,10 @@ class RecurringChange:
         self._source.plane.host.operations.raise_(self._source.plane.changed)
 
     def caught_up(self, before: ScheduleState | None) -> ScheduleState | None:
-        """Returns the state with what was sent in it: an `at` that was is never made again."""
+        """Returns the state with what was made in it: an `at` that was is never made again.
+
+        So too when the broker refused it: it has left its place for rows of its own, which end with its version.
+        """
         if before is None:
             return None
         record = self._stored()
@@ -195,7 +198,7 @@ class RecurringChange:
         )
 
     def _boundary(self, record: Recurring) -> int:
-        """Returns the slot before which all was acknowledged; nothing behind it is sent again."""
+        """Returns the slot before which all was acknowledged, or has rows after a refusal; nothing behind it is sent again."""
         waiting = [row.slot for row in self._rows() if row.fire is not None]
         if not self._source.is_near(self.ref):
             following = (

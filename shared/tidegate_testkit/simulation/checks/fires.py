@@ -70,7 +70,7 @@ def _due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     if trigger["type"] == "at":
         instant = parse_instant(trigger["instant"])
         return [instant] if instant <= end and begin <= end and (begin <= instant or not _resumed(segment)) else []
-    return _instants(trigger, min([begin, *_shown(segment)]), end)
+    return _instants(trigger, min([begin, *shown_in(segment)]), end)
 
 
 def maybe_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
@@ -91,7 +91,7 @@ def check_shown(life: Life, segment: Segment) -> Iterator[str]:
     """The receipt shows the next instants: the trigger's own, one after the other, from its activation on."""
     if life.definition.trigger["type"] == "at":
         return
-    shown = _shown(segment)
+    shown = shown_in(segment)
     begin = segment.begin.sent - SKEW_MS
     horizon = max(HORIZON_MS, PERIODS_AHEAD * parse_duration(life.definition.trigger.get("period", "0s")))
     coming = _instants(life.definition.trigger, begin, segment.begin.done + horizon)
@@ -104,7 +104,8 @@ def check_shown(life: Life, segment: Segment) -> Iterator[str]:
         )
 
 
-def _shown(segment: Segment) -> list[int]:
+def shown_in(segment: Segment) -> list[int]:
+    """Returns the instants that its receipt promised."""
     receipt = segment.begin.asked.receipt
     return [parse_instant(instant) for instant in (receipt.body.get("next") or [])] if receipt else []
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.simulation.checks.fires import at_text, check_shown, maybe_due, surely_due
+from tidegate_testkit.simulation.checks.fires import at_text, check_shown, maybe_due, shown_in, surely_due
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
 from tidegate_testkit.simulation.definitions import NAMESPACE
 
@@ -41,7 +41,9 @@ def _check_delivered(case: Case, life: Life, mine: list[Delivery]) -> Iterator[s
     wanted: dict[int, set[int]] = {}
     for segment in case.segments(life):
         for nominal in surely_due(case, life, segment, case.world.ended_at):
-            if _could_be_sent(case, life, segment, nominal) and not _is_covered(mine, nominal):
+            if _was_made_before(case, life, segment, nominal) or _is_covered(mine, nominal):
+                continue
+            if _could_be_sent(case, life, segment, nominal):
                 wanted.setdefault(nominal, set()).add(segment.begin.incarnation)
     for nominal, lives in sorted(wanted.items()):
         found = len(ids.get(nominal, ()))
@@ -58,6 +60,18 @@ def _check_delivered(case: Case, life: Life, mine: list[Delivery]) -> Iterator[s
 
 def _is_covered(mine: list[Delivery], nominal: int) -> bool:
     return any(each.covered is not None and each.covered[0] <= nominal <= each.covered[1] for each in mine)
+
+
+def _was_made_before(case: Case, life: Life, segment: Segment, nominal: int) -> bool:
+    """Whether an earlier version of this life made it, the broker refused it, and the update ended it, as its receipt says.
+
+    A later version brings the past instant of an `at` only when it was not made before, whatever became of it.
+    """
+    if life.definition.trigger["type"] != "at" or shown_in(segment):
+        return False
+    lives = (each.begin for each in case.segments(life) if each.begin.incarnation == segment.begin.incarnation)
+    begin = min(each.sent for each in lives)
+    return any(begin <= at <= segment.begin.done for at in case.record.refused.get(f"{life.name}@{nominal}", ()))
 
 
 def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.effects import Commit, Read
+from tidegate_core.effects import Commit, EndOffsets, Read, ReadEndOffsets
 from tidegate_core.model.shards import controls_shard, schedule_shard
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import Controls, StoredControls
@@ -16,6 +16,7 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
+    EVENTS,
     MINUTE,
     SECOND,
     Doc,
@@ -141,6 +142,29 @@ def test_given_an_event_of_the_span_that_is_counted_after_the_resume_then_it_is_
     bench.as_usual()
     bench.run(SECOND)
     assert bench.started == []
+
+
+@pytest.mark.parametrize("ends", [{"made-anew/0": 0}, {"deleted-since/0": 7}])
+def test_given_a_topic_that_the_log_s_ends_do_not_name_then_append_times_tell_what_came_before_the_resume(
+    bench: Bench, ends: dict[str, int]
+) -> None:
+    """Seed 310029: the events topic was made anew before the brokers told its ends, and the old one's still lay in an inbox.
+
+    One that is made anew after that is unknown to the ends as well, and its events count.
+    """
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    ask(bench, control("suspend"))
+    bench.hold_back(commit_of("cursor"), answer_only=False)
+    bench.event(an_event("1"))
+    bench.run(SECOND)
+    bench.answer_with(lambda effect: effect == ReadEndOffsets(EVENTS), EndOffsets(ends))
+    ask(bench, control("resume"))
+    bench.as_usual()
+    bench.run(SECOND)
+    assert bench.started == []
+    bench.event(an_event("2"))
+    bench.run(SECOND)
+    assert len(bench.started) == 1
 
 
 def test_given_a_run_admitted_before_the_suspend_then_its_end_after_the_resume_fires_nobody() -> None:

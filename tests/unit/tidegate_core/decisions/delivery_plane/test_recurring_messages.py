@@ -522,6 +522,31 @@ def test_given_a_refusal_a_stop_and_a_resume_then_it_stays_cancelled(bench: Benc
     assert bench.on("out") == []
 
 
+@pytest.mark.parametrize(("answer", "sent"), [(REFUSED, 0), (AWAY, 1)])
+def test_given_an_at_that_was_not_delivered_and_an_update_then_it_is_made_again_unless_it_was_refused(
+    bench: Bench, answer: NotProduced, sent: int
+) -> None:
+    """Seed 300121: what the broker refused was made, and has rows of its own, which end with its version.
+
+    What only got no answer stays in its place and was not. A new life of the name makes both.
+    """
+    at = {"type": "at", "instant": format_instant(bench.now + 10 * SECOND)}
+    bench.answer_with(to_out, answer, times=1 if sent == 0 else 10_000)
+    bench.request(an_apply(a_recurring(trigger=at, payload="old")))
+    bench.run(11 * SECOND)
+    bench.request(an_apply(a_recurring(trigger=at, payload="new"), "update-ping"))
+    bench.run(WIRE_PATIENCE_MS + SECOND)
+    assert bench.status_of("update-ping") == "accepted"
+    assert len(shown(bench, "update-ping")) == sent
+    bench.as_usual()
+    bench.run(30 * MINUTE)
+    assert [each.value for each in bench.on("out")] == [b'"new"'] * sent
+    bench.request(a_request("delete", "ping"))
+    bench.request(an_apply(a_recurring(trigger=at, payload="anew"), "apply-anew"))
+    bench.run(MINUTE)
+    assert [each.value for each in bench.on("out")][sent:] == [b'"anew"']
+
+
 def test_given_a_refused_message_then_its_printed_id_cancels_it(bench: Bench) -> None:
     bench.answer_with(to_out, REFUSED, times=1)
     bench.request(an_apply(a_recurring(trigger=every("1h"))))

@@ -16,6 +16,7 @@ from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.fires import check_fires
 from tidegate_testkit.simulation.checks.messages import check_messages
+from tidegate_testkit.simulation.checks.recurring import check_recurring
 from tidegate_testkit.simulation.checks.repeats import REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.runs import check_runs
@@ -25,6 +26,8 @@ from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
 
 SEED = 0
+SEED_WITH_AN_AT = 13
+"""Of a calm world with a message that is due once, and is delivered."""
 MINUTE_MS = 60_000
 
 
@@ -132,6 +135,31 @@ def test_given_an_event_in_two_pieces_of_evidence_then_it_counted_twice(
     seen = case.record.evidence[row.job_id]
     monkeypatch.setattr(seen, "chunks", [*seen.chunks, *seen.chunks])
     assert found(check_events(Case(case.world)), "I3", "2 times")
+
+
+# -- recurring messages ------------------------------------------------------------------------------------------------
+
+
+def test_given_a_refused_at_that_was_not_delivered_then_only_a_version_that_did_not_promise_it_is_excused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = Case(run(build(SEED_WITH_AN_AT, faults=False)))
+    (life,) = [life for life in case.recurring if life.definition.trigger["type"] == "at"]
+    (segment,) = case.segments(life)
+    receipt = segment.begin.asked.receipt
+    assert receipt is not None
+    (nominal,) = [each.nominal for each in case.record.deliveries if each.message.startswith(f"{life.name}/")]
+    assert not found(check_recurring(case), "I1", life.name)
+    others = [each for each in case.record.deliveries if not each.message.startswith(f"{life.name}/")]
+    monkeypatch.setattr(case.record, "deliveries", others)
+    occurrence = f"{life.name}@{nominal}"
+    case.record.refused[occurrence].append(segment.begin.done)
+    assert found(check_recurring(case), "I1", life.name)
+    monkeypatch.setitem(receipt.body, "next", [])
+    assert not found(check_recurring(case), "I1", life.name)
+    for at in (segment.begin.sent - 1, segment.begin.done + 1):
+        case.record.refused[occurrence] = [at]
+        assert found(check_recurring(case), "I1", life.name), "in another life, or under this version"
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
