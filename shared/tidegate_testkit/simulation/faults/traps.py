@@ -117,7 +117,7 @@ def queues(swarm: Swarm, chance: Random) -> Swarm:
         node=replace(swarm.node, trouble=(*swarm.node.trouble, *troubles)),
         launcher=replace(swarm.launcher, slow_start_ms=SLOW_START_MS // 2),
         broker=replace(swarm.broker, lost_pokes=0.5),
-        crowd=CROWD,
+        crowd=2 * CROWD,
     )
 
 

@@ -103,7 +103,7 @@ OUTAGES = (
         "a run that nobody could submit for hours is given up as soon as somebody is back",
         breaks="I1",
         patches=(Patch(runs, "served_deadline", lambda _: lambda began, deadline, outages: deadline),),
-        within=4,
+        within=8,
         trap="black_out",
     ),
 )

@@ -30,7 +30,7 @@ SUSPENDS = (
         "hold and freeze leave runs before the gate alone",
         breaks="I7",
         patches=(Patch(parking, "stands_still", lambda _: lambda state: False),),
-        within=4,
+        within=12,
     ),
     Mutant(
         "held jobs",
@@ -51,6 +51,6 @@ SUSPENDS = (
         "events are not counted while a schedule is held, nor after that",
         breaks="I3",
         patches=(Patch(count, "fires", hearing_while_frozen),),
-        within=4,
+        within=12,
     ),
 )
