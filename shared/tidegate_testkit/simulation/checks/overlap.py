@@ -61,13 +61,19 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
 
 
 def _was_blocked(case: Case, life: Life, row: LedgerRow) -> str | None:
-    """The runs that it names were open then, and as many as may be."""
+    """The runs that it names were open then, and as many as may be.
+
+    One that a suspend parked later, before its program began, is admitted a second time: the ledger has that admission.
+    """
+    parked_later = any(step.parks and step.done >= row.at - SKEW_MS for step in case.steps(life))
     blockers = (row.detail or "").removeprefix("still open: ").split(", ")
     open_then = [
         run
         for run in blockers
         for each in case.rows_by_id.get(run, [])
-        if each.name == life.name and each.at >= row.at - SKEW_MS and (each.admitted_at or row.at) <= row.at + SKEW_MS
+        if each.name == life.name
+        and each.at >= row.at - SKEW_MS
+        and (parked_later or (each.admitted_at or row.at) <= row.at + SKEW_MS)
     ]
     most = life.definition.most or 1
     return None if len(open_then) >= most else f"of the runs that it names {len(open_then)} were open, {most} may be"

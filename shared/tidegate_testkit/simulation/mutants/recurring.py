@@ -96,7 +96,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
         within=18,
-        directed=(6,),
+        directed=(32, 54, 57),
     ),
     Mutant(
         "recurring summons",
