@@ -286,6 +286,10 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_loads_unknown_total": Metric(
         "counter", "Loads that could not be sampled while jobs waited for them; alert when it grows.", ("source",)
     ),
+    "tidegate_catchup_expired_total": Metric(
+        "counter",
+        "Times that missed occurrences were older than their schedule's catch-up window, and nothing was made of them.",
+    ),
     "tidegate_jobs_overdue_total": Metric(
         "counter", "Jobs that wait for their constraints beyond their schedule's pending time-out; alert when it grows."
     ),
