@@ -136,6 +136,7 @@ class Holdings:
             drain.done()
 
     def _cut(self, waiting: dict[int, PartitionDriver], drain: Drain) -> None:
+        self._notices("drain_cut", topic_partitions=sorted(waiting))
         while waiting:
             self._let_go(*waiting.popitem())
         drain.done()

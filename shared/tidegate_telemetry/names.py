@@ -178,6 +178,10 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
 """What the Kafka adapter reports."""
 
 NODE_EVENTS: Final[dict[str, LogEvent]] = {
+    "drain_cut": LogEvent(
+        "A hand-over was not finished in time: the successor finishes it, and may send again what was sent last.",
+        "warning",
+    ),
     "node_starting": LogEvent("The process begins, with its owner id, version and where its bricks are."),
     "take_over_bound": LogEvent(
         "Once at start: at most `take_over_ms` after a node died, another one is given its topic partitions. The session is "

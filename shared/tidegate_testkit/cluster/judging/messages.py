@@ -68,17 +68,19 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A node was killed.
+    """A node was killed, or could not finish handing over in time.
 
     Attributes:
         at: ms since the epoch.
         shards: That it owned.
         served_at: When others served all of them, ms since the epoch.
+        alone_ms: For so long nobody else can have owned them: one that was told to hand over, and was cut, is followed at once.
     """
 
     at: int
     shards: frozenset[int]
     served_at: int
+    alone_ms: int = TAKEN_OVER_MS_MIN
 
 
 def judge_messages(sent: Sequence[Sent], deliveries: Sequence[Delivery], crashes: Sequence[Crash]) -> list[Fault]:
@@ -151,7 +153,7 @@ def _cause(
 ) -> Crash | None:
     """Returns the crash that explains it; `others` are the first deliveries of the shard's messages."""
     for crash in crashes:
-        after = second.appended_at >= crash.at + TAKEN_OVER_MS_MIN
+        after = second.appended_at >= crash.at + crash.alone_ms
         soon = second.appended_at <= crash.served_at + REPEATED_AFTER_MS_MAX
         if (_may_repeat(first, crash) or _was_held_up(first, crash, others)) and after and soon:
             return crash

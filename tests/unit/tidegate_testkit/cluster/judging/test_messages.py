@@ -71,6 +71,14 @@ def test_given_a_repeat_then_only_a_crash_of_its_owner_explains_it(
     assert repeats_of(copies) == 1
 
 
+def test_given_a_hand_over_that_was_cut_then_its_repeats_may_follow_at_once() -> None:
+    copies = [a_delivery(1, 99_000, 90_000), a_delivery(1, 100_500, 90_000)]
+    cut = Crash(100_000, frozenset({3}), 106_000, alone_ms=0)
+
+    assert kinds([Sent(1, 90_000)], copies, [CRASH]) == ["repeated"]
+    assert kinds([Sent(1, 90_000)], copies, [cut]) == []
+
+
 def test_given_a_third_copy_then_each_repeat_needs_a_crash_of_its_own() -> None:
     copies = [a_delivery(1, at, 90_000) for at in (99_000, 107_000, 112_000)]
 
