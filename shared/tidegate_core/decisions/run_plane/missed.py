@@ -46,6 +46,8 @@ def after_apply(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState 
 def _making_up(state: ScheduleState, spec: ScheduleSpec, begin: int, mode: CatchUp) -> ScheduleState:
     if mode == "none" or state.status != "active" or spec.sends_messages or not isinstance(spec.trigger, TimeTrigger):
         return state
+    if spec.trigger.fires_left(state.fires) == 0:
+        return state
     end = state.activated_at
     begin = max(begin, end - spec.catchup.window)  # Nobody waits for what is older, and years of seconds are many.
     ref = keys.schedule_ref(state.namespace, state.name)

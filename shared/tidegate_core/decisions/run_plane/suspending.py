@@ -31,6 +31,7 @@ BACKLOG_COUNTED_MAX = 1_000
 """Instants that a resume counts for its answer: a cron expression costs some 20 µs each, and the lane has others to serve."""
 
 RESUME_FIRST = Problem("mode", "differs from how the schedule is suspended already", "resume it first")
+ANOTHER_END = Problem("until", "differs from when the schedule is resumed by itself already", "resume it first")
 PROGRAMS_ONLY = Problem("mode", "is for schedules that start programs: messages wait for nothing", "use drop")
 NO_BACKLOG = Problem(
     "backlog", "is for schedules that start programs: of what a suspended one missed nothing is sent", "use none"
@@ -54,6 +55,8 @@ def suspended(
     if before.status == "suspended":
         if request.mode not in (None, before.mode):
             return Applied(ReceiptStatus.CONFLICT, errors=(RESUME_FIRST,))
+        if request.until not in (None, before.until):
+            return Applied(ReceiptStatus.CONFLICT, errors=(ANOTHER_END,))
         return untouched(ReceiptStatus.UNCHANGED, before, position)
     mode = request.mode or spec.suspend_mode
     errors = _suspend_problems(spec, mode, request.until, now)
@@ -137,7 +140,9 @@ def _to_make_up(state: ScheduleState, spec: ScheduleSpec) -> int:
     assert state.missed_until is not None
     ref = keys.schedule_ref(state.namespace, state.name)
     nominal, count = state.next_nominal, 0
-    while nominal is not None and nominal < state.missed_until and count < BACKLOG_COUNTED_MAX:
+    left = spec.trigger.fires_left(state.fires)
+    most = BACKLOG_COUNTED_MAX if left is None else min(left, BACKLOG_COUNTED_MAX)
+    while nominal is not None and nominal < state.missed_until and count < most:
         count += 1
         nominal = spec.trigger.next_after(nominal, ref)
     return min(count, spec.catchup.max_runs + 1) if state.missed_as == "all" else 1

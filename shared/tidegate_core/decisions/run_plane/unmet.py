@@ -58,9 +58,12 @@ def _unmet(constraint: Constraint, hold: Hold) -> Unmet:
 
 
 def only_loads(unmet: Sequence[Unmet]) -> list[LoadKey]:
-    """Returns the loads that are waited for, when nothing else is: else a sample would be old when it is needed."""
-    loads = [each.load for each in unmet if each.load is not None]
-    return loads if len(loads) == len(unmet) else []
+    """Returns the loads that are waited for, when nothing else but shared limits is: else a sample would be old when needed.
+
+    Beside a shared limit a load has to be known: a job stands in its queue only when nothing else is in its way.
+    """
+    others = [each for each in unmet if each.load is None and not each.is_shared]
+    return [] if others else [each.load for each in unmet if each.load is not None]
 
 
 def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int) -> list[Unmet]:

@@ -6,7 +6,7 @@ from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, OPENS, a_benc
 
 from tidegate_core.effects import SampleLoad, Submit
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 
 SHORT = Behaviour(starts_after=10, runs_for=500)
 BUSY: Doc = {"type": "load", "below": 0.85, "resume": 0.75}
@@ -106,3 +106,19 @@ def test_given_a_successor_then_it_asks_anew() -> None:
     bench.load = 0.1
     bench.run(30 * SECOND)
     assert counts(bench)[0] == 1
+
+
+def test_given_a_load_beside_a_shared_limit_that_is_full_then_the_job_goes_when_both_let_it() -> None:
+    """It was in no queue because of the load, and nobody asked for the load because of the limit: it waited for ever."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=5 * MINUTE))
+    bench.load = 0.2
+    shared = {"file": "/jobs/shared.py"}
+    bench.request(an_apply(a_spec("first", trigger=every("12h"), constraints=[at_most(1, "program")], **shared)))
+    bench.request(a_request("trigger", "first"))
+    bench.run(10 * SECOND)
+    bench.request(an_apply(a_spec("second", trigger=every("12h"), constraints=[BUSY, at_most(1, "program")], **shared)))
+    bench.request(a_request("trigger", "second"))
+    bench.run(MINUTE)
+    assert counts(bench)[0] == 1
+    bench.run(6 * MINUTE)
+    assert counts(bench)[0] == 2

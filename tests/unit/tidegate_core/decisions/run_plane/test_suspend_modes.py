@@ -333,6 +333,20 @@ def test_given_a_schedule_that_makes_up_for_pauses_then_a_resume_needs_no_word_o
     assert [row["covered"] for row in bench.rows("L#") if "covered" in row] == [5]
 
 
+@pytest.mark.parametrize(("most", "runs"), [(3, 3), (5, 5)])
+def test_given_a_most_number_of_fires_then_a_backlog_does_not_exceed_it(most: int, runs: int) -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger={**every("1m"), "max_fires": most}, overlap="allow")))
+    bench.run(3 * MINUTE + SECOND)
+    assert len(bench.started) == 3
+    suspend(bench, "drop")
+    bench.run(10 * MINUTE)
+    receipt = answer(bench, a_request("resume", backlog="all"), run=MINUTE)
+    assert receipt["backlog"] == runs - 3
+    bench.run(10 * MINUTE)
+    assert len(bench.started) == runs
+
+
 def test_given_an_event_trigger_then_its_backlog_is_not_merged() -> None:
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=on_data())))
@@ -410,6 +424,18 @@ def test_given_a_manual_run_then_it_is_rejected_in_every_mode() -> None:
 
 
 # -- until --------------------------------------------------------------------------------------------------------------------
+
+
+def test_given_a_suspended_schedule_then_another_end_is_a_conflict_and_the_same_one_changes_nothing() -> None:
+    """`unchanged` would let it start by the former end, in the span for which somebody has just suspended it."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"))))
+    end = bench.now + 5 * MINUTE
+    suspend(bench, "drop", until=format_instant(end))
+    longer = suspend(bench, "drop", until=format_instant(end + HOUR), request_id="longer")
+    assert (longer["status"], longer["errors"][0]["field"]) == ("conflict", "until")
+    assert suspend(bench, "drop", until=format_instant(end), request_id="same")["status"] == "unchanged"
+    assert suspend(bench, "drop", request_id="without")["status"] == "unchanged"
 
 
 @pytest.mark.parametrize("mode", MODES)
