@@ -88,6 +88,8 @@ class Context:
         missing: Inputs that a partial fire did not wait for.
         upstream: For `run_status` triggers.
         document: The document as it came.
+        events: Custom events that were counted: `name`, `subject`, `data` (up to 2 KiB, else None), `event_id`, and `origin`, where
+            it lies in the log.
     """
 
     schedule: ScheduleInfo
@@ -101,6 +103,7 @@ class Context:
     missing: tuple[object, ...]
     upstream: Upstream | None
     document: Mapping[str, object]
+    events: tuple[Mapping[str, object], ...] = ()
 
 
 def context() -> Context:
@@ -150,6 +153,7 @@ def read_context(document: object) -> Context:
         missing=tuple(_sequence(fields.get("missing"))),
         upstream=_upstream(upstream) if upstream else None,
         document=fields,
+        events=tuple(_mapping(entry) for entry in _sequence(fields.get("events"))),
     )
 
 

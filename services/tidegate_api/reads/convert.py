@@ -76,7 +76,7 @@ def gathering_view(evidence: Evidence, definition: Definition | None) -> JobView
         state="pending_trigger",
         trigger="events",
         deadline=moment(evidence.deadline),
-        correlation=evidence.correlation or None,
+        correlation=evidence.value,
         missing=missing,
         evidence=_evidence_view(evidence),
     )

@@ -16,7 +16,7 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import Items, Read
-from tidegate_core.model.events import DataPartitionEvent, Event
+from tidegate_core.model.events import Event
 from tidegate_core.model.facts import fact_to_json
 from tidegate_core.model.parsing import parse_events
 from tidegate_core.model.problems import RefusedRecord
@@ -201,7 +201,6 @@ class EventIngest:
 
     def _matched(self, handing: _Handing) -> str:
         event, row = handing.event, handing.listener.row
-        assert isinstance(event, DataPartitionEvent)  # Nothing listens to custom events yet.
         matched = {
             "leaf": row.leaf,
             "incarnation": row.incarnation,

@@ -19,7 +19,7 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outage_watch import OutageWatch, WriteDownOutage
 from tidegate_core.decisions.run_plane.attempts import Attempts
 from tidegate_core.decisions.run_plane.controls import ShardControls
-from tidegate_core.decisions.run_plane.expire import ExpireEvidence
+from tidegate_core.decisions.run_plane.expire import decision_on
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.home_limits import HomeLimits
 from tidegate_core.decisions.run_plane.inbox import Inbox
@@ -255,7 +255,7 @@ class ShardActor:
         unread = yield from wait_for_watermark(self._host, self.shard, refs)
         yield from self._inbox.look()
         for row in rows:
-            self._lane.add(ExpireEvidence(row, unread))
+            self._lane.add(decision_on(row, unread))
 
     def _clean_up(self, row: TimerRow) -> Operation[None]:
         """Removes the chunks of evidence that ended long ago; the row goes last, so that a successor does the rest."""

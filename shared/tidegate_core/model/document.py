@@ -24,6 +24,8 @@ class Document(BaseModel):
         PLANNED_FIELDS: Fields of a later version, refused with that version's name.
         PLANNED_VALUES: The same for values of a field: field name, then value.
         FIELD_HINTS: For fields that people try and that are called otherwise here.
+        LATER_FIELDS: Fields that joined the language after documents of this kind had been stored. They are left out of the
+            stored form where they say nothing, so that the hash of an older document stays what it was (SEMANTICS 12.1).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, serialize_by_alias=True)
@@ -32,6 +34,7 @@ class Document(BaseModel):
     PLANNED_FIELDS: ClassVar[Mapping[str, Planned]] = {}
     PLANNED_VALUES: ClassVar[Mapping[str, Mapping[str, Planned]]] = {}
     FIELD_HINTS: ClassVar[Mapping[str, str]] = {}
+    LATER_FIELDS: ClassVar[frozenset[str]] = frozenset()
 
     @model_validator(mode="before")
     @classmethod
@@ -42,8 +45,17 @@ class Document(BaseModel):
 
     def canonical_json(self) -> str:
         """Returns the stored form: defaults spelled out (a later default changes nothing), absent fields left out."""
-        fields = self.model_dump(mode="json", exclude_none=True)
+        fields = self.model_dump(mode="json", exclude_none=True, exclude=self.left_out())
         return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    def left_out(self) -> set[str]:
+        """Returns the later fields that say what their absence says."""
+        known = type(self).model_fields
+        return {
+            name
+            for name in self.LATER_FIELDS
+            if getattr(self, name) == known[name].get_default(call_default_factory=True)
+        }
 
 
 class AtMost(GroupedMetadata):

@@ -83,3 +83,24 @@ DurationField = Annotated[
     WithJsonSchema({"type": "string", "examples": ["90s", "15m", "4h", "7d", "1h30m", "PT90M"]}),
 ]
 """A duration as a field of a document: text with units outside, milliseconds inside."""
+
+NO_END: Duration = 0
+"""Of an `EndlessDurationField`: for ever, said so."""
+
+
+def _endless_of(value: Any) -> Duration:
+    if value == "none":
+        return NO_END
+    milliseconds = duration_of(value)
+    if milliseconds == NO_END:
+        raise refused("has to be above 0", hint="write none for one that never ends")
+    return milliseconds
+
+
+EndlessDurationField = Annotated[
+    int,
+    BeforeValidator(_endless_of),
+    PlainSerializer(lambda duration: "none" if duration == NO_END else format_duration(duration), return_type=str),
+    WithJsonSchema({"type": "string", "examples": ["90s", "24h", "none"]}),
+]
+"""A duration, or `none` for one that never ends: stored as `NO_END`."""

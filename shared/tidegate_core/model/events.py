@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from tidegate_core.model.document import Document, Whole
 from tidegate_core.model.identity import base32
 from tidegate_core.model.instants import InstantField
 from tidegate_core.model.names import CustomEventType, DataPartitionName, DatasetId, EventId, Namespace, ShortText
+from tidegate_core.model.problems import refused
 from tidegate_core.model.shards import hash_of
 from tidegate_core.model.sizes import LARGEST_SIZE_BYTES, SizeField
 
 ChangeKind: TypeAlias = Literal["created", "appended", "replaced", "deleted"]
 RowCount = Annotated[Whole, Field(ge=0, le=LARGEST_SIZE_BYTES)]
+EVENT_DATA_BYTES_MAX = 65_536
 _DEDUPE_BYTES = 20
 """160 bits: 32 characters of base32; no two of a day's events meet by chance."""
 
@@ -71,7 +74,13 @@ class DataPartitionEvent(Document):
 
 
 class CustomEvent(Document):
-    """A fact of the users' own, `custom.<name>`. No trigger waits for it yet; it is kept and counted."""
+    """A fact of the users' own, `custom.<name>`, for triggers of type `event`.
+
+    Attributes:
+        id: The producer's; a repeat of it within the dedupe horizon counts once.
+        subject: What it is about.
+        data: Any JSON of at most 64 KiB; filters look into it.
+    """
 
     EXAMPLE: ClassVar = {
         "id": "delivery-4711",
@@ -87,6 +96,17 @@ class CustomEvent(Document):
     subject: ShortText | None = None
     data: Any = None
     event_time: InstantField | None = None
+
+    @field_validator("data")
+    @classmethod
+    def _fits_an_item(cls, data: Any) -> Any:
+        size = len(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
+        if size > EVENT_DATA_BYTES_MAX:
+            # It lies in the inbox row of each schedule that listens, and in its evidence.
+            raise refused(
+                f"has {size} bytes, at most {EVENT_DATA_BYTES_MAX} (64 KiB) are allowed", hint="send a pointer"
+            )
+        return data
 
     @property
     def event_key(self) -> str:

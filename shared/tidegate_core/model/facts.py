@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter
+from pydantic import Discriminator, Field, Tag, TypeAdapter
 
 from tidegate_core.model.document import Document, Whole
-from tidegate_core.model.events import DataPartitionEvent
+from tidegate_core.model.events import CustomEvent, DataPartitionEvent
 from tidegate_core.model.instants import InstantField
 from tidegate_core.model.names import Name, Namespace, RunId
 from tidegate_core.model.states import RunState
@@ -67,9 +67,19 @@ class RunFact(Document):
         return f"{self.run_id}/{self.attempt}/{self.state}"
 
 
-Fact: TypeAlias = Annotated[DataPartitionEvent | RunFact, Field(discriminator="type")]
+def _kind_of(fact: Any) -> str:
+    kind = fact.get("type") if isinstance(fact, dict) else fact.type
+    return "custom" if str(kind).startswith("custom.") else str(kind)
 
-_FACT: TypeAdapter[DataPartitionEvent | RunFact] = TypeAdapter(Fact)
+
+Fact: TypeAlias = Annotated[
+    Annotated[DataPartitionEvent, Tag("data.partition")]
+    | Annotated[RunFact, Tag("run")]
+    | Annotated[CustomEvent, Tag("custom")],
+    Discriminator(_kind_of),
+]
+
+_FACT: TypeAdapter[DataPartitionEvent | RunFact | CustomEvent] = TypeAdapter(Fact)
 
 
 def fact_to_json(fact: Fact) -> str:
@@ -80,6 +90,6 @@ def fact_from_json(text: str | bytes) -> Fact:
     """Returns the fact that `fact_to_json` wrote.
 
     Raises:
-        ValidationError: The row holds something else: a bug, not an input error.
+        ValueError: The row holds something else: a bug, not an input error.
     """
     return _FACT.validate_json(text)

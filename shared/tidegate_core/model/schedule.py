@@ -149,6 +149,9 @@ class ScheduleSpec(Document):
         "kind": planned(PLATFORM, "program", "source", "limit", "calendar", "namespace", "app", "workflow"),
         "overlap": planned(PLATFORM, "keep_first", "kill_running", "strict"),
     }
+    LATER_FIELDS: ClassVar = frozenset(
+        {"max_pending", "on_overflow", "catchup", "pending_timeout_action", "suspend_mode", "on_update"}
+    )
     FIELD_HINTS: ClassVar = {
         "triggers": "the field is called trigger",
         "constraint": "the field is called constraints",
@@ -226,6 +229,11 @@ class ScheduleSpec(Document):
     @property
     def sends_messages(self) -> bool:
         return isinstance(self.target, MessageTarget)
+
+    def left_out(self) -> set[str]:
+        """Of what was missed, a schedule that sends messages sends the last by default, and programs make up for all."""
+        usual = CatchUpPolicy(mode="last" if self.sends_messages else "all")
+        return super().left_out() - {"catchup"} | ({"catchup"} if self.catchup == usual else set())
 
     def spec_hash(self) -> str:
         """Returns 32 characters that are equal for equal definitions: re-applying one changes nothing (SEMANTICS 12.1)."""

@@ -12,7 +12,8 @@ from tidegate_core.model.problems import Problem
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import template_problems
 from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimesTrigger, TimeTrigger
-from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.base import EventTrigger, LeafTrigger
+from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
 
@@ -59,17 +60,22 @@ def schedule_warnings(spec: ScheduleSpec) -> list[Problem]:
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:
     if not isinstance(spec.trigger, EventTrigger):
         return []
-    composite = not isinstance(spec.trigger, RunStatusTrigger)
     own = (spec.namespace, spec.name)
     return [
         Problem(
-            f"trigger.triggers[{place}].schedule" if composite else "trigger.schedule",
+            f"{path}.schedule",
             "is the schedule itself, which would start itself for ever",
             "name another schedule",
         )
-        for place, leaf in enumerate(spec.trigger.leaves())
+        for path, leaf in _leaf_paths(spec.trigger)
         if isinstance(leaf, RunStatusTrigger) and leaf.upstream(spec.namespace) == own
     ]
+
+
+def _leaf_paths(trigger: EventTrigger) -> list[tuple[str, LeafTrigger]]:
+    if isinstance(trigger, CompositeTrigger):
+        return [(f"trigger.{path}", leaf) for path, leaf in trigger.paths()]
+    return [("trigger", leaf) for leaf in trigger.leaves()]
 
 
 def check_schedule(

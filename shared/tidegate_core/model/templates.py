@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.model.problems import MAX_PROBLEMS, Problem, did_you_mean
 from tidegate_core.model.programs import Program, PysparkProgram
-from tidegate_core.triggers import AllOfTrigger, EventTrigger, RunStatusTrigger, TimeTrigger, Trigger
+from tidegate_core.triggers import EventTrigger, RunStatusTrigger, TimeTrigger, Trigger
 
 MAX_RESOLVED_BYTES = 65_536
 """All resolved texts of a run together, as JSON in UTF-8. Its item holds them beside the rest of its schedule (64 KiB), the
@@ -148,9 +148,8 @@ def _unavailable(name: str, trigger: Trigger) -> str | None:
     if name.startswith("interval_"):
         return None if isinstance(trigger, TimeTrigger) else "only time triggers have a data interval"
     if name == "correlation":
-        paired = isinstance(trigger, RunStatusTrigger) or (
-            isinstance(trigger, AllOfTrigger) and trigger.correlate is not None
-        )
+        alone = isinstance(trigger, RunStatusTrigger)
+        paired = alone or (isinstance(trigger, EventTrigger) and trigger.correlate is not None)
         return None if paired else "it needs an all_of trigger with correlate, or a single run_status trigger"
     if name.startswith("upstream."):
         leaves = trigger.leaves() if isinstance(trigger, EventTrigger) else ()

@@ -25,6 +25,7 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
+        made_at: When the last job of a trigger with `at_least_every` was made; `next_nominal` is its next reminder.
         gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
             where it goes on.
         gathered_from, gathered_through: The first and the last of them.
@@ -37,6 +38,7 @@ class ScheduleState:
         suspended_at: Since when.
         until: When it is resumed by itself; a timer row of kind `U` stands there.
         stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
+        last_stop: Begin and end of the last of those.
         kept_from: Oldest generation whose pending jobs go on; None = only the present one.
         carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
             first, last ...
@@ -55,6 +57,7 @@ class ScheduleState:
     next_nominal: int | None = None
     fired_through: int = 0
     seals: int = 0
+    made_at: int = 0
     gathered: int | None = None
     gathered_from: int = 0
     gathered_through: int = 0
@@ -74,6 +77,7 @@ class ScheduleState:
     suspended_at: int = 0
     until: int | None = None
     stopped_ms: int = 0
+    last_stop: tuple[int, ...] = ()
     kept_from: int | None = None
     carried: tuple[int, ...] = ()
     shedding: str | None = None
@@ -124,6 +128,7 @@ class Job:
         forced: What it is admitted in spite of since then, in the form of `unmet`.
         catch_up: True when it makes up for an instant that was missed: those run one at a time.
         force_overlap: True when whoever asked for it wants it beside what runs.
+        missing: What had not come when evidence fired with what was there, in words.
     """
 
     id: str
@@ -155,6 +160,7 @@ class Job:
     forced: str | None = None
     catch_up: bool | None = None
     force_overlap: bool | None = None
+    missing: tuple[str, ...] = ()
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -192,7 +198,7 @@ class Run:
         not_before: A further submission of an attempt that died before the gate waits until then.
         remembered: True when its schedule's past counts it (`PastRuns`), so that its end has to be counted as well.
         forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
-        covered, covered_from, free_attempts, catch_up: As of its job.
+        covered, covered_from, free_attempts, catch_up, missing: As of its job.
     """
 
     id: str
@@ -239,6 +245,7 @@ class Run:
     remembered: bool | None = None
     forced: str | None = None
     catch_up: bool | None = None
+    missing: tuple[str, ...] = ()
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -275,10 +282,12 @@ class Evidence:
 
     Attributes:
         id: Also the id of the job that it becomes.
-        counts: Distinct entries per leaf.
+        correlation: Key of its group: the value that it is paired by, where that is all that tells groups apart.
+        paired_by: That value, where the key says more.
+        counts: What each leaf has counted, in its unit.
         chunks: Chunk rows written so far.
         first_at: Append time of its first entry.
-        deadline: Instant of its time-out's timer row, or None.
+        deadline: Instant of its timer row, or None: then something becomes of it, whatever it is (`triggers/latches.py`).
         job: True once the trigger is satisfied and the job exists; it absorbs until admission.
         stopped: As of a job.
     """
@@ -295,6 +304,12 @@ class Evidence:
     deadline: int | None = None
     job: bool = False
     stopped: int = 0
+    paired_by: str | None = None
+
+    @property
+    def value(self) -> str | None:
+        """The value that it is paired by."""
+        return (self.correlation if self.paired_by is None else self.paired_by) or None
 
     def key(self, shard: int) -> Key:
         return keys.evidence(shard, self.namespace, self.name, self.correlation)
@@ -320,11 +335,12 @@ class TimerRow:
     """A lower bound: whoever reads it decides again.
 
     Attributes:
-        kind: `S` a schedule's next nominal, `E` the time-out of evidence, `C` the removal of ended evidence's chunks, `U`
+        kind: `S` a schedule's next nominal, `E` a deadline of evidence, `C` the removal of ended evidence's chunks, `U`
             the end of a suspension. (Open jobs and runs are few enough to be held in memory whole: their deadlines derive
             from their own rows.)
-        ref: `<ns>/<name>` for `S` and `U`, `<ns>/<name>#<correlation hash>` for `E`, the evidence's id for `C`.
-        detail: For `E` the correlation value, which `ref` only hashes; for `C` the number of chunks.
+        ref: `<ns>/<name>` for `S` and `U`, `<ns>/<name>#<correlation hash>` for `E` (or `#at-least`), the evidence's id for
+            `C`.
+        detail: For `E` the group's key, which `ref` only hashes (or the generation that is reminded); for `C` the number of chunks.
     """
 
     at: int

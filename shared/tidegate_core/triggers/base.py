@@ -7,39 +7,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from tidegate_core.model.document import AtMost, Document, Whole
-from tidegate_core.model.durations import Duration, DurationField
+from tidegate_core.model.document import AtMost, Document, Flag, Whole
+from tidegate_core.model.durations import NO_END, Duration, DurationField, EndlessDurationField
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, InstantField
-from tidegate_core.model.planned import LANGUAGE, planned
+from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, WallClock, note_on, skips_between
 from tidegate_core.triggers.exclusions import MAX_EXCLUSIONS, Exclusion, Span, excluded_span
+from tidegate_core.triggers.latches import Terms
 
 Correlate: TypeAlias = Literal["data_partition"]
-OnTimeout: TypeAlias = Literal["abort"]
+
+Take: TypeAlias = Literal["all", "exactly_n"]
 
 LONGEST_FLEXIBLE_MS = 24 * 3_600_000
 EXCLUDED_IN_A_ROW = 20_000
 """Excluded instants, or excluded days, after which a trigger names nothing more: without end the search would never return."""
 
 _CATCHUP = "it belongs beside the trigger, into the schedule's catchup"
-PLANNED_FOR_EVENTS = planned(
-    LANGUAGE,
-    "max_wait",
-    "settle",
-    "max_settle",
-    "at_least_every",
-    "allow_empty",
-    "late",
-    "ttl",
-    "timeout",
-    "on_timeout",
-)
+PLANNED_FOR_EVENTS = planned(PLATFORM, "late", "absent", "prefer")
+DEFAULT_MAX_SETTLE_MS = 24 * 3_600_000
+SHORTEST_AT_LEAST_EVERY_MS = 60_000
+"""It makes jobs by itself, as a time trigger does; but of those nobody needs one within the same minute."""
 
 
 class TimeTrigger(Document, ABC):
@@ -176,21 +170,32 @@ class EventTrigger(Document, ABC):
 
     Attributes:
         correlate: What one AND state is kept for; None is one state for the schedule.
-        on_timeout: What happens when `timeout_ms` has passed since the first latch.
+        at_least_every: A job is made at the latest this long after the last one.
+        allow_empty: Also when nothing came.
     """
 
     if TYPE_CHECKING:
-        # Only for the type checker: composites have these as fields, and pydantic lets no field hide an attribute.
+        # Only for the type checker: some kinds have these as fields, and pydantic lets no field hide an attribute.
+        @property
+        def type(self) -> str: ...
+
         @property
         def correlate(self) -> Correlate | None: ...
 
         @property
-        def on_timeout(self) -> OnTimeout: ...
+        def at_least_every(self) -> Duration | None: ...
 
-    @property
-    @abstractmethod
-    def timeout_ms(self) -> Duration | None:
-        """How long evidence may wait for the rest from the first latch on; None is for ever."""
+        @property
+        def allow_empty(self) -> bool: ...
+
+        @property
+        def take(self) -> Take: ...
+
+    @model_serializer(mode="wrap")
+    def _stored(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        left_out = self.left_out()
+        return {name: value for name, value in fields.items() if name not in left_out}
 
     @abstractmethod
     def leaves(self) -> tuple[LeafTrigger, ...]:
@@ -201,21 +206,85 @@ class EventTrigger(Document, ABC):
         """Returns why it has not fired, in words, or None when it is satisfied.
 
         Args:
-            counts: Distinct entries per leaf, as many as `leaves` has.
+            counts: What each leaf has counted in its unit, as many as `leaves` has.
         """
+
+    @abstractmethod
+    def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
+        """Returns how long each leaf's latch holds, None for ever.
+
+        Args:
+            together: What holds for leaves that say nothing, where others have to come as well; None outside of that.
+        """
+
+    @abstractmethod
+    def terms(self, first_at: Instant) -> Terms:
+        """Returns the deadlines of evidence whose first entry was appended at `first_at`."""
+
+    @abstractmethod
+    def group_of(self, leaf: int, event: Fact, at: Instant) -> str:
+        """Returns the key of the evidence that an event belongs to; empty where the schedule has but one.
+
+        Args:
+            leaf: The place of the leaf that counts it.
+            event: What happened.
+            at: Its append time.
+        """
+
+    def paired_by(self, leaf: int, event: Fact) -> str | None:
+        """Returns the value that the event is correlated by, None where the trigger pairs freely."""
+        return self.leaves()[leaf].correlation_of(event) if self.correlate else None
 
 
 class LeafTrigger(EventTrigger, ABC):
-    """An event trigger that counts events of one kind about one thing. Alone it has no time-out: rare feeds add up."""
+    """An event trigger that counts events of one kind about one thing. Alone it has no time-out: rare feeds add up.
+
+    Attributes:
+        ttl: How long what was counted holds, from the first of it. By default for ever where the leaf stands alone; inside
+            of `all_of` and `at_least` as long as the time-out, 24 h where that ends nothing.
+        take: `all`: the job takes what comes until it starts; `exactly_n`: the first that were needed, the rest is the next
+            job's.
+        max_wait: Fires this long after the first with what is there.
+        settle: Once satisfied it fires when nothing has come for so long.
+        max_settle: And at the latest this long after it was satisfied; 24 h.
+    """
 
     PLANNED_FIELDS: ClassVar = PLANNED_FOR_EVENTS
+    LATER_FIELDS: ClassVar = frozenset({"take", "allow_empty"})
+    ALONE: ClassVar = ("take", "max_wait", "settle", "max_settle", "at_least_every", "allow_empty")
+    """Fields of a leaf that is the whole trigger: among others it would not be clear whose job they make."""
+
+    COUNT_FIELD: ClassVar[str] = "count"
+    """The field that says how much is needed."""
+    PAIRS: ClassVar[bool] = True
+    """Whether one event can satisfy it, so that a value's one event can meet another's."""
 
     correlate: ClassVar[None] = None
-    on_timeout: ClassVar[OnTimeout] = "abort"
 
-    @property
-    def timeout_ms(self) -> Duration | None:
-        return None
+    ttl: EndlessDurationField | None = None
+    take: Take = "all"
+    max_wait: DurationField | None = Field(default=None, gt=0)
+    settle: DurationField | None = Field(default=None, gt=0)
+    max_settle: DurationField | None = Field(default=None, gt=0)
+    at_least_every: DurationField | None = Field(default=None, ge=SHORTEST_AT_LEAST_EVERY_MS)
+    allow_empty: Flag = False
+
+    @model_validator(mode="after")
+    def _deadlines_fit(self) -> Self:
+        if self.max_settle is not None and self.settle is None:
+            raise refused("needs settle", field="max_settle", hint="it bounds how long settle may wait")
+        if self.max_settle is not None and self.settle is not None and self.max_settle < self.settle:
+            raise refused("is shorter than settle", field="max_settle")
+        if self.take == "exactly_n" and self.settle is not None:
+            raise refused("has nothing to settle with take: exactly_n", field="settle", hint="leave one of them out")
+        if self.allow_empty and self.at_least_every is None:
+            raise refused("needs at_least_every", field="allow_empty", hint="nothing else fires without events")
+        return self
+
+    def outermost_fields(self) -> tuple[str, ...]:
+        """Returns the fields that only a trigger by itself may have and that say something here."""
+        known = type(self).model_fields
+        return tuple(name for name in self.ALONE if getattr(self, name) != known[name].get_default())
 
     def leaves(self) -> tuple[LeafTrigger, ...]:
         return (self,)
@@ -223,10 +292,30 @@ class LeafTrigger(EventTrigger, ABC):
     def missing(self, counts: Sequence[int]) -> str | None:
         return self.shortfall(counts[0])
 
+    def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
+        own = together if self.ttl is None else self.ttl
+        return (None if own == NO_END else own,)
+
+    def terms(self, first_at: Instant) -> Terms:
+        settles = self.settle is not None
+        return Terms(
+            ttls=self.ttls(None),
+            max_wait=self.max_wait,
+            settle=self.settle,
+            max_settle=(self.max_settle or DEFAULT_MAX_SETTLE_MS) if settles else None,
+        )
+
+    def group_of(self, leaf: int, event: Fact, at: Instant) -> str:
+        return self.own_group_of(event)
+
+    def own_group_of(self, event: Fact) -> str:
+        """Returns the evidence of its own that one event opens for this leaf, where each fires by itself; else nothing."""
+        return ""
+
     @property
     @abstractmethod
     def needed(self) -> int:
-        """How many distinct entries satisfy it."""
+        """How much satisfies it, in the unit that it counts."""
 
     @abstractmethod
     def event_key(self, namespace: str) -> str:
@@ -243,10 +332,22 @@ class LeafTrigger(EventTrigger, ABC):
         Events with the same entry count once. `namespace` is the schedule's own.
         """
 
+    def weight_of(self, event: Fact) -> int:
+        """Returns how much an accepted event counts."""
+        return 1
+
+    def takes_back(self, event: Fact) -> bool:
+        """Whether an accepted event says that its data partition is gone: what it counted as is not there any more."""
+        return False
+
+    def starts_anew(self, event: Fact) -> bool:
+        """Whether an accepted event replaces all that its data partition counted as so far."""
+        return False
+
     @abstractmethod
     def correlation_of(self, event: Fact) -> str:
         """Returns the key that the event is paired by; empty where the event has none."""
 
     @abstractmethod
     def shortfall(self, count: int) -> str | None:
-        """Returns what is missing beside `count` distinct entries, or None."""
+        """Returns what is missing beside a count of `count`, or None."""

@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
 from tidegate_core.model.document import Whole
 from tidegate_core.model.events import DataPartitionEvent
-from tidegate_core.model.facts import Fact
-from tidegate_core.model.names import DatasetId
-from tidegate_core.model.planned import LANGUAGE, planned
-from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, LeafTrigger
+from tidegate_core.model.planned import PLATFORM, planned
+from tidegate_core.triggers.base import LeafTrigger
+from tidegate_core.triggers.dataset_leaf import PLANNED_FOR_DATA, DatasetLeaf, listed
 
 MAX_COUNT = 100_000
 """Entries of one manifest."""
 
+Unit: TypeAlias = Literal["partitions", "events", "files"]
+_WORDS: dict[Unit, str] = {"partitions": "data partitions", "events": "events", "files": "files"}
 
-class DataPartitionsTrigger(LeafTrigger):
-    """Fires when `count` distinct data partitions of `dataset` arrived since the last firing.
+
+class DataPartitionsTrigger(DatasetLeaf):
+    """Fires when `count` new data partitions of `dataset` arrived since the last firing.
 
     Attributes:
         dataset: A dataset of the schedule's namespace.
-        count: Distinct data partitions needed, up to the manifest's limit of 100,000.
+        count: How many are needed, up to the manifest's limit of 100,000.
+        unit: What is counted: distinct data `partitions`; `events`, each announcement; or `files`, each version of a data
+            partition, for sources that announce one file at a time.
+        kinds: What counts beside `created`; `deleted` takes back what an unstarted job has of that data partition.
+        where: Which events count.
     """
 
     EXAMPLE: ClassVar = {"type": "data_partitions", "dataset": "flights.raw", "count": 3}
-    PLANNED_FIELDS: ClassVar = {
-        **PLANNED_FOR_EVENTS,
-        **planned(LANGUAGE, "kinds", "unit", "take", "size", "partitions", "where"),
-    }
+    PLANNED_FIELDS: ClassVar = {**PLANNED_FOR_DATA, **planned(PLATFORM, "partitions")}
+    LATER_FIELDS: ClassVar = LeafTrigger.LATER_FIELDS | {"unit", "kinds"}
 
     type: Literal["data_partitions"] = "data_partitions"
-    dataset: DatasetId
     count: Whole = Field(default=1, ge=1, le=MAX_COUNT)
+    unit: Unit = "partitions"
 
     @property
     def needed(self) -> int:
         return self.count
 
-    def event_key(self, namespace: str) -> str:
-        return f"data/{namespace}/{self.dataset}"
-
-    def accepts(self, event: Fact, namespace: str) -> str | None:
-        if not isinstance(event, DataPartitionEvent) or event.event_key != self.event_key(namespace):
-            return None
-        # The data partition and not the event: one that is announced twice is still one (SEMANTICS 5.3).
-        return event.data_partition if event.kind == "created" else None
-
-    def correlation_of(self, event: Fact) -> str:
-        return event.data_partition if isinstance(event, DataPartitionEvent) else ""
+    def key_of(self, event: DataPartitionEvent) -> str:
+        if self.unit == "partitions":
+            # The data partition and not the event: one that is announced twice is still one (SEMANTICS 5.3).
+            return event.data_partition
+        if self.unit == "files":
+            return listed(event.data_partition, event.version or "")
+        return event.dedupe_id
 
     def shortfall(self, count: int) -> str | None:
         short_by = self.count - count
-        return f"{short_by} of {self.count} data partitions of {self.dataset}" if short_by > 0 else None
+        return f"{short_by} of {self.count} {_WORDS[self.unit]} of {self.dataset}" if short_by > 0 else None

@@ -1,4 +1,4 @@
-"""Trigger on another schedule: fires when a run of it has ended in one of the given states."""
+"""Trigger on another schedule: fires when runs of it have ended in one of the given states."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from tidegate_core.model.document import AtMost
+from tidegate_core.model.document import AtMost, Whole
 from tidegate_core.model.facts import Fact, RunFact
 from tidegate_core.model.names import QualifiedName
-from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
+from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.model.states import RunState
 from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, LeafTrigger
@@ -17,28 +17,36 @@ from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, LeafTrigger
 EndedState: TypeAlias = Literal[RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED]
 """Only ends that come: a run that was closed before the start gate never ran, so it is nobody's upstream; a lost one has not
 ended, its end is told once it is known; and nothing limits a run's time yet."""
+MAX_TIMES = 1_000
 
 
 class RunStatusTrigger(LeafTrigger):
-    """Fires when a run of `schedule` has ended in one of `states`.
+    """Fires when `times` runs of `schedule` have ended in one of `states`, since the last firing.
 
     Attributes:
         schedule: `name` in the own namespace, or `namespace/name`.
         states: Ends that count.
+        times: How many runs; one by itself fires for each of them.
     """
 
     EXAMPLE: ClassVar = {"type": "run_status", "schedule": "join-day", "states": ["succeeded"]}
     PLANNED_FIELDS: ClassVar = {
         **PLANNED_FOR_EVENTS,
-        **planned(LANGUAGE, "count"),
-        **planned(PLATFORM, "program", "workflow"),
+        **planned(PLATFORM, "program", "workflow", "where"),
     }
-    PLANNED_VALUES: ClassVar = {"states": planned(LANGUAGE, "timed_out", "lost")}
-    FIELD_HINTS: ClassVar = {"status": "the field is called states", "state": "the field is called states"}
+    PLANNED_VALUES: ClassVar = {"states": planned(PLATFORM, "timed_out", "lost", "started", "running")}
+    LATER_FIELDS: ClassVar = LeafTrigger.LATER_FIELDS | {"times"}
+    FIELD_HINTS: ClassVar = {
+        "status": "the field is called states",
+        "state": "the field is called states",
+        "count": "the field is called times",
+    }
+    COUNT_FIELD: ClassVar = "times"
 
     type: Literal["run_status"] = "run_status"
     schedule: QualifiedName
     states: Annotated[tuple[EndedState, ...], Field(min_length=1), AtMost(5)] = (RunState.SUCCEEDED,)
+    times: Whole = Field(default=1, ge=1, le=MAX_TIMES)
 
     @field_validator("states")
     @classmethod
@@ -49,7 +57,11 @@ class RunStatusTrigger(LeafTrigger):
 
     @property
     def needed(self) -> int:
-        return 1
+        return self.times
+
+    def own_group_of(self, event: Fact) -> str:
+        # Fired by one run each: a second upstream run must not be absorbed by the job that waits for the first.
+        return event.run_id if self.times == 1 and isinstance(event, RunFact) else ""
 
     def upstream(self, namespace: str) -> tuple[str, str]:
         """Returns the namespace and name of the schedule that is watched; `namespace` is the own one."""
@@ -69,4 +81,8 @@ class RunStatusTrigger(LeafTrigger):
         return (event.correlation or "") if isinstance(event, RunFact) else ""
 
     def shortfall(self, count: int) -> str | None:
-        return None if count >= self.needed else f"a run of {self.schedule} that {' or '.join(self.states)}"
+        short_by = self.times - count
+        if short_by <= 0:
+            return None
+        runs = "a run" if self.times == 1 else f"{short_by} of {self.times} runs"
+        return f"{runs} of {self.schedule} that {' or '.join(self.states)}"

@@ -18,6 +18,7 @@ OVERLAPS = ("skip", "keep_latest", "coalesce", "cancel_running")
 OVERLAP_SHARE = 0.4
 """Of the schedules whose runs are bounded."""
 PRIORITIES = ("highest", "high", "medium", "medium", "low", "lowest")
+COMPOSITE_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,7 @@ def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
                 most=None,
             )
         )
+    drawn += _composites(Random(busy_ms))  # Of its own: what else is drawn stays what it was.
     if chance.random() < WIDE_SHARE:
         drawn = [replace(each, program=WIDE) if each.name == "pair" else each for each in drawn]
     if chance.random() < SPACED_SHARE:
@@ -178,6 +180,24 @@ def _spaced(chance: Random) -> Definition:
         constraints=tuple(chance.sample(kinds, chance.randint(1, 3))),
         late=chance.choice(("abort", "abort", "force", "alert")),
     )
+
+
+def _composites(chance: Random) -> list[Definition]:
+    """Returns some of the further kinds of event triggers."""
+    several = {"triggers": [_data("a", 1), _data("b", 2), _data("c", 1)]}
+    kinds = [
+        Definition("exactly", {**_data("a", chance.randint(1, 3)), "take": "exactly_n"}, most=chance.choice((1, None))),
+        Definition("some", {"type": "at_least", "k": 2, **several, "timeout": chance.choice(("8s", "6h"))}),
+        Definition("either", {"type": "any_of", "triggers": [_data("b", 3), _data("c", 2)]}, most=None),
+    ]
+    return [each for each in kinds if chance.random() < COMPOSITE_SHARE]
+
+
+def needed_of(trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
+    """Returns the leaves of an event trigger, and how many of them have to be satisfied."""
+    leaves: list[dict[str, Any]] = trigger.get("triggers", [trigger])
+    needed = {"any_of": 1, "at_least": trigger.get("k", 1)}.get(trigger["type"], len(leaves))
+    return leaves, int(needed)
 
 
 def crowd(chance: Random, drawn: list[Definition], number: int) -> list[Definition]:

@@ -111,7 +111,8 @@ class DeliveryPlane:
         yield from self.checkpoints.write(last=True)
 
     def _is_still(self) -> bool:
-        return self._firing.is_idle and not (self._writing or self.checkpoints.is_writing or self._is_sent_ahead())
+        under_way = self._writing or self.checkpoints.is_writing or self.slots.holds_position
+        return self._firing.is_idle and not (under_way or self._is_sent_ahead())
 
     def _is_sent_ahead(self) -> bool:
         """Whether the position cannot pass all that was sent before the window is extended: that is being done."""

@@ -240,6 +240,11 @@ class Slots:
         """Nothing passes the row's place while it is being written, whether it is in memory or too far ahead for that."""
         self._writing[row.place] = row
 
+    @property
+    def holds_position(self) -> bool:
+        """Whether something that is being written keeps the position from passing what was sent behind it."""
+        return bool(self._writing)
+
     def let_go(self, row: Slotted) -> None:
         """The row's writes are acknowledged."""
         self._writing.pop(row.place, None)

@@ -30,7 +30,7 @@ from tidegate_core.records.run_plane import Definition, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 
 TOMBSTONE_DAYS = 30
 """Of a name that never existed; longer than the requests topic's retention (7 d), so that a replayed older request still
@@ -254,7 +254,10 @@ def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, 
     It could be made again otherwise: an `at` that has passed counts at each update, and the clock of a new owner may
     stand before an instant that its predecessor has made.
     """
-    if not isinstance(spec.trigger, TimeTrigger) or spec.trigger.fires_left(state.fires) == 0:
+    if isinstance(spec.trigger, EventTrigger):
+        every = spec.trigger.at_least_every
+        return None if every is None else now + every
+    if spec.trigger.fires_left(state.fires) == 0:
         return None
     # Of what lay in the suspended span nothing is made up for, an `at` included (SEMANTICS 10).
     first = spec.trigger.next_after(now - 1, ref) if resumed else spec.trigger.first_after_activation(now, ref)

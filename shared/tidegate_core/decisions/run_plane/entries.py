@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+from tidegate_core.model.events import CustomEvent
 from tidegate_core.model.facts import Fact, RunFact
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import LeafTrigger
+from tidegate_core.triggers.latches import Counted, Latches
 
 Entry: TypeAlias = dict[str, Any]
 
 CHUNK_BYTES_MAX = 60_000
 """Below DESIGN's 64 KB a chunk, where entries are small; a run's has its arguments and outputs, and a chunk of its own."""
+EVENT_DATA_BYTES_MAX = 2_048
+"""Of a custom event's data, in the job's context: there may be thousands of them."""
+STILL = "still"
+"""How long the schedule's clocks had stood still when it was appended, in ms: left out when they never have."""
+FORGET = "forget"
+"""Kind of a line that is no event: a latch has expired."""
 
 
 def as_json(value: Any) -> str:
@@ -35,35 +44,91 @@ def in_chunks(entries: list[Entry]) -> list[str]:
     return [f"[{','.join(chunk)}]" for chunk in chunks]
 
 
-def entries_of(unit: UnitOfWork, evidence_id: str, chunks: int) -> list[Entry]:
-    """Returns the entries of the first `chunks` chunks; a later entry of the same leaf and key replaces an earlier one."""
-    if chunks == 0:
-        return []
-    low, high = chunk_range(evidence_id)
-    items = unit.range(low, high)
-    return merged_entries([str(item["entries"]) for item in items[:chunks]])
-
-
 def chunk_range(evidence_id: str) -> tuple[str, str]:
     return f"EC#{evidence_id}#", f"EC#{evidence_id}#{keys.LAST}"
 
 
+def log_of(unit: UnitOfWork, evidence_id: str, chunks: int) -> list[Entry]:
+    """Returns all that was written down of evidence, in the order in which it was counted."""
+    if chunks == 0:
+        return []
+    items = unit.range(*chunk_range(evidence_id))
+    return [entry for item in items[:chunks] for entry in json.loads(str(item["entries"]))]
+
+
 def merged_entries(chunks: list[str]) -> list[Entry]:
     """Returns the entries of chunks in order; a later one of the same leaf and key replaces an earlier one."""
+    return merged(entry for chunk in chunks for entry in json.loads(chunk))
+
+
+def merged(log: Iterable[Entry]) -> list[Entry]:
+    """Returns what holds of a log: what was replaced, taken back or forgotten in it is not there any more."""
     latest: dict[tuple[int, str], Entry] = {}
-    for chunk in chunks:
-        for entry in json.loads(chunk):
+    for entry in log:
+        forgets = entry.get("kind") == FORGET
+        if forgets or entry.get("gone") or entry.get("anew"):
+            gone = [
+                place
+                for place, each in latest.items()
+                if place[0] == entry["leaf"] and (forgets or each.get("partition") == entry.get("partition"))
+            ]
+            for place in gone:
+                del latest[place]
+        if not forgets and not entry.get("gone"):
             latest[(entry["leaf"], entry["key"])] = entry
     return list(latest.values())
 
 
-def entry_of(fact: Fact, matched: Entry, key: str) -> Entry:
-    """Returns what is kept of an event: what the manifest shows and the templates need."""
+def forgetting(leaf: int, at: int) -> Entry:
+    """Returns the line of the log that says that all the leaf has counted holds no longer."""
+    return {"leaf": leaf, "key": "", "at": at, "kind": FORGET}
+
+
+def on_the_clock(entry: Entry) -> int:
+    """Returns when it was appended, by the clock of the schedule's time-outs: it stands still in `hold` and `freeze`."""
+    return int(entry["at"]) - int(entry.get(STILL, 0))
+
+
+def counted_of(entry: Entry) -> Counted:
+    """Returns an entry as the automaton sees it."""
+    return Counted(
+        leaf=entry["leaf"],
+        key=entry["key"],
+        at=on_the_clock(entry),
+        weight=entry.get("weight", 1),
+        about=entry.get("partition", ""),
+        gone=entry.get("gone", False),
+        anew=entry.get("anew", False),
+    )
+
+
+def replayed(latches: Latches, log: Iterable[Entry]) -> Latches:
+    """Brings the automaton to where it was after the log."""
+    for entry in log:
+        if entry.get("kind") == FORGET:
+            latches.forget(entry["leaf"])
+        else:
+            latches.add(counted_of(entry))
+    return latches
+
+
+def entry_of(fact: Fact, matched: Entry, leaf: LeafTrigger, key: str) -> Entry:
+    """Returns what is kept of an event: what the automaton, the manifest and the templates need."""
     entry: Entry = {"leaf": matched["leaf"], "key": key, "at": matched["at"], "origin": matched["origin"]}
+    weight = leaf.weight_of(fact)
+    if weight != 1:
+        entry["weight"] = weight
+    if leaf.takes_back(fact):
+        entry["gone"] = True
+    elif leaf.starts_anew(fact):
+        entry["anew"] = True
+    return {**entry, **_told(fact)}
+
+
+def _told(fact: Fact) -> Entry:
     if isinstance(fact, RunFact):
         run = {"run_id": fact.run_id, "attempt": fact.attempt, "state": fact.state, "schedule": fact.schedule}
         return {
-            **entry,
             "kind": "run",
             **run,
             "args": list(fact.args),
@@ -71,8 +136,12 @@ def entry_of(fact: Fact, matched: Entry, key: str) -> Entry:
             "correlation": fact.correlation,
             "namespace": fact.namespace,
         }
+    if isinstance(fact, CustomEvent):
+        # What is larger is read from the log by whoever needs it, at `origin`.
+        small = len(as_json(fact.data).encode()) <= EVENT_DATA_BYTES_MAX
+        data = fact.data if small else None
+        return {"kind": "event", "name": fact.type, "subject": fact.subject, "data": data, "event_id": fact.id}
     return {
-        **entry,
         "kind": "data_partition",
         "dataset": fact.dataset,
         "partition": fact.data_partition,

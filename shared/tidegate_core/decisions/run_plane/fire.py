@@ -7,6 +7,7 @@ from functools import partial
 from typing import cast
 
 from tidegate_core.decisions.outages import CatchUp
+from tidegate_core.decisions.run_plane.at_least_every import remind
 from tidegate_core.decisions.run_plane.catch_up import (
     ALONE,
     GATHERED_BY,
@@ -30,7 +31,7 @@ from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Value
 from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ class FireSchedule:
             return  # A row left behind by an update, suspend or delete.
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
+        if isinstance(spec.trigger, EventTrigger):
+            remind(unit, state, spec.trigger, now)
+            return
         walked = self._walk(unit, state, spec, now)
         for due in walked.made:
             self._make(unit, state, spec, due, now)

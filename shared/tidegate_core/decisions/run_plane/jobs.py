@@ -83,6 +83,29 @@ def end_evidence(unit: UnitOfWork, evidence: Evidence, now: int) -> None:
     clean_up_later(unit, evidence.id, evidence.chunks, now)
 
 
+def expire_evidence(
+    unit: UnitOfWork, evidence: Evidence, detail: str, reason: str, now: int, unread: tuple[str, ...] = ()
+) -> None:
+    """Writes down that evidence did not become a job in time, and what was missing."""
+    if unread:
+        detail += f"; did not wait for {', '.join(unread)}"
+    job = Job(
+        id=evidence.id,
+        namespace=evidence.namespace,
+        name=evidence.name,
+        incarnation=evidence.incarnation,
+        version=evidence.version,
+        generation=0,
+        state="pending_trigger",
+        trigger="events",
+        nominal=evidence.first_at,
+        satisfied_at=now,
+        deadline=now,
+        correlation=evidence.value,
+    )
+    write_ledger(unit, job, "expired", reason, now, detail)
+
+
 def clean_up_later(unit: UnitOfWork, evidence_id: str, chunks: int, now: int) -> None:
     """Sees to it that the chunks go: in the transaction that ends what they belong to, so that none is left behind."""
     if chunks:

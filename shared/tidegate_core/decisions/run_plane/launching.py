@@ -84,6 +84,7 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
         forced=job.forced,
         free_attempts=job.free_attempts,
         catch_up=job.catch_up,
+        missing=job.missing,
     )
 
 
@@ -147,9 +148,14 @@ def context_document(
         "correlation": run.correlation,
         "covered": covered,
         "manifest": manifest,
-        "missing": [],
+        "events": [_event_row(entry) for entry in entries if entry["kind"] == "event"],
+        "missing": list(run.missing),
         "upstream": upstream,
     }
+
+
+def _event_row(entry: dict[str, Any]) -> dict[str, Value]:
+    return {name: entry.get(name) for name in ("name", "subject", "data", "event_id", "origin")}
 
 
 def _manifest_row(entry: dict[str, Any]) -> dict[str, Value]:

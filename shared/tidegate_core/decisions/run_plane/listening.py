@@ -20,6 +20,9 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Put, Transaction, Update
 from tidegate_core.triggers.base import EventTrigger
 
+RUNS = "run/"
+"""What the event keys of runs begin with: they are told by their owners and not read from a topic."""
+
 
 def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[None]:
     """Writes the index rows and raises their versions, before the state moves and long before the receipt.
@@ -69,7 +72,7 @@ def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operati
         return []
     event_keys = [leaf.event_key(spec.namespace) for leaf in spec.trigger.leaves()]
     vector = None
-    if any(event_key.startswith("data/") for event_key in event_keys):
+    if any(not event_key.startswith(RUNS) for event_key in event_keys):
         vector = yield from _activation_vector(lane, state)
     return [
         IndexRow(
@@ -81,7 +84,7 @@ def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operati
             leaf=number,
             shard=lane.shard,
             activated_at=state.activated_at,
-            vector=vector if event_key.startswith("data/") else None,
+            vector=None if event_key.startswith(RUNS) else vector,
         )
         for number, event_key in enumerate(event_keys)
     ]

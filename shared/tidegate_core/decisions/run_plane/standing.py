@@ -47,6 +47,16 @@ def stopped(state: ScheduleState, now: int) -> int:
     return state.stopped_ms + (max(0, now - state.suspended_at) if stands_still(state) else 0)
 
 
+def stopped_by(state: ScheduleState, at: int) -> int:
+    """Returns for how long, in ms, the clocks had stood still at an instant that has passed.
+
+    Unlike `stopped` it knows that an event which was appended amid a suspension, or before it, may be counted after it. Of
+    suspensions before the last one all is taken as past.
+    """
+    begin, end = state.last_stop or (0, 0)
+    return stopped(state, at) - max(0, end - max(at, begin))
+
+
 def version_of(state: ScheduleState, version: int) -> int:
     """Returns the version to which what was made under `version` is bound by now."""
     pairs = zip(state.carried[::2], state.carried[1::2], strict=True)

@@ -111,6 +111,7 @@ def resumed(
         status="active",
         until=None,
         stopped_ms=stopped(before, now),
+        last_stop=(before.suspended_at, now) if stands_still(before) else before.last_stop,
         actor=request.actor,
         reason=request.reason,
     )

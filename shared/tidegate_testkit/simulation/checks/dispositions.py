@@ -60,6 +60,8 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
             return _constraint_problem(life, row)
         case "expired", "trigger_timeout":
             return _trigger_problem(case, life, row)
+        case "expired", "evidence_expired":
+            return _latch_problem(life, row)
         case _:
             return "nothing here may end so"
 
@@ -119,6 +121,16 @@ def _was_overtaken(case: Case, row: LedgerRow, deadline: int) -> bool:
 def _ignores_the_uncounted(step: Step) -> bool:
     """Evidence is kept, and what came before and was not counted yet is ignored (docs/schedules.md, Suspended)."""
     return step.moves and step.kind == "suspend" and step.asked.document.get("mode") in {"drain", "freeze"}
+
+
+def _latch_problem(life: Life, row: LedgerRow) -> str | None:
+    """Among others a latch holds as long as the time-out; what is read after that stands alone."""
+    if life.definition.trigger["type"] not in {"all_of", "at_least"}:
+        return "its latches hold for ever"
+    timeout = life.definition.trigger["timeout"]
+    if row.at < row.nominal + parse_duration(timeout) - SKEW_MS:
+        return f"it held for {row.at - row.nominal} ms, not {timeout}"
+    return None
 
 
 def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:

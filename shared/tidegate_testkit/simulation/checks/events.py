@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
-from tidegate_testkit.simulation.definitions import NAMESPACE
+from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import Evidence
@@ -101,6 +101,7 @@ def _check_told(life: Life, body: Body, told: list[str], entries: list[Entry]) -
 def _check_open(life: Life, evidence: Evidence) -> Iterator[str]:
     """At rest no evidence is left that would do: its job would have to exist, and that would not be rest."""
     trigger = life.definition.trigger
-    needed = [leaf.get("count", 1) for leaf in trigger.get("triggers", [trigger])]
-    if evidence.job or all(count >= need for count, need in zip(evidence.counts, needed, strict=True)):
-        yield f"liveness: {life.name} has evidence {evidence.counts} of {needed} and no run came of it"
+    leaves, needed = needed_of(trigger)
+    held = [count >= leaf.get("count", 1) for count, leaf in zip(evidence.counts, leaves, strict=True)]
+    if evidence.job or sum(held) >= needed:
+        yield f"liveness: {life.name} has evidence {evidence.counts} for {trigger} and no run came of it"

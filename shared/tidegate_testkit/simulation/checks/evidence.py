@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tidegate_core.model.durations import parse_duration
-from tidegate_testkit.simulation.definitions import NAMESPACE
+from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case, Entry
     from tidegate_testkit.simulation.schedules import Life
+
+NOT_IN_TIME = frozenset({"trigger_timeout", "evidence_expired"})
+"""Reasons of evidence that did not become a job."""
 
 
 def check_evidence(case: Case) -> Iterator[str]:
@@ -36,6 +39,8 @@ def _check_entries(case: Case, life: Life, evidence: str, entries: list[Entry]) 
     trigger = life.definition.trigger
     if trigger["type"] == "run_status" and len(entries) != 1:
         yield f"I3: {evidence} of {life.name} answers {len(entries)} runs: {entries}"
+    if trigger.get("take") == "exactly_n" and len({entry["key"] for entry in entries}) > trigger["count"]:
+        yield f"I3: {evidence} of {life.name} has more than {trigger['count']} entries: {entries}"
     if trigger["type"] == "all_of":
         apart = max(entry["at"] for entry in entries) - min(entry["at"] for entry in entries)
         # Its clock stands still while the schedule is held or frozen.
@@ -50,9 +55,9 @@ def _check_fate(case: Case, life: Life, evidence: str, entries: list[Entry], *, 
     elif _is_satisfied(life.definition.trigger, entries):
         if not rows:
             yield f"I1: {evidence} of {life.name} was satisfied and has no entry; it counted {entries}"
-        elif rows[0].reason == "trigger_timeout":
+        elif rows[0].reason in NOT_IN_TIME:
             yield f"I1: {evidence} of {life.name} expired with all that it waited for: {entries}"
-    elif rows and rows[0].reason != "trigger_timeout":
+    elif rows and rows[0].reason not in NOT_IN_TIME:
         yield f"I1: {evidence} of {life.name} is {rows[0].disposition}/{rows[0].reason} with too little: {entries}"
     elif not rows and not is_open and not _was_discarded(case, life, evidence):
         yield f"I3: {evidence} of {life.name} vanished, and no request of then discarded it; it counted {entries}"
@@ -60,10 +65,12 @@ def _check_fate(case: Case, life: Life, evidence: str, entries: list[Entry], *, 
 
 def _is_satisfied(trigger: dict[str, Any], entries: list[Entry]) -> bool:
     distinct = {(entry["leaf"], entry["key"]) for entry in entries}
-    return all(
+    leaves, needed = needed_of(trigger)
+    held = [
         sum(1 for number, _ in distinct if number == leaf) >= wanted.get("count", 1)
-        for leaf, wanted in enumerate(trigger.get("triggers", [trigger]))
-    )
+        for leaf, wanted in enumerate(leaves)
+    ]
+    return bool(sum(held) >= needed)
 
 
 def _was_discarded(case: Case, life: Life, evidence: str) -> bool:

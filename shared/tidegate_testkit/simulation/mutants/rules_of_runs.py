@@ -8,13 +8,15 @@ from typing import Any
 
 from tidegate_core.decisions import shard_actor
 from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.run_plane import count, listening, runs
+from tidegate_core.decisions.run_plane import listening, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
+from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store.values import Key, Transaction
 from tidegate_core.transactions.limits import lapse_offers, offer_slots
 from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.latches import Latches
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     MINUTE,
@@ -224,7 +226,10 @@ RULES_OF_RUNS = (
         "order of reading",
         "whether two events are a pair depends on when they are read",
         breaks="I3",
-        patches=(Patch(count._Count, "_without_older", lambda _: lambda counting, stored, entries: entries),),
+        patches=(
+            Patch(Gathering, "_older", lambda _: lambda gathering, held, entries: []),
+            Patch(Latches, "is_stale", lambda _: lambda latches, entry: False),
+        ),
         scenario=half_of_a_pair_is_read_when_the_next_one_has_begun,
     ),
     Mutant(

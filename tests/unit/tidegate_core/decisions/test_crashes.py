@@ -93,6 +93,32 @@ def count_by_correlation(bench: Bench) -> None:
     bench.run(40 * SECOND)
 
 
+def wait_for_deadlines(bench: Bench) -> None:
+    """Latches expire, one fires with what is there, one settles, one takes exactly as many as it needs."""
+    a, b = on_data("a"), on_data("b")
+    nested = all_of({"type": "any_of", "triggers": [a, on_data("b", 3)]}, {**on_data("c"), "ttl": "8s"}, timeout="20s")
+    for name, trigger in {
+        "nested": nested,
+        "partial": all_of(a, b, on_data("x"), timeout="12s", on_timeout="partial"),
+        "settles": {**a, "settle": "6s"},
+        "exactly": {**on_data("b", 2), "take": "exactly_n"},
+    }.items():
+        bench.request(an_apply(a_spec(name, trigger, overlap="allow")))
+    bench.run(3 * SECOND)
+    for number, dataset in enumerate("cabbb"):
+        bench.event(an_event(f"d{number}", dataset))
+        bench.run(4 * SECOND)
+    bench.run(30 * SECOND)
+
+
+def remind_of_what_is_there(bench: Bench) -> None:
+    sized = {"type": "data_size", "dataset": "a", "rows": 9, "at_least_every": "1m"}
+    bench.request(an_apply(a_spec(trigger=sized)))
+    bench.run(3 * SECOND)
+    bench.event(an_event("d1", "a", rows=3))
+    bench.run(130 * SECOND)
+
+
 def follow_a_run(bench: Bench) -> None:
     bench.behaves = lambda order: Behaviour(outputs={"rows": 3})
     bench.request(an_apply(a_spec("down", on_run_of("up"), ["${upstream.run_id}", "${upstream.outputs.rows}"])))
@@ -246,6 +272,8 @@ SCENARIOS: list[Scenario] = [
     wait_for_the_run_before,
     count_to_three,
     count_by_correlation,
+    wait_for_deadlines,
+    remind_of_what_is_there,
     follow_a_run,
     update_while_pending,
     delete_with_many_pending,

@@ -132,12 +132,12 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
 @pytest.mark.parametrize(
     ("fields", "field", "version"),
     [
-        ({"trigger": {"type": "any_of", "triggers": []}}, "trigger.type", "0.3"),
-        ({"trigger": {"type": "at_least", "k": 2}}, "trigger.type", "0.3"),
         ({"trigger": {**NIGHTLY, "exclude": [{"type": "calendar"}]}}, "trigger.exclude[0].type", "0.5"),
-        ({"trigger": {"type": "data_partitions", "dataset": "d", "unit": "files"}}, "trigger.unit", "0.3"),
-        ({"trigger": {"type": "data_partitions", "dataset": "d", "take": "exactly_n"}}, "trigger.take", "0.3"),
-        ({"trigger": {"type": "data_partitions", "dataset": "d", "max_wait": "1h"}}, "trigger.max_wait", "0.3"),
+        ({"trigger": {"type": "then", "triggers": []}}, "trigger.type", "0.5"),
+        ({"trigger": {"type": "absent", "k": 2}}, "trigger.type", "0.5"),
+        ({"trigger": {"type": "data_partitions", "dataset": "d", "late": "rerun"}}, "trigger.late", "0.5"),
+        ({"trigger": {"type": "data_partitions", "dataset": "d", "prefer": []}}, "trigger.prefer", "0.5"),
+        ({"trigger": {"type": "run_status", "schedule": "a", "states": ["lost"]}}, "trigger.states[0]", "0.5"),
         ({"target": {"type": "message", "topic": "t", "payload": "${nominal}"}}, "target.payload", "0.3"),
         (
             {"target": {"type": "message", "topic": "t", "payload": 1, "headers": {"k": "${x}"}}},
@@ -187,22 +187,13 @@ def test_given_mode_of_suspends_and_updates_then_programs_have_all_and_messages_
     assert only_problem(**{field: "perhaps"}).field == field
 
 
-@pytest.mark.parametrize("word", ["partial", "wait"])
-def test_given_time_out_policy_of_a_later_version_then_it_is_refused_with_it(word: str) -> None:
-    both = [{"type": "run_status", "schedule": name} for name in ("b", "c")]
-
-    told = only_problem(trigger={"type": "all_of", "triggers": both, "on_timeout": word})
-
-    assert (told.field, told.problem) == ("trigger.on_timeout", f'"{word}" is planned for 0.3')
-
-
 def test_given_time_leaf_in_all_of_then_it_is_planned_and_its_fields_are_not_judged() -> None:
     both = [{"type": "run_status", "schedule": "b"}, {"type": "cron", "cron": "?"}]
 
     told = only_problem(trigger={"type": "all_of", "triggers": both})
 
     assert told.field == "trigger.triggers[1].type"
-    assert "planned for 0.3" in told.problem
+    assert "planned for 0.5" in told.problem
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_given_counts_of_another_number_of_leaves_then_it_is_a_bug_and_not_satis
 def test_given_nothing_said_then_it_aborts_after_a_day_and_pairs_freely() -> None:
     trigger = all_of(FLIGHTS, JOINED)
 
-    assert (trigger.timeout_ms, trigger.on_timeout, trigger.correlate) == (24 * 3_600_000, "abort", None)
+    assert (trigger.timeout, trigger.on_timeout, trigger.correlate) == (24 * 3_600_000, "abort", None)
     assert [leaf.type for leaf in trigger.triggers] == ["data_partitions", "run_status"]
     assert trigger.leaves() == trigger.triggers
 
@@ -56,7 +56,7 @@ def test_given_correlation_then_each_leaf_counts_one() -> None:
         [FLIGHTS],
         [FLIGHTS] * 51,
         [FLIGHTS, {"type": "cron", "expression": "0 6 * * *"}],
-        [FLIGHTS, {"type": "all_of", "triggers": [FLIGHTS, FLIGHTS]}],
+        [FLIGHTS, {"type": "all_of", "triggers": [FLIGHTS]}],
     ],
 )
 def test_given_too_few_too_many_or_other_leaves_then_it_is_refused(leaves: list[dict[str, Any]]) -> None:
@@ -64,7 +64,7 @@ def test_given_too_few_too_many_or_other_leaves_then_it_is_refused(leaves: list[
         all_of(*leaves)
 
 
-@pytest.mark.parametrize("fields", [{"timeout": "0s"}, {"on_timeout": "partial"}, {"correlate": "$.day"}])
+@pytest.mark.parametrize("fields", [{"timeout": "0s"}, {"on_timeout": "alert"}, {"correlate": "$.day"}])
 def test_given_policy_of_a_later_version_then_it_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         all_of(FLIGHTS, JOINED, **fields)

@@ -62,5 +62,5 @@ def test_given_repeats_in_any_order_then_entries_are_the_same(names: list[str]) 
 
 
 def test_given_lone_leaf_then_it_waits_for_ever_and_pairs_nothing() -> None:
-    assert (THREE.timeout_ms, THREE.correlate, THREE.on_timeout) == (None, None, "abort")
+    assert (THREE.terms(0).timeout, THREE.correlate, THREE.take) == (None, None, "all")
     assert THREE.leaves() == (THREE,)

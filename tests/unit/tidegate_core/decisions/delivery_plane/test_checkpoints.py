@@ -11,7 +11,8 @@ from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
 from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, ReadRange, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_send
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_recurring, a_send, an_apply, every
 
 UNREACHED = 10**9
 
@@ -205,6 +206,25 @@ def test_given_messages_sent_ahead_of_what_is_loaded_then_a_drain_waits_for_the_
     bench.crash()
     bench.run(MINUTE)
     assert sorted(str(sent.document["of"]) for sent in bench.on("out")) == ["far", "own"]
+
+
+def test_given_a_schedule_that_is_being_made_as_the_drain_begins_then_its_end_is_waited_for_and_nothing_repeats() -> None:
+    """Seed 300227: what the request will open keeps the position from passing what was sent behind it, until it is written."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.hold_back(a_commit("control"))
+    bench.request(an_apply(a_recurring(trigger=every("1h"))))
+    for number in range(5):
+        bench.request(a_send(f"m-{number}", after=f"{number + 1}s"))
+    bench.run(7 * SECOND)
+    assert len(bench.on("out")) == 5
+    bench.drain()
+    bench.run(SECOND)
+    bench.release()
+    bench.run(SECOND)
+    bench.crash()
+    bench.run(20 * SECOND)
+    assert len(bench.on("out")) == 5
 
 
 def test_given_a_broker_that_is_away_then_a_drain_ends_all_the_same(bench: Bench) -> None:

@@ -19,6 +19,7 @@ from tidegate_core.decisions.run_plane.standing import (
     present_job,
     stands_still,
     stopped,
+    stopped_by,
     version_of,
 )
 from tidegate_core.records.codec import from_item, to_item
@@ -30,6 +31,7 @@ NEW_FIELDS = (
     "suspended_at",
     "until",
     "stopped_ms",
+    "last_stop",
     "kept_from",
     "carried",
     "shedding",
@@ -90,6 +92,21 @@ def test_given_any_suspensions_then_a_deadline_moves_by_exactly_the_time_in_whic
         still += length if mode != "drain" else 0
     assert present_job(state, job, now).deadline == NOW + MINUTE + still
     assert present_evidence(state, evidence, now).deadline == NOW + MINUTE + still
+
+
+@given(st.integers(0, 9), st.integers(1, 9), st.integers(0, 9), st.booleans(), st.integers(0, 40))
+def test_given_an_instant_since_the_last_stop_began_then_it_is_known_how_long_clocks_had_stood_still_by_then(
+    earlier: int, length: int, active: int, stands: bool, after: int
+) -> None:
+    begin, end = NOW, NOW + length
+    state = a_schedule(stopped_ms=earlier + length, last_stop=(begin, end))
+    if stands:
+        state = replace(state, status="suspended", mode="freeze", suspended_at=end + active)
+    stood = [(begin, end)] + ([(end + active, NOW + 99)] if stands else [])
+    at = begin + after
+    assert stopped_by(state, at) == earlier + sum(
+        begin <= each < end for each in range(NOW, at) for begin, end in stood
+    )
 
 
 @given(st.lists(st.sampled_from(["carry", "finish_old"]), max_size=2 * STRETCHES_MAX - 2))

@@ -1,0 +1,104 @@
+"""A job at the latest so long after the last one, with what is there (SEMANTICS 5.6: "100 GB, or every 4 h").
+
+The schedule's next reminder is its state's `next_nominal`, moved by every job that it makes. A reminder that has come is
+handed on as a deadline of evidence, because that waits for all that was appended before it: downtime must not change what a
+job is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.run_plane.definitions import spec_of
+from tidegate_core.decisions.run_plane.gathering import Gathering
+from tidegate_core.decisions.run_plane.jobs import write_ledger
+from tidegate_core.decisions.run_plane.standing import fires, stopped
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import EventTrigger
+
+AT_LEAST = "#at-least"
+"""End of such a row's `ref`; the hash of a group's key has no hyphen."""
+
+
+def remind(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
+    """The reminder has come: it is put behind all that could still be counted before it, and the next one is set."""
+    every = trigger.at_least_every
+    following = None if every is None else now + every
+    unit.put(replace(state, next_nominal=following), state.key(unit.shard))
+    if following is None or state.next_nominal is None:
+        return
+    ref = keys.schedule_ref(state.namespace, state.name)
+    for row in (
+        TimerRow(at=following, kind="S", ref=ref),
+        TimerRow(at=state.next_nominal, kind="E", ref=f"{ref}{AT_LEAST}", detail=str(state.generation)),
+    ):
+        unit.set_row(row, row.key(unit.shard))
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeastEvery:
+    """Decides on a reminder: what is there becomes a job, or nothing does where nothing is."""
+
+    row: TimerRow
+    unread: tuple[str, ...] = ()
+    stale: tuple[Key, ...] = ()
+    name: str = "at_least_every"
+
+    @property
+    def about(self) -> str:
+        return self.row.ref
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        namespace, schedule = self.row.ref.removesuffix(AT_LEAST).split("/", 1)
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
+        unit.forget_row(self.row.key(unit.shard))
+        if state is None or not fires(state) or str(state.generation) != self.row.detail:
+            return  # The schedule has moved on, and so have its reminders.
+        if unit.controls.covers(namespace):
+            return
+        spec = spec_of(unit, namespace, schedule, state.version)
+        assert spec is not None
+        trigger = spec.trigger
+        assert isinstance(trigger, EventTrigger)
+        if trigger.at_least_every is None or state.made_at + trigger.at_least_every > self.row.at:
+            return  # What was counted while this waited has made a job: the next reminder counts from that.
+        gathering = Gathering(unit, state, spec, now, self.unread)
+        held = gathering.stored("")
+        if held is None:
+            self._without_evidence(unit, gathering, state, spec, now)
+        elif not held.evidence.job:
+            gathering.fire_with_what_is_there(held)
+        gathering.close()
+
+    def _without_evidence(
+        self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int
+    ) -> None:
+        assert isinstance(spec.trigger, EventTrigger)
+        counts = [0] * len(spec.trigger.leaves())
+        job = Job(
+            id=gathering.next_id(""),
+            namespace=state.namespace,
+            name=state.name,
+            incarnation=state.incarnation,
+            version=state.version,
+            generation=state.generation,
+            state="pending_constraint",
+            trigger="events",
+            nominal=now,
+            satisfied_at=now,
+            deadline=now + spec.pending_timeout,
+            stopped=stopped(state, now),
+            missing=tuple(
+                text
+                for leaf, count in zip(spec.trigger.leaves(), counts, strict=True)
+                if (text := leaf.shortfall(count))
+            ),
+        )
+        if spec.trigger.allow_empty:
+            gathering.add_job(job)
+        else:
+            write_ledger(unit, job, "skipped", "nothing_new", now, "; ".join(job.missing))

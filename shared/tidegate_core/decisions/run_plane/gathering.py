@@ -1,0 +1,353 @@
+"""One schedule's evidence while one decision counts: what is open grows, waits, becomes a job or is given up (I3).
+
+The rules are the automaton's (`triggers/latches.py`); here they become rows. Evidence is judged by append times: each
+entry first lets all deadlines pass that lie before it, however late and in whatever company it is counted.
+
+The automaton's time is that of the schedule's clock, which stands still in `hold` and `freeze` (`standing.py`); only rows have
+instants of the world.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tidegate_core.decisions.run_plane.entries import (
+    STILL,
+    Entry,
+    as_json,
+    counted_of,
+    forgetting,
+    in_chunks,
+    log_of,
+    merged,
+    on_the_clock,
+    replayed,
+    upstream_of,
+)
+from tidegate_core.decisions.run_plane.jobs import clean_up_later, end_evidence, evidence_ref, expire_evidence
+from tidegate_core.decisions.run_plane.standing import fires, present_evidence, stopped, stopped_by
+from tidegate_core.model.identity import run_id, seal_mark
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.latches import Due, Latches
+
+
+@dataclass(slots=True)
+class Held:
+    """Evidence in hand.
+
+    Attributes:
+        stored: As it lies in the store; None when it was opened just now. `evidence` is what the schedule's state and this
+            decision make of it.
+        log: All that was counted, in order; `unwritten` is its end.
+        apart: It lies before what is stored in time: it becomes a job at once or nothing, and its row is never written.
+    """
+
+    evidence: Evidence
+    latches: Latches
+    stored: Evidence | None = None
+    log: list[Entry] = field(default_factory=list)
+    unwritten: list[Entry] = field(default_factory=list)
+    apart: bool = False
+
+    def write_down(self, line: Entry) -> None:
+        self.log.append(line)
+        self.unwritten.append(line)
+
+
+class Gathering:
+    """One pass over one schedule's evidence.
+
+    Args:
+        unit: Takes what is written.
+        state: The schedule's, as it was read.
+        spec: The version that `state` names.
+        now: The owner's clock.
+        unread: What a time-out did not wait for, for the ledger.
+    """
+
+    def __init__(
+        self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int, unread: tuple[str, ...] = ()
+    ) -> None:
+        assert isinstance(spec.trigger, EventTrigger)
+        self._unit = unit
+        self._before = state
+        self._state = state
+        self._spec = spec
+        self._trigger: EventTrigger = spec.trigger
+        self._now = now
+        self._unread = unread
+        self._stopped = stopped(state, now)
+
+    # -- what callers do ----------------------------------------------------------------------------------------------
+
+    def fold(self, group: str, paired_by: str | None, entries: list[Entry]) -> None:
+        """Adds entries of one group, in the order of their append times."""
+        entries = sorted(map(self._with_clock, entries), key=on_the_clock)
+        held = self.stored(group)
+        older = self._older(held, entries)
+        if older and held is not None:
+            apart = self._until(self._added(None, group, paired_by, older, apart=True), on_the_clock(held.log[0]))
+            if apart is not None:
+                self._give_up(apart, "trigger_timeout")
+        held = self._added(held, group, paired_by, entries[len(older) :])
+        if held is not None:
+            self._keep(held)
+
+    def stored(self, group: str) -> Held | None:
+        """Returns the group's open evidence."""
+        key = keys.evidence(self._unit.shard, self._state.namespace, self._state.name, group)
+        stored = self._unit.record(Evidence, key)
+        if stored is None:
+            return None
+        evidence = present_evidence(self._state, stored, self._now)
+        if evidence.version != self._state.version:
+            return None
+        log = log_of(self._unit, evidence.id, evidence.chunks)
+        return Held(evidence, replayed(self._latches(log[0]), log), stored, log)
+
+    def pass_time(self, held: Held) -> None:
+        """Lets the deadline pass that the evidence's row stands for."""
+        assert held.evidence.deadline is not None
+        kept = self._until(held, held.evidence.deadline - held.evidence.stopped)
+        if kept is not None:
+            self._keep(kept)
+
+    def fire_with_what_is_there(self, held: Held) -> None:
+        kept = self._fire(held)
+        if kept is not None:
+            self._keep(kept)
+
+    def next_id(self, group: str) -> str:
+        """Returns the id of the next evidence, which is that of the job that it will become."""
+        self._state = replace(self._state, seals=self._state.seals + 1)
+        mark = seal_mark(self._state.seals, group or None)
+        return run_id(self._unit.shard, self._state.incarnation, self._trigger.type, mark)
+
+    def add_job(self, job: Job) -> None:
+        """Makes a job; the next reminder counts from it."""
+        self._unit.put_new(job, job.key(self._unit.shard))
+        every = self._trigger.at_least_every
+        if every is not None:
+            self._state = replace(self._state, made_at=self._now, next_nominal=self._now + every)
+
+    def close(self) -> None:
+        """Writes the schedule's state, once for all that has happened."""
+        before, state = self._before, self._state
+        if state == before:
+            return
+        self._unit.put(state, state.key(self._unit.shard))
+        if state.next_nominal == before.next_nominal:
+            return
+        ref = keys.schedule_ref(state.namespace, state.name)
+        if before.next_nominal is not None:
+            self._unit.forget_row(keys.timer(self._unit.shard, before.next_nominal, "S", ref))
+        if state.next_nominal is not None:
+            row = TimerRow(at=state.next_nominal, kind="S", ref=ref)
+            self._unit.set_row(row, row.key(self._unit.shard))
+
+    # -- entries ------------------------------------------------------------------------------------------------------
+
+    def _with_clock(self, entry: Entry) -> Entry:
+        still = stopped_by(self._state, entry["at"])
+        return {**entry, STILL: still} if still else entry
+
+    def _latches(self, first: Entry) -> Latches:
+        """Returns the automaton of evidence that an entry opens."""
+        terms = self._trigger.terms(first["at"])
+        if terms.ends_at is not None:
+            terms = replace(terms, ends_at=terms.ends_at - first.get(STILL, 0))
+        return Latches(self._trigger.missing, terms)
+
+    def _older(self, held: Held | None, entries: list[Entry]) -> list[Entry]:
+        """Returns the entries that are further before the stored evidence than its time-out.
+
+        They were read late, from another topic partition. Paired with it they would fire a pair that nobody wants.
+        """
+        if held is None or held.evidence.job:
+            return []
+        terms = self._trigger.terms(held.evidence.first_at)
+        timeout = None if terms.on_timeout == "wait" else terms.timeout
+        first_at = on_the_clock(held.log[0])
+        if timeout is None:
+            return []
+        older: list[Entry] = []
+        window_ends = 0
+        for entry in entries:
+            at = on_the_clock(entry)
+            if at >= window_ends:
+                if at + timeout > first_at:
+                    break
+                window_ends = at + timeout
+            older.append(entry)
+        return older
+
+    def _added(
+        self, held: Held | None, group: str, paired_by: str | None, entries: list[Entry], *, apart: bool = False
+    ) -> Held | None:
+        for entry in entries:
+            counted = counted_of(entry)
+            held = self._until(held, counted.at)
+            if held is not None and not held.evidence.job and held.latches.is_stale(counted):
+                self._expire_alone(group, paired_by, entry)
+                continue
+            if counted.gone and (held is None or not held.latches.holds(counted)):
+                continue  # There is nothing to take back: it never came, or a job has it already.
+            if held is None:
+                held = self._opened(group, paired_by, entry, apart=apart)
+            held.write_down(entry)
+            held.latches.add(counted)
+            # What was read late may have come first: time-outs count from it, and so does what is told of them.
+            held.evidence = replace(held.evidence, first_at=min(held.evidence.first_at, entry["at"]))
+            held = self._judged(held)
+        return held
+
+    def _expire_alone(self, group: str, paired_by: str | None, entry: Entry) -> None:
+        """It was read so late that it had ceased to hold before what is here came."""
+        alone = self._opened(group, paired_by, entry, apart=True)
+        alone.write_down(entry)
+        alone.latches.add(counted_of(entry))
+        self._give_up(alone, "evidence_expired")
+
+    def _judged(self, held: Held) -> Held | None:
+        """Returns the evidence after an entry: fired, if that was enough, or gone, if that was the last of it."""
+        if held.evidence.job:
+            return held
+        if held.latches.fires:
+            return self._fire(held)
+        if held.latches.first_at is None and not held.latches.is_satisfied:
+            self._end(held)
+            return None
+        return held
+
+    def _until(self, held: Held | None, at: int) -> Held | None:
+        """Lets the deadlines pass that lie before `at` or on it, by the schedule's clock."""
+        while held is not None and not held.evidence.job:
+            due = held.latches.due()
+            if due is None or due.at > at:
+                break
+            held = self._passed(held, due)
+        return held
+
+    def _passed(self, held: Held, due: Due) -> Held | None:
+        if due.outcome in {"fire", "partial"} and fires(self._state):
+            return self._fire(held)
+        if due.outcome != "forget":  # Also what would fire while the schedule is drained: that makes no jobs.
+            self._give_up(held, "trigger_timeout")
+            return None
+        counts = held.latches.counts
+        for leaf in due.leaves:
+            held.write_down(forgetting(leaf, due.at + self._stopped))
+            held.latches.forget(leaf)
+        if held.latches.first_at is not None:
+            return held
+        self._give_up(held, "evidence_expired", counts)
+        return None
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def _opened(self, group: str, paired_by: str | None, first: Entry, *, apart: bool) -> Held:
+        latches = self._latches(first)
+        evidence = Evidence(
+            id=self.next_id(group),
+            namespace=self._state.namespace,
+            name=self._state.name,
+            incarnation=self._state.incarnation,
+            version=self._state.version,
+            correlation=group,
+            paired_by=paired_by if paired_by != group else None,
+            counts=latches.counts,
+            chunks=0,
+            first_at=first["at"],
+        )
+        return Held(evidence, latches, apart=apart)
+
+    def _fire(self, held: Held) -> Held | None:
+        """The job exists. With `take: all` it absorbs until its admission; else what comes next is the next one's."""
+        sealed = held.apart or self._trigger.take == "exactly_n"
+        self._write_log(held)
+        job = self._job(held)
+        self.add_job(replace(job, chunks=held.evidence.chunks) if sealed else job)
+        if not sealed:
+            held.evidence = replace(held.evidence, job=True)
+            return held
+        if held.stored is not None:
+            self._drop_row(held.stored)
+        return None
+
+    def _job(self, held: Held) -> Job:
+        evidence = held.evidence
+        upstream = upstream_of(merged(held.log))
+        paired = evidence.value if self._trigger.correlate else (upstream or {}).get("correlation")
+        short = [leaf.shortfall(count) for leaf, count in zip(self._trigger.leaves(), evidence.counts, strict=True)]
+        return Job(
+            id=evidence.id,
+            namespace=evidence.namespace,
+            name=evidence.name,
+            incarnation=evidence.incarnation,
+            version=evidence.version,
+            generation=self._state.generation,
+            state="pending_constraint",
+            trigger="events",
+            nominal=self._now,
+            satisfied_at=self._now,
+            deadline=self._now + self._spec.pending_timeout,
+            stopped=self._stopped,
+            correlation=paired or None,
+            evidence_id=evidence.id,
+            evidence_correlation=evidence.correlation,
+            upstream=None if upstream is None else as_json(upstream),
+            missing=() if held.latches.is_satisfied else tuple(text for text in short if text is not None),
+        )
+
+    def _give_up(self, held: Held, reason: str, counts: tuple[int, ...] | None = None) -> None:
+        """It did not become a job in time."""
+        self._write_log(held)
+        detail = self._trigger.missing(counts or held.evidence.counts) or ""
+        expire_evidence(self._unit, held.evidence, detail, reason, self._now, self._unread)
+        self._end(held)
+
+    def _end(self, held: Held) -> None:
+        self._write_log(held)
+        if held.stored is None:
+            clean_up_later(self._unit, held.evidence.id, held.evidence.chunks, self._now)
+        else:
+            end_evidence(self._unit, replace(held.stored, chunks=held.evidence.chunks), self._now)
+
+    def _drop_row(self, stored: Evidence) -> None:
+        self._unit.delete(stored.key(self._unit.shard))
+        if stored.deadline is not None:
+            ref = evidence_ref(stored.namespace, stored.name, stored.correlation)
+            self._unit.forget_row(keys.timer(self._unit.shard, stored.deadline, "E", ref))
+
+    def _write_log(self, held: Held) -> None:
+        chunks = held.evidence.chunks
+        for group in in_chunks(held.unwritten) if held.unwritten else ():
+            chunk = EvidenceChunk(evidence_id=held.evidence.id, chunk=chunks, entries=group)
+            self._unit.put_new(chunk, chunk.key(self._unit.shard))
+            chunks += 1
+        held.unwritten = []
+        held.evidence = replace(held.evidence, chunks=chunks, counts=held.latches.counts)
+
+    def _keep(self, held: Held) -> None:
+        assert not held.apart
+        self._write_log(held)
+        due = None if held.evidence.job else held.latches.due()
+        evidence = replace(held.evidence, deadline=None)
+        if due is not None:
+            evidence = replace(evidence, deadline=due.at + self._stopped, stopped=self._stopped)
+        if evidence == held.stored:
+            return
+        self._unit.put(evidence, evidence.key(self._unit.shard))
+        before = None if held.stored is None else held.stored.deadline
+        if evidence.deadline == before:
+            return
+        ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
+        if before is not None:
+            self._unit.forget_row(keys.timer(self._unit.shard, before, "E", ref))
+        if evidence.deadline is not None:
+            row = TimerRow(at=evidence.deadline, kind="E", ref=ref, detail=evidence.correlation)
+            self._unit.set_row(row, row.key(self._unit.shard))

@@ -1,0 +1,177 @@
+"""What composites share: a tree of triggers, folded over the counts of its leaves (SEMANTICS 6).
+
+The outermost one keeps the evidence, so what is said about evidence (pairing, time-out) stands there only.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from tidegate_core.model.durations import Duration, DurationField
+from tidegate_core.model.facts import Fact
+from tidegate_core.model.instants import Instant
+from tidegate_core.model.planned import PLATFORM, planned
+from tidegate_core.model.problems import refused
+from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, Correlate, EventTrigger, LeafTrigger, Take
+from tidegate_core.triggers.latches import OnTimeout, Terms
+from tidegate_core.triggers.pairing_window import PairingWindow
+
+if TYPE_CHECKING:
+    from tidegate_core.triggers.nodes import Children
+
+MAX_LEAVES = 50
+MAX_DEPTH = 5
+DEFAULT_TTL_MS = 24 * 3_600_000
+
+_OUTERMOST = ("correlate", "window", "timeout", "on_timeout")
+_POLICIES = planned(
+    PLATFORM,
+    "max_wait",
+    "settle",
+    "max_settle",
+    "at_least_every",
+    "allow_empty",
+    "take",
+    hint="they stand on a trigger that counts one thing",
+)
+
+
+class CompositeTrigger(EventTrigger, ABC):
+    """Several triggers that meet in one.
+
+    Attributes:
+        triggers: 2 to 50 triggers, 50 leaves in all, 5 levels deep.
+        correlate: `data_partition`: one state per value, so that a day's flights meet the same day's weather.
+        window: One state per day of this zone, by append times; what has not met by midnight does not meet.
+        timeout: Counted from the first latch that holds.
+        on_timeout: `abort`: the evidence is given up, with a ledger row; `partial`: it fires with what is there; `wait`: only
+            latches end, by their `ttl`.
+    """
+
+    PLANNED_FIELDS: ClassVar = {
+        **PLANNED_FOR_EVENTS,
+        **_POLICIES,
+        **planned(PLATFORM, "pairing", "driver", "min", "ttl", hint="ttl stands on each leaf"),
+    }
+    PLANNED_VALUES: ClassVar = {"correlate": planned(PLATFORM, "*", hint="only data_partition works now")}
+
+    at_least_every: ClassVar[None] = None
+    allow_empty: ClassVar[bool] = False
+    take: ClassVar[Take] = "all"
+
+    triggers: Children
+    correlate: Correlate | None = None
+    window: PairingWindow | None = None
+    timeout: DurationField | None = Field(default=None, gt=0)
+    on_timeout: OnTimeout = "abort"
+
+    # -- a tree within bounds -----------------------------------------------------------------------------------------
+
+    @model_validator(mode="after")
+    def _is_within_bounds(self) -> Self:
+        if self.depth > MAX_DEPTH:
+            raise refused(f"are {self.depth} levels deep, at most {MAX_DEPTH} are allowed", field="triggers")
+        if len(self.leaves()) > MAX_LEAVES:
+            raise refused(f"have {len(self.leaves())} leaves, at most {MAX_LEAVES} are allowed", field="triggers")
+        for place, child in enumerate(self.triggers):
+            fields = child.outermost_fields()
+            if fields:
+                where = "the outermost trigger" if isinstance(child, CompositeTrigger) else "a trigger by itself"
+                raise refused(f"stands on {where} only", field=f"triggers[{place}].{fields[0]}", hint="take it out")
+        return self
+
+    @model_validator(mode="after")
+    def _one_each_when_correlated(self) -> Self:
+        if self.correlate is not None:
+            for path, leaf in self.paths():
+                if not leaf.PAIRS:
+                    raise refused("does not meet by value", field=f"{path}.type", hint="take correlate out")
+                if leaf.needed != 1:
+                    # One value is one data partition: a second one of the same value can never come.
+                    raise refused(
+                        "has to be 1 with correlate: data_partition",
+                        field=f"{path}.{leaf.COUNT_FIELD}",
+                        hint="take correlate out, or count 1 data partition per value",
+                    )
+        return self
+
+    @property
+    def depth(self) -> int:
+        return 1 + max(child.depth if isinstance(child, CompositeTrigger) else 1 for child in self.triggers)
+
+    def outermost_fields(self) -> tuple[str, ...]:
+        """Returns the fields that only the outermost trigger may have and that say something here."""
+        known = type(self).model_fields
+        return tuple(name for name in _OUTERMOST if getattr(self, name) != known[name].get_default())
+
+    def paths(self) -> list[tuple[str, LeafTrigger]]:
+        """Returns each leaf with its path from here, in the order of `leaves`."""
+        found: list[tuple[str, LeafTrigger]] = []
+        for place, child in enumerate(self.triggers):
+            here = f"triggers[{place}]"
+            if isinstance(child, CompositeTrigger):
+                found += [(f"{here}.{path}", leaf) for path, leaf in child.paths()]
+            else:
+                found.append((here, child))
+        return found
+
+    # -- the questions of a trigger -----------------------------------------------------------------------------------
+
+    def leaves(self) -> tuple[LeafTrigger, ...]:
+        return tuple(leaf for child in self.triggers for leaf in child.leaves())
+
+    def missing(self, counts: Sequence[int]) -> str | None:
+        if len(counts) != len(self.leaves()):
+            raise ValueError(f"{len(counts)} counts: longer or shorter than {len(self.leaves())} leaves")
+        shortfalls: list[str | None] = []
+        start = 0
+        for child in self.triggers:
+            end = start + len(child.leaves())
+            shortfalls.append(child.missing(counts[start:end]))
+            start = end
+        return self._combined(shortfalls)
+
+    @abstractmethod
+    def _combined(self, shortfalls: Sequence[str | None]) -> str | None:
+        """Returns what is missing, given what each child misses."""
+
+    @property
+    @abstractmethod
+    def waits_for_others(self) -> bool:
+        """Whether one child alone does not satisfy it: then what came first must not wait for ever for the rest."""
+
+    def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
+        given = (together or DEFAULT_TTL_MS) if self.waits_for_others else together
+        return tuple(ttl for child in self.triggers for ttl in child.ttls(given))
+
+    def terms(self, first_at: Instant) -> Terms:
+        # A latch that outlives a time-out which ends the wait has nothing to wait for, and one that ends before it by a
+        # default would take the time-out's word away.
+        together = self.timeout if self.on_timeout != "wait" else None
+        return Terms(
+            ttls=self.ttls(together if self.waits_for_others else None),
+            timeout=self.timeout,
+            on_timeout=self.on_timeout,
+            ends_at=None if self.window is None else self.window.end_of(first_at),
+        )
+
+    def group_of(self, leaf: int, event: Fact, at: Instant) -> str:
+        parts = self._group(leaf, event, at)
+        if not parts:
+            return ""
+        # One value stands for itself, as it always has; several as a list, which no value can be mistaken for.
+        return parts[0] if self.correlate and len(parts) == 1 else _as_list(parts)
+
+    def _group(self, leaf: int, event: Fact, at: Instant) -> list[str]:
+        window = [] if self.window is None else [self.window.name_of(at)]
+        return window + ([] if self.correlate is None else [self.leaves()[leaf].correlation_of(event)])
+
+
+def _as_list(parts: list[str]) -> str:
+    given: Any = parts
+    return json.dumps(given, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,179 @@
+"""The automaton of evidence: what was counted, how long it holds, and what its next deadline makes of it (SEMANTICS 6.2).
+
+Pure and blind to what the events are: it knows leaves by their place and entries by their key. All of its state follows from
+the entries in the order in which they were counted, so whoever reads them back is where the one before was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+OnTimeout: TypeAlias = Literal["abort", "partial", "wait"]
+Outcome: TypeAlias = Literal["abort", "fire", "partial", "forget"]
+Missing: TypeAlias = Callable[[Sequence[int]], "str | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long evidence may wait, and for what; durations in ms, None is for ever.
+
+    Attributes:
+        ttls: Per leaf: how long what it counted holds, from its first entry on.
+        timeout: From the earliest latch that holds; what happens then is `on_timeout`.
+        ends_at: No later than this instant; of evidence that belongs to a day.
+        max_wait: From the earliest latch that holds; then it fires with what is there.
+        settle: Satisfied, it fires when nothing has come for so long,
+        max_settle: and at the latest so long after it was satisfied.
+    """
+
+    ttls: tuple[int | None, ...]
+    timeout: int | None = None
+    on_timeout: OnTimeout = "abort"
+    ends_at: int | None = None
+    max_wait: int | None = None
+    settle: int | None = None
+    max_settle: int | None = None
+
+
+class Counted(NamedTuple):
+    """One entry as the automaton sees it.
+
+    Attributes:
+        leaf: Place of the leaf.
+        key: Entries of a leaf with the same key are one, the later one replaces the earlier.
+        at: Append time.
+        weight: How much it counts.
+        about: The data partition that it speaks of.
+        gone: All that `about` counted as is taken back, and nothing comes instead.
+        anew: All that `about` counted as is taken back, and this comes instead.
+    """
+
+    leaf: int
+    key: str
+    at: int
+    weight: int = 1
+    about: str = ""
+    gone: bool = False
+    anew: bool = False
+
+
+class Due(NamedTuple):
+    """The next deadline: when, and what it does. `forget` drops the latches of `leaves`."""
+
+    at: int
+    outcome: Outcome
+    leaves: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Latch:
+    weights: dict[str, int] = field(default_factory=dict)
+    about: dict[str, set[str]] = field(default_factory=dict)
+    count: int = 0
+    first_at: int | None = None
+
+    def take_back(self, about: str) -> bool:
+        keys = self.about.pop(about, set())
+        for key in keys:
+            self.count -= self.weights.pop(key)
+        if not self.weights:
+            self.first_at = None
+        return bool(keys)
+
+    def add(self, entry: Counted) -> None:
+        self.count += entry.weight - self.weights.get(entry.key, 0)
+        self.weights[entry.key] = entry.weight
+        self.about.setdefault(entry.about, set()).add(entry.key)
+        if self.first_at is None:
+            self.first_at = entry.at
+
+
+class Latches:
+    """What was counted for one job.
+
+    Args:
+        missing: The trigger's own question: what is short, None when it is satisfied.
+        terms: Its deadlines.
+    """
+
+    def __init__(self, missing: Missing, terms: Terms) -> None:
+        self._missing = missing
+        self._terms = terms
+        self._latches = [_Latch() for _ in terms.ttls]
+        self._satisfied_at: int | None = None
+        self._last_at = 0
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        return tuple(latch.count for latch in self._latches)
+
+    @property
+    def first_at(self) -> int | None:
+        """The earliest latch that holds; None when nothing is there."""
+        return min((latch.first_at for latch in self._latches if latch.first_at is not None), default=None)
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Once satisfied it stays so."""
+        return self._satisfied_at is not None
+
+    @property
+    def fires(self) -> bool:
+        """Whether there is nothing to wait for any more."""
+        return self.is_satisfied and self._terms.settle is None
+
+    def holds(self, entry: Counted) -> bool:
+        """Whether something about the entry's data partition is here, to be taken back."""
+        return entry.about in self._latches[entry.leaf].about
+
+    def is_stale(self, entry: Counted) -> bool:
+        """Whether an entry that was read late had ceased to hold before what is here came: paired, they would be no pair."""
+        ttl = self._terms.ttls[entry.leaf]
+        is_first = self._latches[entry.leaf].first_at is None
+        return is_first and ttl is not None and entry.at + ttl <= self._last_at
+
+    def add(self, entry: Counted) -> None:
+        """Counts an entry, or takes back what it says is gone."""
+        latch = self._latches[entry.leaf]
+        if entry.gone or entry.anew:
+            first_at = latch.first_at
+            latch.take_back(entry.about)
+            latch.first_at = first_at if latch.weights or entry.anew else None
+        if not entry.gone:
+            latch.add(entry)
+        self._last_at = max(self._last_at, entry.at)
+        if not self.is_satisfied and self._missing(self.counts) is None:
+            self._satisfied_at = entry.at
+
+    def forget(self, leaf: int) -> None:
+        """Drops what a leaf has counted: it holds no longer."""
+        self._latches[leaf] = _Latch()
+
+    def due(self) -> Due | None:
+        """Returns the next deadline. Of several at one instant: what ends the wait before what only shortens it."""
+        first_at, terms = self.first_at, self._terms
+        if self._satisfied_at is not None:
+            if terms.settle is None:
+                return None
+            assert terms.max_settle is not None
+            latest = self._satisfied_at + terms.max_settle
+            return Due(min(latest, self._last_at + terms.settle), "fire")
+        if first_at is None:
+            return None
+        found: list[Due] = []
+        if terms.ends_at is not None:
+            found.append(Due(terms.ends_at, "partial" if terms.on_timeout == "partial" else "abort"))
+        if terms.timeout is not None and terms.on_timeout != "wait":
+            found.append(Due(first_at + terms.timeout, terms.on_timeout))
+        if terms.max_wait is not None:
+            found.append(Due(first_at + terms.max_wait, "fire"))
+        return min([*found, *self._expiries()], key=lambda due: due.at, default=None)
+
+    def _expiries(self) -> list[Due]:
+        ends: dict[int, list[int]] = {}
+        for place, (latch, ttl) in enumerate(zip(self._latches, self._terms.ttls, strict=True)):
+            if latch.first_at is not None and ttl is not None:
+                ends.setdefault(latch.first_at + ttl, []).append(place)
+        return [Due(at, "forget", tuple(places)) for at, places in ends.items()]

@@ -1,0 +1,138 @@
+"""Deadlines of evidence while a schedule is suspended: they stand still in `hold` and `freeze`, run in `drain` (SEMANTICS 10)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, jobs
+
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    NOW,
+    SECOND,
+    Doc,
+    a_match,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    an_inbox_row,
+    on_data,
+)
+
+A, B = on_data("a"), on_data("b")
+STILL = ["hold", "freeze"]
+
+
+def a_bench(trigger: Doc) -> Bench:
+    bench = Bench()
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=trigger)))
+    bench.run(SECOND)
+    return bench
+
+
+def suspend(bench: Bench, mode: str, run: int = 0) -> None:
+    bench.request(a_request("suspend", request_id=f"s-{bench.now}", mode=mode))
+    bench.run(run)
+
+
+def resume(bench: Bench, run: int) -> Any:
+    request_id = f"r-{bench.now}"
+    bench.request(a_request("resume", request_id=request_id))
+    bench.run(run)
+    return bench.receipts()[request_id]["backlog"]
+
+
+def told(bench: Bench) -> list[str]:
+    return [str(entry[0]) for entry in bench.ledger()]
+
+
+@pytest.mark.parametrize("mode", STILL)
+@pytest.mark.parametrize(
+    ("trigger", "comes_of_it"),
+    [
+        ({**on_data("a", 3), "max_wait": "10m"}, "launched"),
+        ({**A, "settle": "10m"}, "launched"),
+        (all_of(A, B, timeout="10m", on_timeout="partial"), "launched"),
+        (all_of(A, B, timeout="10m"), "expired/trigger_timeout"),
+        (all_of({**A, "ttl": "10m"}, B), "expired/evidence_expired"),
+    ],
+)
+def test_given_clocks_that_stand_still_then_each_deadline_comes_so_much_later(
+    trigger: Doc, comes_of_it: str, mode: str
+) -> None:
+    bench = a_bench(trigger)
+    bench.event(an_event("d1", "a"))
+    bench.run(4 * MINUTE)
+    suspend(bench, mode, HOUR)
+    resume(bench, 5 * MINUTE)
+    assert told(bench) == []
+    bench.run(2 * MINUTE)
+    assert told(bench) == [comes_of_it]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_given_held_then_a_half_that_comes_late_meets_the_other(times: int) -> None:
+    """It was appended long after the other one's `ttl` by the clock of the world, and in time by the schedule's own."""
+    bench = a_bench(all_of({**A, "ttl": "10m"}, B))
+    bench.event(an_event("d1", "a"))
+    for _ in range(times - 1):
+        bench.run(MINUTE)
+        suspend(bench, "hold", HOUR)
+        resume(bench, MINUTE)
+    suspend(bench, "hold", HOUR)
+    bench.event(an_event("d1", "b"))
+    bench.run(SECOND)
+    assert resume(bench, SECOND) == 1
+    assert told(bench) == ["launched"]
+
+
+def test_given_held_over_midnight_then_what_belongs_to_the_day_waits_for_the_resume() -> None:
+    bench = a_bench(all_of(A, B, window={"every": "day", "zone": "Etc/GMT+3"}))  # Its midnight is in 46 minutes.
+    bench.event(an_event("d1", "a"))
+    bench.run(10 * MINUTE)
+    suspend(bench, "hold", HOUR)
+    resume(bench, 30 * MINUTE)
+    assert told(bench) == []
+    bench.run(10 * MINUTE)
+    assert told(bench) == ["expired/trigger_timeout"]
+
+
+@pytest.mark.parametrize("trigger", [{**on_data("a", 3), "max_wait": "10m"}, {**A, "settle": "10m"}])
+def test_given_drain_then_a_deadline_makes_no_job_of_what_is_there(trigger: Doc) -> None:
+    """No new jobs while it is drained, and its clocks run: so that evidence comes to nothing, and is told of."""
+    bench = a_bench(trigger)
+    bench.event(an_event("d1", "a"))
+    bench.run(MINUTE)
+    suspend(bench, "drain", 20 * MINUTE)
+    assert told(bench) == ["expired/trigger_timeout"]
+    resume(bench, 20 * MINUTE)
+    assert bench.started == []
+
+
+@pytest.mark.parametrize(("mode", "backlog"), [("drop", 0), ("drain", 0), ("hold", 3), ("freeze", 0)])
+def test_given_reminders_then_only_hold_makes_jobs_of_them(mode: str, backlog: int) -> None:
+    bench = a_bench({**on_data("a", 3), "at_least_every": "10m", "allow_empty": True})
+    bench.run(5 * MINUTE)
+    suspend(bench, mode, 30 * MINUTE)
+    assert resume(bench, 10 * SECOND) == backlog
+    bench.run(10 * MINUTE)
+    assert len(bench.started) == backlog + 1
+
+
+@pytest.mark.parametrize("at", [-10 * MINUTE, 30 * MINUTE])
+def test_given_an_event_of_a_span_that_is_over_then_it_is_no_older_than_what_it_met(at: int) -> None:
+    """It was appended before the hold, or amid it, and counted after the resume."""
+    desk = a_desk(all_of(A, B, timeout="20m"), stopped_ms=HOUR, last_stop=(NOW, NOW + HOUR))
+    for number, leaf, after in ((1, 0, HOUR + 5 * MINUTE), (2, 1, at)):
+        fact = json.dumps({"type": "data.partition", "namespace": "flights", "dataset": "ab"[leaf], "partition": "x"})
+        count(desk, an_inbox_row(number, a_match("x", leaf=leaf, at=NOW + after, fact=fact)))
+    assert desk.records(LedgerRow, "L#") == []
+    assert len(jobs(desk)) == 1

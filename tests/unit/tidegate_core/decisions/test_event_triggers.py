@@ -1,0 +1,126 @@
+"""Event triggers from the log to the program, on a virtual clock (rows US-08, US-10, US-11, CD-069)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate_spark.run_context import read_context
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, on_data
+
+GIGABYTE = 1_000_000_000
+SIZED: Doc = {"type": "data_size", "dataset": "clicks", "bytes": "100GB", "at_least_every": "4h"}
+
+
+def a_bench(trigger: Doc, **more: Any) -> Bench:
+    bench = Bench()
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=trigger, **more)))
+    bench.run(SECOND)
+    return bench
+
+
+def clicks(bench: Bench, number: int, gigabytes: int) -> None:
+    bench.event(an_event(f"h{number}", "clicks", bytes=gigabytes * GIGABYTE))
+    bench.run(SECOND)
+
+
+def told_to(bench: Bench) -> dict[str, Any]:
+    """What the first program is told."""
+    context: dict[str, Any] = dict(bench.started[0].context)
+    return context
+
+
+def dispositions(bench: Bench) -> list[str]:
+    return [str(entry[0]) for entry in bench.ledger()]
+
+
+def test_given_a_size_or_so_long_then_a_burst_runs_at_once_and_the_next_is_due_so_long_after_that_run() -> None:
+    """Rows US-11, US-10, CD-069: 100 GB or every 4 h, where firing one resets the other."""
+    bench = a_bench(SIZED)
+    clicks(bench, 1, 60)
+    bench.run(HOUR)
+    clicks(bench, 2, 60)
+    assert dispositions(bench) == ["launched"], "the burst, after an hour"
+    clicks(bench, 3, 1)
+    bench.run(4 * HOUR - MINUTE)
+    assert dispositions(bench) == ["launched"], "four hours after the first reminder, not after the run"
+    bench.run(2 * MINUTE)
+    assert dispositions(bench) == ["launched"] * 2
+    bench.run(4 * HOUR)
+    assert sorted(dispositions(bench)) == ["launched", "launched", "skipped/nothing_new"]
+
+
+def test_given_allow_empty_then_it_runs_with_an_empty_manifest() -> None:
+    bench = a_bench({**SIZED, "allow_empty": True})
+    bench.run(8 * HOUR + MINUTE)
+    assert dispositions(bench) == ["launched"] * 2
+    assert all(launch.context["manifest"] == [] for launch in bench.started)
+
+
+@pytest.mark.parametrize("how", ["suspend", "delete"])
+def test_given_a_schedule_that_was_stopped_then_nothing_reminds_of_it(how: str) -> None:
+    bench = a_bench({**SIZED, "allow_empty": True})
+    bench.request(a_request(how))
+    bench.run(9 * HOUR)
+    assert dispositions(bench) == []
+    assert [row for row in bench.rows("T#") if row["kind"] in {"S", "E"}] == []
+
+
+def test_given_downtime_then_a_reminder_takes_in_what_was_appended_before_it() -> None:
+    bench = a_bench(SIZED)
+    clicks(bench, 1, 1)
+    bench.event(an_event("h2", "clicks", bytes=GIGABYTE))
+    bench.away(5 * HOUR)
+    bench.run(MINUTE)
+    assert dispositions(bench) == ["launched"]
+    assert len(told_to(bench)["manifest"]) == 2
+
+
+def test_given_custom_events_then_they_count_by_what_they_say_and_the_program_is_told() -> None:
+    where = {"field": "/data/pallets", "at_least": 10}
+    bench = a_bench({"type": "event", "name": "custom.truck", "count": 2, "where": where})
+    for number, pallets in enumerate((12, 3, 10)):
+        event = {
+            "type": "custom.truck",
+            "namespace": "flights",
+            "subject": f"gate-{number}",
+            "data": {"pallets": pallets},
+        }
+        bench.event(event)
+    bench.run(SECOND)
+    assert dispositions(bench) == ["launched"]
+    told = told_to(bench)["events"]
+    assert [dict(each) for each in read_context(told_to(bench)).events] == told
+    assert [(each["subject"], each["data"]) for each in told] == [
+        ("gate-0", {"pallets": 12}),
+        ("gate-2", {"pallets": 10}),
+    ]
+
+
+def test_given_a_partial_fire_then_the_program_is_told_what_is_missing() -> None:
+    """Row US-08: join when all inputs are new, else after waiting with what is there."""
+    bench = a_bench(all_of(on_data("a"), on_data("b"), timeout="1h", on_timeout="partial"))
+    bench.event(an_event("d1", "a"))
+    bench.run(HOUR + MINUTE)
+    assert dispositions(bench) == ["launched"]
+    context = told_to(bench)
+    assert (context["missing"], len(context["manifest"])) == (["1 of 1 data partitions of b"], 1)
+
+
+def test_given_downtime_over_a_deadline_then_what_was_appended_in_time_still_counts() -> None:
+    """A quiet period that only downtime made is none: the events are there (SEMANTICS 6.2)."""
+    bench = a_bench({**on_data("a"), "settle": "1m", "max_settle": "1h"})
+    bench.event(an_event("d1", "a"))
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=10_000)
+    for number in range(2, 6):
+        bench.run(40 * SECOND)
+        bench.event(an_event(f"d{number}", "a"))
+    bench.as_usual()
+    bench.away(10 * MINUTE)
+    bench.run(2 * MINUTE)
+    assert dispositions(bench) == ["launched"]
+    assert len(told_to(bench)["manifest"]) == 5
