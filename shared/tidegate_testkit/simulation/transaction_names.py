@@ -41,6 +41,7 @@ RARE: Final = (
 RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
+    "at_least_every": "no simulated schedule asks for a job at the latest so long after the last one",
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",
