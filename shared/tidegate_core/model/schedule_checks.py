@@ -16,6 +16,7 @@ from tidegate_core.triggers.base import EventTrigger, LeafTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
+from tidegate_core.triggers.search import EXCLUDED_IN_A_ROW, STEPS_PER_SEARCH, Search
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
 """The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
@@ -118,7 +119,10 @@ def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place:
 
 
 def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Problem | None:
-    first = trigger.first_after_activation(now, identity)
+    search = Search()
+    first = trigger.first_after_activation(now, identity, search)
+    if search.gave_up and first is None:
+        return _too_much_excluded(trigger, search)
     if first is not None and first <= now + TEN_YEARS_MS:
         return None
     if isinstance(trigger, AtTrigger):
@@ -126,3 +130,14 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Probl
     if trigger.end is not None and trigger.end <= now:
         return Problem("trigger.end", f"has passed, it is {format_instant(now)}", "nothing would ever fire")
     return Problem("trigger", "names no time in the next ten years", "")
+
+
+def _too_much_excluded(trigger: TimeTrigger, search: Search) -> Problem:
+    field = "trigger.exclude"
+    if trigger.exclude is None and search.place is not None:
+        field = f"trigger.specs[{search.place}].exclude"
+    return Problem(
+        field,
+        f"leaves out so much that no time was found in {EXCLUDED_IN_A_ROW:,} instants, or in {STEPS_PER_SEARCH:,} comparisons",
+        "leave out whole days ({type: dates}, or * in both fields of the time), or narrow the trigger's own expression",
+    )

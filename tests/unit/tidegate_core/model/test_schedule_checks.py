@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -79,3 +80,48 @@ def test_given_nothing_in_the_next_ten_years_then_it_is_refused(trigger: dict[st
     (problem,) = told(trigger)
 
     assert problem.field == field
+
+
+ALL_HOURS = {"type": "cron", "expression": "0 * * * *"}
+
+
+def times(specs: int, **fields: Any) -> dict[str, Any]:
+    hourly = {"type": "cron", "expression": "0 * * * *", "exclude": [ALL_HOURS]}
+    return {"type": "times", "specs": [hourly] * specs, **fields}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field"),
+    [
+        pytest.param(cron("0 * * * *", exclude=[ALL_HOURS]), "trigger.exclude", id="one trigger"),
+        pytest.param(times(2), "trigger.specs[0].exclude", id="specs"),
+        pytest.param(times(50), "trigger.specs[0].exclude", id="many specs"),
+        pytest.param(
+            {
+                "type": "times",
+                "specs": [
+                    cron(f"{n} * * * *", exclude=[{"type": "cron", "expression": f"{n} 1-23 * * *"}]) for n in range(50)
+                ],
+                "exclude": [{"type": "cron", "expression": "* 0 * * *", "zone": "UTC"}],
+            },
+            "trigger.exclude",
+            id="both",
+        ),
+    ],
+)
+def test_given_exclusions_that_leave_out_all_then_the_search_ends_and_the_refusal_says_where(
+    trigger: dict[str, Any], field: str
+) -> None:
+    """Without a bound over all of it, exclusions in specs under exclusions would be walked for hours."""
+    began = process_time()
+
+    (problem,) = told(trigger)
+
+    assert problem.field == field
+    assert "leaves out so much" in problem.problem
+    assert "leave out whole days" in problem.hint
+    assert process_time() - began < 30
+
+
+def test_given_a_spec_that_leaves_out_all_beside_one_that_does_not_then_the_other_one_fires() -> None:
+    assert told({**times(2), "specs": [*times(2)["specs"], cron("30 6 * * *")]}) == ()
