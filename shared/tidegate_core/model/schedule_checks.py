@@ -20,6 +20,8 @@ from tidegate_core.triggers.search import EXCLUDED_IN_A_ROW, STEPS_PER_SEARCH, S
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
 """The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
+RENEWING = frozenset({"keep_latest", "coalesce", "cancel_running"})
+"""Overlap under which one job waits, the newest."""
 MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
 """Of nodes and API processes, for all namespaces alike: a namespace's own needs namespace objects (planned)."""
 
@@ -55,7 +57,20 @@ def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
 
 def schedule_warnings(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is allowed and hardly ever meant; a dry run tells."""
-    return [warning for warning in (catch_up_warning(spec),) if warning is not None]
+    return [warning for warning in (catch_up_warning(spec), _delay_warning(spec)) if warning is not None]
+
+
+def _delay_warning(spec: ScheduleSpec) -> Problem | None:
+    """Returns that nothing would ever go: each occurrence takes the place of the one before it in the middle of its delay."""
+    if spec.overlap not in RENEWING or not isinstance(spec.trigger, TimeTrigger):
+        return None
+    gap = spec.trigger.smallest_gap_ms(f"{spec.namespace}/{spec.name}")
+    for place, constraint in enumerate(spec.constraints):
+        if gap is not None and isinstance(constraint, DelayConstraint) and constraint.after >= gap:
+            problem = f"with overlap: {spec.overlap} each occurrence takes the place of one that is still delayed"
+            hint = f"make it shorter than {format_duration(gap)}, or use overlap: queue"
+            return Problem(f"constraints[{place}].after", problem, hint)
+    return None
 
 
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:

@@ -10,7 +10,7 @@ import pytest
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import Problem
-from tidegate_core.model.schedule_checks import check_schedule
+from tidegate_core.model.schedule_checks import check_schedule, schedule_warnings
 
 NOW = parse_instant("2026-11-20T22:00:00Z")
 PYTHON = {"type": "program", "program": {"type": "python", "file": "a.py"}}
@@ -125,3 +125,15 @@ def test_given_exclusions_that_leave_out_all_then_the_search_ends_and_the_refusa
 
 def test_given_a_spec_that_leaves_out_all_beside_one_that_does_not_then_the_other_one_fires() -> None:
     assert told({**times(2), "specs": [*times(2)["specs"], cron("30 6 * * *")]}) == ()
+
+
+@pytest.mark.parametrize(("after", "warned"), [("9m", False), ("10m", True)])
+def test_given_a_delay_as_long_as_the_period_where_the_newest_waits_then_there_is_a_warning(
+    after: str, warned: bool
+) -> None:
+    trigger, constraints = {"type": "every", "period": "10m"}, [{"type": "delay", "after": after}]
+    for overlap in ("keep_latest", "coalesce", "cancel_running", "queue"):
+        document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": trigger, "overlap": overlap}
+        spec = parse_schedule({**document, "constraints": constraints})
+        fields = [warning.field for warning in schedule_warnings(spec)]
+        assert fields == (["constraints[0].after"] if warned and overlap != "queue" else [])
