@@ -151,7 +151,9 @@ class LimitMonitor:
         """Returns where the run's job would have stood, by arithmetic of its own."""
         wanted = self.priorities[str(run["name"])]
         number = max(CLASSES.index(wanted), CLASSES.index("low")) if run.get("catch_up") else CLASSES.index(wanted)
-        since = int(str(run["satisfied_at"]))
+        job = self._store.memory.look(Key(str(run["pk"]), f"J#{run['id']!s}"))
+        assert job is not None
+        since = int(str(job.get("queued_since") or job["satisfied_at"]))
         return since - 10**12 if number == 0 else since + (number - 2) * CLASS_MS
 
     def _judge_order(self, run_id: str, order: int, before: SharedLimit, watched: Watched) -> None:

@@ -184,7 +184,7 @@ class AdmitNext:
         limit = unit.record(OwnLimit, limit_key(unit.shard, own))
         holders = () if limit is None else limit.holders
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref) if job_id not in gone]
-        jobs = [job for job in known if job.generation >= kept_from(state)]
+        jobs = [present_job(state, job, now) for job in known if job.generation >= kept_from(state)]
         most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
         settled = overlap.settle(spec, jobs, holders if len(holders) >= own.max else (), most)
         if not gone:
