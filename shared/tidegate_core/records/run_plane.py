@@ -468,6 +468,7 @@ class IndexRow:
     Attributes:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
+        asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
     """
 
     event_key: str
@@ -479,6 +480,7 @@ class IndexRow:
     shard: int
     activated_at: int
     vector: str | None = None
+    asked_at: int = 0
 
     def key(self) -> Key:
         return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)
