@@ -19,7 +19,9 @@ def test_given_the_names_then_what_is_hardly_met_is_rare_or_a_step_of_controls_a
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_given_such_a_world_then_it_hunts_what_it_aims_at_and_keeps_the_faults_that_it_has(name: str, seed: int) -> None:
+def test_given_such_a_world_then_it_hunts_what_it_aims_at_and_keeps_the_faults_that_it_has(
+    name: str, seed: int
+) -> None:
     before = swarm_of(seed)
     after = trapped(before, seed, name)
     assert after.store.hunted
