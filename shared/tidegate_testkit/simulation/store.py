@@ -21,7 +21,7 @@ from tidegate_core.store.values import (
     Throttled,
     Transaction,
 )
-from tidegate_testkit.memory_store import MemoryStore
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.simulation.faults.draws import lies_in
 from tidegate_testkit.simulation.faults.store import StoreFaults
 from tidegate_testkit.simulation.stalls import Stalls
