@@ -208,7 +208,9 @@ def test_given_messages_sent_ahead_of_what_is_loaded_then_a_drain_waits_for_the_
     assert sorted(str(sent.document["of"]) for sent in bench.on("out")) == ["far", "own"]
 
 
-def test_given_a_schedule_that_is_being_made_as_the_drain_begins_then_its_end_is_waited_for_and_nothing_repeats() -> None:
+def test_given_a_schedule_that_is_being_made_as_the_drain_begins_then_its_end_is_waited_for_and_nothing_repeats() -> (
+    None
+):
     """Seed 300227: what the request will open keeps the position from passing what was sent behind it, until it is written."""
     bench = Bench(shards=1)
     bench.run(SECOND)
