@@ -25,7 +25,7 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        made_at: When the last job of a trigger with `at_least_every` was made; `next_nominal` is its next reminder.
+        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of; `next_nominal` is its next reminder.
         gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
             where it goes on.
         gathered_from, gathered_through: The first and the last of them.

@@ -218,6 +218,11 @@ class EventTrigger(Document, ABC):
             counts: What each leaf has counted in its unit, as many as `leaves` has.
         """
 
+    def shortfalls(self, counts: Sequence[int]) -> tuple[str, ...]:
+        """Returns what each leaf has not counted, in words: what a job is told that did not wait for all of it."""
+        pairs = zip(self.leaves(), counts, strict=True)
+        return tuple(text for leaf, count in pairs if (text := leaf.shortfall(count)) is not None)
+
     @abstractmethod
     def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
         """Returns how long each leaf's latch holds, None for ever.

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, RangeRead, Transaction
-from tidegate_testkit.memory_store import BeforeImages
+from tidegate_memory.store import BeforeImages
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm

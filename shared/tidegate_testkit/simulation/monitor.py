@@ -9,7 +9,7 @@ from typing import Protocol
 from tidegate_core.records.outages import outages_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Key, Put, RangeRead, Transaction
-from tidegate_testkit.memory_store import BeforeImages, MemoryStore
+from tidegate_memory.store import BeforeImages, MemoryStore
 from tidegate_testkit.simulation.record import Author, Record
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
@@ -99,7 +99,7 @@ class StoreMonitor:
                 mine = (action.item["namespace"], action.item["name"])
                 of_past = [run["id"] for run in runs if run.get("catch_up") and (run["namespace"], run["name"]) == mine]
                 if len(of_past) > 1:
-                    self._fail(f"pacing: {written.name} began {action.item['id']!s} of {mine[1]} beside {of_past}")
+                    self._fail(f"pacing: {written.name} began {action.key.sk[2:]} of {mine[1]!s} beside {of_past}")
 
     def _check_witness(self, written: Transaction) -> None:
         """A lost answer is settled by reading the witness, so it has to say who wrote it."""

@@ -42,6 +42,7 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.limits import Permit, key_of, key_text, take_permit
 from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import EventTrigger
 
 ADMITTED_TOGETHER = 8
 """Jobs of one schedule in one decision: four actions each, and a schedule has one decision under way."""
@@ -293,7 +294,7 @@ class AdmitNext:
         job: Job,
         now: int,
     ) -> None:
-        sealed = _seal(unit, job)
+        sealed = _seal(unit, job, spec)
         try:
             order = resolve_order(spec, sealed)
         except Unresolved as problem:
@@ -339,8 +340,11 @@ def limit_key(shard: int, limit: LimitRef) -> Key:
     return keys.program_limit(limit.namespace, limit.name)
 
 
-def _seal(unit: UnitOfWork, job: Job) -> Job:
-    """Launch intent seals the evidence: what comes later belongs to the next job (SEMANTICS 5.4, 5.5)."""
+def _seal(unit: UnitOfWork, job: Job, spec: ScheduleSpec) -> Job:
+    """Launch intent seals the evidence: what comes later belongs to the next job (SEMANTICS 5.4, 5.5).
+
+    What was missing as it fired may have come since.
+    """
     if job.evidence_id is None or job.chunks is not None:
         return job
     key = keys.evidence(unit.shard, job.namespace, job.name, job.evidence_correlation)
@@ -348,7 +352,11 @@ def _seal(unit: UnitOfWork, job: Job) -> Job:
     assert evidence is not None
     assert evidence.id == job.evidence_id
     unit.delete(key)
-    return replace(job, chunks=evidence.chunks)
+    missing = job.missing
+    if missing and isinstance(spec.trigger, EventTrigger):
+        short = spec.trigger.missing(evidence.counts)
+        missing = () if short is None else spec.trigger.shortfalls(evidence.counts)
+    return replace(job, chunks=evidence.chunks, missing=missing)
 
 
 def _shared(unit: UnitOfWork, key: Key) -> SharedLimit:

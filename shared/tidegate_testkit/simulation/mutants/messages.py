@@ -76,7 +76,7 @@ MESSAGES = (
         "a checkpoint passes rows that are not loaded",
         breaks="I8",
         patches=(Patch(Checkpoints, "__init__", knowing_no_window),),
-        within=2,
+        within=12,
         trap="stalled_loads",
     ),
     Mutant(
@@ -84,7 +84,7 @@ MESSAGES = (
         "a checkpoint passes rows that are not written",
         breaks="I8",
         patches=(Patch(Slots, "hold", lambda _: lambda slots, row: None),),
-        within=2,
+        within=12,
         trap="stalled_batches",
     ),
     Mutant(
@@ -92,7 +92,7 @@ MESSAGES = (
         "sending goes on while no checkpoint gets through",
         breaks="I8",
         patches=(Patch(Checkpoints, "_is_exceeded", lambda _: lambda checkpoints: False),),
-        within=1,
+        within=12,
         trap="stalled_checkpoints",
     ),
     Mutant(
@@ -100,14 +100,14 @@ MESSAGES = (
         "a drain writes no checkpoint, and the next owner sends again what was sent",
         breaks="I8",
         patches=(Patch(Checkpoints, "write", leaving_the_last_out),),
-        within=10,
+        within=12,
     ),
     Mutant(
         "sent ahead",
         "an owner hands over before its last checkpoint can pass what it has sent",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "_is_sent_ahead", lambda _: lambda draining: False),),
-        within=3,
+        within=12,
         trap="stalled_loads",
     ),
     Mutant(
@@ -115,7 +115,7 @@ MESSAGES = (
         "messages are taken before their time",
         breaks="I8",
         patches=(Patch(Slots, "take_due", too_early),),
-        within=4,
+        within=12,
     ),
     Mutant(
         "expiry",
