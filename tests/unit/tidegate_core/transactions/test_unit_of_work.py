@@ -36,7 +36,7 @@ from tidegate_core.transactions.view import View
 from tidegate_testkit.builders import NOW, a_job
 from tidegate_testkit.memory_store import MemoryStore
 
-LIMIT = keys.program_limit("flights", "p")
+LIMIT = keys.shared_limit("flights", "program", "p")
 
 
 @pytest.fixture
