@@ -25,7 +25,7 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        made_at: When the last job of a trigger with `at_least_every` was made; `next_nominal` is its next reminder.
+        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of; `next_nominal` is its next reminder.
         gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
             where it goes on.
         gathered_from, gathered_through: The first and the last of them.
@@ -112,7 +112,8 @@ class Job:
         id: Also the id of the run that comes of it.
         trigger: `time`, `events` or `manual`.
         nominal: The instant at which it should happen; for events the instant of satisfaction.
-        deadline: Pending time-out.
+        deadline: Pending time-out; where it stands for others that waited, the earliest of theirs.
+        queued_since: Since when its place in queues counts, where it took the place of others; None = since it was satisfied.
         evidence_id: Where its entries lie, or None.
         evidence_correlation: Under which its evidence is kept while it absorbs; `correlation` may come from upstream.
         chunks: Chunks sealed into it; None while it still absorbs.
@@ -161,9 +162,15 @@ class Job:
     catch_up: bool | None = None
     force_overlap: bool | None = None
     missing: tuple[str, ...] = ()
+    queued_since: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
+
+    @property
+    def waits_since(self) -> int:
+        """What its place in queues goes by: its own waiting, or that of those whose place it took."""
+        return self.satisfied_at if self.queued_since is None else self.queued_since
 
     @property
     def stands_for(self) -> int:

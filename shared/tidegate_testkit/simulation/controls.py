@@ -11,7 +11,8 @@ from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.drawing import source
 from tidegate_testkit.simulation.requests import Asked, Requests
 
-TRAP: Final = "wide_controls"
+TRAPS: Final = frozenset({"wide_controls", "rare_controls"})
+"""A world with one of these has such users in any case."""
 SHARE: Final = 0.35
 """Of the worlds in which anything is suspended at all: what is suspended fires nothing."""
 ROUNDS_MAX: Final = 3
@@ -104,6 +105,6 @@ class ControlUser:
 def control_users(cluster: Cluster, requests: Requests, seed: int) -> list[ControlUser]:
     """Returns the users of the wide controls, with their first requests planned."""
     chance = source(seed, "controls")
-    if chance.random() >= SHARE and TRAP not in cluster.swarm.traps:
+    if chance.random() >= SHARE and TRAPS.isdisjoint(cluster.swarm.traps):
         return []
     return [ControlUser(cluster, requests, namespace, chance) for namespace in SCOPES if chance.random() < 0.6]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tidegate_core.records.outages import outages_of
 from tidegate_core.store.values import Action, Check, Delete, Key, Put, Transaction
-from tidegate_testkit.memory_store import BeforeImages, MemoryStore
+from tidegate_memory.store import BeforeImages, MemoryStore
 from tidegate_testkit.simulation.record import Author, Record
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})

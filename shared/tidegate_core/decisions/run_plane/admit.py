@@ -38,6 +38,7 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.limits import key_of
 from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import EventTrigger
 
 ADMITTED_TOGETHER = 8
 """Jobs of one schedule in one decision: four actions each, and a schedule has one decision under way."""
@@ -182,7 +183,7 @@ class AdmitNext:
         limit = unit.record(OwnLimit, permits.limit_key(unit.shard, own))
         holders = () if limit is None else limit.holders
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref) if job_id not in gone]
-        jobs = [job for job in known if job.generation >= kept_from(state)]
+        jobs = [present_job(state, job, now) for job in known if job.generation >= kept_from(state)]
         most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
         settled = overlap.settle(spec, jobs, holders if len(holders) >= own.max else (), most)
         if not gone:
@@ -265,7 +266,7 @@ class AdmitNext:
         job: Job,
         now: int,
     ) -> None:
-        sealed = _seal(unit, job)
+        sealed = _seal(unit, job, spec)
         try:
             order = resolve_order(spec, sealed)
         except Unresolved as problem:
@@ -279,8 +280,11 @@ class AdmitNext:
         unit.put(replace(asking.leave(unit, sealed), state="pending_launch", unmet=None), job.key(unit.shard))
 
 
-def _seal(unit: UnitOfWork, job: Job) -> Job:
-    """Launch intent seals the evidence: what comes later belongs to the next job (SEMANTICS 5.4, 5.5)."""
+def _seal(unit: UnitOfWork, job: Job, spec: ScheduleSpec) -> Job:
+    """Launch intent seals the evidence: what comes later belongs to the next job (SEMANTICS 5.4, 5.5).
+
+    What was missing as it fired may have come since.
+    """
     if job.evidence_id is None or job.chunks is not None:
         return job
     key = keys.evidence(unit.shard, job.namespace, job.name, job.evidence_correlation)
@@ -288,7 +292,11 @@ def _seal(unit: UnitOfWork, job: Job) -> Job:
     assert evidence is not None
     assert evidence.id == job.evidence_id
     unit.delete(key)
-    return replace(job, chunks=evidence.chunks)
+    missing = job.missing
+    if missing and isinstance(spec.trigger, EventTrigger):
+        short = spec.trigger.missing(evidence.counts)
+        missing = () if short is None else spec.trigger.shortfalls(evidence.counts)
+    return replace(job, chunks=evidence.chunks, missing=missing)
 
 
 def _paced(run_id: str) -> Hold:

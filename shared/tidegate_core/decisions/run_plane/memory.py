@@ -26,7 +26,7 @@ _Order: TypeAlias = tuple[bool, int, int, str]
 
 def _order(job: Job) -> _Order:
     """Returns a job's place among those of its schedule, which all have one priority. The last part is its id."""
-    return (not job.force_overlap, job.satisfied_at, job.nominal, job.id)
+    return (not job.force_overlap, job.waits_since, job.nominal, job.id)
 
 
 class Memory:

@@ -16,6 +16,7 @@ from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.node import Trouble
+from tidegate_testkit.simulation.faults.rare_moments import rare_controls, rare_moments, rare_outages
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
@@ -185,8 +186,11 @@ TRAPS: Mapping[str, Trap] = {
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
-    "black_out": Trap(black_out, 0.03, "black_out"),
+    "black_out": Trap(black_out, 0.05, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
     "refusals": Trap(refusals, 0.02, "refused"),
+    "rare_moments": Trap(rare_moments, 0.25),
+    "rare_controls": Trap(rare_controls, 0.12),
+    "rare_outages": Trap(rare_outages, 0.06, "brown_out"),
 }

@@ -21,7 +21,7 @@ from tidegate_core.transactions.limits import (
     return_permits,
     take_permit,
 )
-from tidegate_testkit.memory_store import MemoryStore
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.simulation.mutants.of_clauses import dropped, withheld
 from tidegate_testkit.simulation.mutants.stage import takes
 

@@ -15,8 +15,8 @@ from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import IndexRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Delete, Item, Put, RangeRead
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import EVENTS_ID, NOW, a_holding
-from tidegate_testkit.memory_store import MemoryStore
 
 KEY = "data/flights/raw"
 

@@ -24,7 +24,7 @@ from tidegate_core.transactions.limits import (
     return_permits,
     take_permit,
 )
-from tidegate_testkit.memory_store import MemoryStore
+from tidegate_memory.store import MemoryStore
 
 LIMIT = keys.shared_limit("flights", "program", "p")
 WIDE = HOLDERS_INLINE_MAX + 1
