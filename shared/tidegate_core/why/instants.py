@@ -11,12 +11,12 @@ from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Job, LedgerRow
-from tidegate_core.transactions.view import View
 from tidegate_core.triggers.base import TimeTrigger
 from tidegate_core.why.asked import Asked
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.jobs import of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
+from tidegate_core.why.looking import Views
 from tidegate_core.why.naming import names, unnamed
 from tidegate_core.why.reason import Reason
 from tidegate_core.why.standing import standing, suspended_at, unserved
@@ -24,18 +24,18 @@ from tidegate_core.why.standing import standing, suspended_at, unserved
 LEDGER_KEPT_MS = LEDGER_DAYS * 24 * 3_600_000
 
 
-def at_instant(view: View, facts: Facts, asked: Asked) -> list[Reason]:
+def at_instant(views: Views, facts: Facts, asked: Asked) -> list[Reason]:
     """Returns at least one reason for what became of the instant. Raises NotAtHand."""
-    reasons = _at(view, facts, asked, asked.instants[0])
+    reasons = _at(views, facts, asked, asked.instants[0])
     for instant in asked.instants[1:]:
         # A local time that the clock shows twice: each pass has its own answer.
-        reasons += [each for each in _at(view, facts, asked, instant) if each not in reasons]
+        reasons += [each for each in _at(views, facts, asked, instant) if each not in reasons]
     return reasons
 
 
-def _at(view: View, facts: Facts, asked: Asked, instant: Instant) -> list[Reason]:
+def _at(views: Views, facts: Facts, asked: Asked, instant: Instant) -> list[Reason]:
     spec = facts.spec_at(instant)
-    known = _known(view, facts, instant)
+    known = _known(views, facts, instant)
     if spec is not None and isinstance(spec.trigger, TimeTrigger):
         return _of_time(facts, spec, asked, instant, known)
     if known:
@@ -43,14 +43,14 @@ def _at(view: View, facts: Facts, asked: Asked, instant: Instant) -> list[Reason
     return _before_it(facts) if spec is None else _of_events(facts, instant)
 
 
-def _known(view: View, facts: Facts, instant: Instant) -> list[Reason]:
+def _known(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
     """Returns what is written down of the instant itself, or of an occurrence that stands for it."""
     rows = [row for row in facts.ledger if _stands_for(row, instant)]
     jobs = [job for job in facts.jobs if _stands_for(job, instant)]
     exact = [row for row in rows if row.nominal == instant]
     return [
         *(of_ledger(row) for row in exact or rows),
-        *(reason for job in jobs for reason in of_job(view, facts, job)),
+        *(reason for job in jobs for reason in of_job(views, facts, job)),
     ]
 
 
