@@ -39,6 +39,7 @@ class ScheduleState:
         until: When it is resumed by itself; a timer row of kind `U` stands there.
         stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
         last_stop: Begin and end of the last of those.
+        pauses: Begin and end of the last suspensions that are over, of any mode: begin, end, begin, end ...
         kept_from: Oldest generation whose pending jobs go on; None = only the present one.
         carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
             first, last ...
@@ -78,6 +79,7 @@ class ScheduleState:
     until: int | None = None
     stopped_ms: int = 0
     last_stop: tuple[int, ...] = ()
+    pauses: tuple[int, ...] = ()
     kept_from: int | None = None
     carried: tuple[int, ...] = ()
     shedding: str | None = None
@@ -128,6 +130,7 @@ class Job:
         alerted: True once it was told that its pending time-out has passed and it waits on.
         forced: What it is admitted in spite of since then, in the form of `unmet`.
         catch_up: True when it makes up for an instant that was missed: those run one at a time.
+        in_turn: Of one that makes up for an instant: True once no other one was open; `deadline` counts from then on.
         force_overlap: True when whoever asked for it wants it beside what runs.
         missing: What had not come when evidence fired with what was there, in words.
     """
@@ -163,6 +166,7 @@ class Job:
     force_overlap: bool | None = None
     missing: tuple[str, ...] = ()
     queued_since: int | None = None
+    in_turn: bool | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -171,6 +175,11 @@ class Job:
     def waits_since(self) -> int:
         """What its place in queues goes by: its own waiting, or that of those whose place it took."""
         return self.satisfied_at if self.queued_since is None else self.queued_since
+
+    @property
+    def times_out(self) -> bool:
+        """Whether its deadline counts by now."""
+        return not self.catch_up or bool(self.in_turn)
 
     @property
     def stands_for(self) -> int:
