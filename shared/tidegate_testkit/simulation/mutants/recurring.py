@@ -51,7 +51,7 @@ RECURRING = (
         "what was not acknowledged is sent again after its schedule was stopped",
         breaks="I7",
         patches=(Patch(RecurringSource, "has_ended", lambda _: lambda source, row: False),),
-        within=4,
+        within=12,
     ),
     Mutant(
         "recurring sent again",
@@ -65,7 +65,7 @@ RECURRING = (
         "a message that the broker refused is tried again after its schedule was stopped",
         breaks="I7",
         patches=(Patch(recurring_rows, "_is_live", lambda _: lambda timer, item: True),),
-        within=4,
+        within=12,
         trap="refusals",
     ),
     Mutant(
@@ -80,7 +80,8 @@ RECURRING = (
         "a successor goes on from the present and not from the position",
         breaks="I1",
         patches=(Patch(RecurringSource, "position", going_on_from_now),),
-        within=3,
+        within=12,
+        directed=(4,),
     ),
     Mutant(
         "recurring ids",
@@ -103,7 +104,7 @@ RECURRING = (
         "nobody brings a far schedule near",
         breaks="I1",
         patches=(Patch(RecurringSource, "_summon", lambda _: lambda source, summons: None),),
-        within=30,
-        directed=(9,),
+        within=100,
+        directed=(45,),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate_core.constraints.base import LimitRef
 from tidegate_core.decisions.guard import Guard
-from tidegate_core.decisions.run_plane import admit, control, fire
+from tidegate_core.decisions.run_plane import control, fire, permits
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.jobs import end_job
@@ -60,7 +60,7 @@ def beginning_late(first_nominal: Callable[..., int | None]) -> Any:
 
 
 def allowing_one_more(limits_of: Callable[..., tuple[LimitRef, ...]]) -> Any:
-    return lambda spec: tuple(replace(limit, max=limit.max + 1) for limit in limits_of(spec))
+    return lambda spec, job: tuple(replace(limit, max=limit.max + 1) for limit in limits_of(spec, job))
 
 
 def leaving_some_out(next_after: Callable[..., int | None]) -> Any:
@@ -79,42 +79,42 @@ RUNS = (
         "every job is skipped, with a reason that is none",
         breaks="I1",
         patches=(Patch(AdmitNext, "_admit", skipping_jobs),),
-        within=1,
+        within=12,
     ),
     Mutant(
         "deadline",
         "every job of a time trigger has expired when it is made",
         breaks="I1",
         patches=(Patch(fire, "time_job", expired),),
-        within=1,
+        within=12,
     ),
     Mutant(
         "vanishing",
         "a job that events have made vanishes without entry and without run",
         breaks="I1",
         patches=(Patch(AdmitNext, "_admit", dropping_jobs_of_events),),
-        within=1,
+        within=12,
     ),
     Mutant(
         "activation",
         "the first three instants after an activation are left out, and the receipt says so",
         breaks="I1",
         patches=(Patch(control, "first_nominal", beginning_late),),
-        within=1,
+        within=12,
     ),
     Mutant(
         "skipped instant",
         "the walk from one instant to the next leaves one out now and then",
         breaks="I1",
         patches=(Patch(EveryTrigger, "next_after", leaving_some_out),),
-        within=2,
+        within=12,
     ),
     Mutant(
         "one more",
         "a limit lets one run more pass than it says",
         breaks="I4",
-        patches=(Patch(admit, "limits_of", allowing_one_more),),
-        within=6,
+        patches=(Patch(permits, "limits_of", allowing_one_more),),
+        within=12,
         directed=(1,),
     ),
     Mutant(
@@ -122,7 +122,7 @@ RUNS = (
         "suspend, delete and update leave runs before the gate alone",
         breaks="I7",
         patches=(Patch(EndPending, "_runs", lambda _: lambda decision, unit, state: []),),
-        within=4,
+        within=12,
     ),
     Mutant(
         "local guard",
@@ -137,7 +137,7 @@ RUNS = (
         "with KIP-848 a commit right after a freeze counts as proof of membership, although it keeps nobody",
         breaks="I5",
         patches=(Patch(Guard, "awake", lambda _: lambda guard, now: None),),
-        within=8,
+        within=12,
         trap="frozen_heartbeats",
     ),
 )

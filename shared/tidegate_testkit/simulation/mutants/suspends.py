@@ -37,14 +37,14 @@ SUSPENDS = (
         "what is parked is admitted when its constraints hold",
         breaks="I7",
         patches=(Patch(admit, "admits", admitting_what_is_held),),
-        within=4,
+        within=12,
     ),
     Mutant(
         "old kept",
         "an update that restarts leaves jobs of older versions to be launched",
         breaks="I7",
         patches=(Patch(control, "_restarted", keeping_the_old),),
-        within=4,
+        within=12,
     ),
     Mutant(
         "deaf hold",

@@ -208,7 +208,9 @@ def test_given_messages_sent_ahead_of_what_is_loaded_then_a_drain_waits_for_the_
     assert sorted(str(sent.document["of"]) for sent in bench.on("out")) == ["far", "own"]
 
 
-def test_given_a_schedule_that_is_being_made_as_the_drain_begins_then_its_end_is_waited_for_and_nothing_repeats() -> None:
+def test_given_a_schedule_that_is_being_made_as_the_drain_begins_then_its_end_is_waited_for_and_nothing_repeats() -> (
+    None
+):
     """Seed 300227: what the request will open keeps the position from passing what was sent behind it, until it is written."""
     bench = Bench(shards=1)
     bench.run(SECOND)
@@ -234,6 +236,31 @@ def test_given_a_broker_that_is_away_then_a_drain_ends_all_the_same(bench: Bench
     bench.drain()
     bench.run(2 * SECOND)
     assert len(bench.all_asked(Drained)) == 1
+
+
+def test_given_a_message_without_acknowledgement_before_one_that_was_delivered_then_a_drain_sends_it_until_there_is_one() -> (
+    None
+):
+    """Seed 710009: no position passes the first one, so that a successor would deliver the second one again."""
+
+    def the_first(effect: Effect) -> bool:
+        return isinstance(effect, Produce) and effect.topic == "out" and b"m-1" in effect.value
+
+    bench = Bench(shards=1)
+    bench.request(a_send("m-1", after="1s"))
+    bench.request(a_send("m-2", after="2s"))
+    bench.answer_with(the_first, NotProduced("unavailable", "transport"), times=UNREACHED)
+    bench.run(3 * SECOND)
+    assert len(bench.on("out")) == 1
+    bench.drain()
+    bench.run(2 * SECOND)
+    assert bench.all_asked(Drained) == []
+    bench._rules.clear()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    bench.crash()
+    bench.run(MINUTE)
+    assert sorted(str(sent.document["of"]) for sent in bench.on("out")) == ["m-1", "m-2"]
 
 
 @pytest.mark.parametrize("crash_after", [2 * SECOND, 7 * SECOND], ids=["before its checkpoint", "after it"])
