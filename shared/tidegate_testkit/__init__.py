@@ -1,1 +1,1 @@
-"""The testkit: simulated store, bus and launcher, the manual clock, builders and conformance suites. For tests only."""
+"""The testkit: simulated bus and launcher, the manual clock, builders and conformance suites. For tests only."""

@@ -53,11 +53,11 @@ from tidegate_core.effects import (
 )
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
+from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
 from tidegate_testkit.bench_outcomes import Outcomes, Sent
 from tidegate_testkit.bench_programs import Behaviour, Programs
 from tidegate_testkit.builders import EVENTS, NOW, REQUESTS, Doc, a_holding
-from tidegate_testkit.memory_store import MemoryStore
 
 __all__ = ["Behaviour", "Bench"]
 

@@ -10,9 +10,9 @@ from tidegate_core.effects import Commit, Effect, LaunchOrder, Notice
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import LedgerRow, ScheduleState
 from tidegate_core.store.values import Item, Transaction
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import RECEIPTS, RUNS, Doc
 from tidegate_testkit.desk import rows_of
-from tidegate_testkit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -16,8 +16,8 @@ from tidegate_core.store.values import Item, Key, Put, RangeRead, Table, Transac
 from tidegate_core.transactions.settlement import Settlement
 from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
 from tidegate_core.transactions.view import View
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import HOUR, NOW
-from tidegate_testkit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -16,9 +16,9 @@ from mypy_boto3_dynamodb import DynamoDBClient
 from tidegate_core.store.values import Action, Cancelled, Item, Key, Put, RawOutcome, Transaction
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
+from tidegate_memory.expressions.values import is_same
+from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import Store, StoreRequestInvalid
-from tidegate_testkit.expressions.values import is_same
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.random_writes import RandomWrite, random_write
 from tidegate_testkit.store_conformance import StoreConformance
 

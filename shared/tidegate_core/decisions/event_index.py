@@ -32,9 +32,12 @@ class Listener:
     row: IndexRow
     offsets: Mapping[str, int]
 
-    def hears(self, topic_id: str, topic_partition: int, offset: int) -> bool:
-        """Events below the activation's end offsets never count; topic partitions that are newer than it count whole."""
-        return offset >= self.offsets.get(f"{topic_id}/{topic_partition}", 0)
+    def hears(self, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
+        """Events below the activation's end offsets never count. Those of topic partitions that are newer than it, or that no
+        broker told of yet, count when they came after the request.
+        """
+        first = self.offsets.get(f"{topic_id}/{topic_partition}")
+        return append_time >= self.row.asked_at if first is None else offset >= first
 
 
 class EventIndex:

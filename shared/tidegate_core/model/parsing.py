@@ -16,8 +16,16 @@ from tidegate_core.model.document import Document
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent, Event
 from tidegate_core.model.explain import problems_of
 from tidegate_core.model.planned import PLATFORM
-from tidegate_core.model.problems import TOO_LARGE, ErrorClass, InvalidInput, Problem, RefusedRecord, did_you_mean
-from tidegate_core.model.records import Headers, read_id, read_record, read_text
+from tidegate_core.model.problems import (
+    TOO_LARGE,
+    ErrorClass,
+    InvalidInput,
+    Problem,
+    RefusedRecord,
+    did_you_mean,
+    shortened,
+)
+from tidegate_core.model.records import Headers, ReadRecord, read_id, read_record, read_text
 from tidegate_core.model.requests import PLANNED_TYPES, REQUEST_TYPES, MessageSend, Request, ScheduleApply, SourceApply
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import fitting_problems
@@ -90,9 +98,19 @@ def parse_request(value: bytes | None, headers: Headers = None) -> Request:
         headers: The record's headers; a CloudEvents envelope is taken from them.
 
     Raises:
-        RefusedRecord: With all problems, and with the request's id, namespace and name where they can be read.
+        RefusedRecord: With all problems, and with the request's id, namespace and name where they can be read. Nothing else is
+            raised: whatever a record makes of us, who reads it passes it and goes on.
     """
     document = read_record(value, headers).document
+    try:
+        return _request(document)
+    except RefusedRecord:
+        raise
+    except Exception as error:
+        raise _not_understood(document, error) from error
+
+
+def _request(document: dict[str, Any]) -> Request:
     if is_clockwork_schedule(document):
         return _clockwork_request(document)
     kind = document.get("type")
@@ -150,9 +168,18 @@ def parse_events(value: bytes | None, headers: Headers = None) -> tuple[Event, .
     """Returns the events of a record on `tidegate.events`: one, or one per data partition of a CDAP notification.
 
     Raises:
-        RefusedRecord: With all problems, and with the event's id and namespace where they can be read.
+        RefusedRecord: With all problems, and with the event's id and namespace where they can be read. Nothing else is raised.
     """
     record = read_record(value, headers)
+    try:
+        return _events(record)
+    except RefusedRecord:
+        raise
+    except Exception as error:
+        raise _not_understood(record.document, error) from error
+
+
+def _events(record: ReadRecord) -> tuple[Event, ...]:
     document = record.document
     if is_cdap_notification(document):
         try:
@@ -189,6 +216,12 @@ def _unknown_type(document: Mapping[str, Any], known: tuple[str, ...]) -> Proble
     if kind.startswith(("object.", "control.")):
         return Problem("type", f'"{kind[:64]}" is planned for {PLATFORM}')
     return Problem("type", f'"{kind[:64]}" is unknown', did_you_mean(kind, known))
+
+
+def _not_understood(document: Mapping[str, Any], error: Exception) -> RefusedRecord:
+    """A fault of ours: the record's sender is told, and nothing behind it waits for a corrected version."""
+    problem = f"could not be judged: internal error {type(error).__name__}: {shortened(str(error))}"
+    return _refusal(document, [Problem("", problem, "tell us; without what is unusual in it, it may be taken")])
 
 
 def _refusal(document: Mapping[str, Any], problems: Any) -> RefusedRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate_core.constraints import DelayConstraint
+from tidegate_core.constraints import ConcurrencyConstraint, DelayConstraint
 from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
@@ -10,15 +10,18 @@ from tidegate_core.model.message_target import delivery_problems
 from tidegate_core.model.overlap import overlap_problems
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.model.templates import template_problems
+from tidegate_core.model.templates import template_problems, text_problems
 from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimesTrigger, TimeTrigger
 from tidegate_core.triggers.base import EventTrigger, LeafTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
+from tidegate_core.triggers.search import EXCLUDED_IN_A_ROW, STEPS_PER_SEARCH, Search
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
 """The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
+RENEWING = frozenset({"keep_latest", "coalesce", "cancel_running"})
+"""Overlap under which one job waits, the newest."""
 MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
 """Of nodes and API processes, for all namespaces alike: a namespace's own needs namespace objects (planned)."""
 
@@ -26,7 +29,7 @@ MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
 def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
-    own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec))
+    own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
     return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own]
 
 
@@ -36,6 +39,15 @@ def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
         return []
     least = format_duration(spec.pending_timeout)
     return [Problem("trigger.flexible", f"is not shorter than pending_timeout, {least}", "jobs would expire in it")]
+
+
+def _key_problems(spec: ScheduleSpec) -> list[Problem]:
+    keys = [
+        (f"constraints[{place}].key", each.key)
+        for place, each in enumerate(spec.constraints)
+        if isinstance(each, ConcurrencyConstraint) and each.key is not None
+    ]
+    return text_problems(spec.trigger, keys)
 
 
 def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
@@ -54,7 +66,20 @@ def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
 
 def schedule_warnings(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is allowed and hardly ever meant; a dry run tells."""
-    return [warning for warning in (catch_up_warning(spec),) if warning is not None]
+    return [warning for warning in (catch_up_warning(spec), _delay_warning(spec)) if warning is not None]
+
+
+def _delay_warning(spec: ScheduleSpec) -> Problem | None:
+    """Returns that nothing would ever go: each occurrence takes the place of the one before it in the middle of its delay."""
+    if spec.overlap not in RENEWING or not isinstance(spec.trigger, TimeTrigger):
+        return None
+    gap = spec.trigger.smallest_gap_ms(f"{spec.namespace}/{spec.name}")
+    for place, constraint in enumerate(spec.constraints):
+        if gap is not None and isinstance(constraint, DelayConstraint) and constraint.after >= gap:
+            problem = f"with overlap: {spec.overlap} each occurrence takes the place of one that is still delayed"
+            hint = f"make it shorter than {format_duration(gap)}, or use overlap: queue"
+            return Problem(f"constraints[{place}].after", problem, hint)
+    return None
 
 
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:
@@ -118,7 +143,10 @@ def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place:
 
 
 def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Problem | None:
-    first = trigger.first_after_activation(now, identity)
+    search = Search()
+    first = trigger.first_after_activation(now, identity, search)
+    if search.gave_up and first is None:
+        return _too_much_excluded(trigger, search)
     if first is not None and first <= now + TEN_YEARS_MS:
         return None
     if isinstance(trigger, AtTrigger):
@@ -126,3 +154,14 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Probl
     if trigger.end is not None and trigger.end <= now:
         return Problem("trigger.end", f"has passed, it is {format_instant(now)}", "nothing would ever fire")
     return Problem("trigger", "names no time in the next ten years", "")
+
+
+def _too_much_excluded(trigger: TimeTrigger, search: Search) -> Problem:
+    field = "trigger.exclude"
+    if trigger.exclude is None and search.place is not None:
+        field = f"trigger.specs[{search.place}].exclude"
+    return Problem(
+        field,
+        f"leaves out so much that no time was found in {EXCLUDED_IN_A_ROW:,} instants, or in {STEPS_PER_SEARCH:,} comparisons",
+        "leave out whole days ({type: dates}, or * in both fields of the time), or narrow the trigger's own expression",
+    )

@@ -25,7 +25,7 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        made_at: When the last job of a trigger with `at_least_every` was made; `next_nominal` is its next reminder.
+        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of; `next_nominal` is its next reminder.
         gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
             where it goes on.
         gathered_from, gathered_through: The first and the last of them.
@@ -39,6 +39,7 @@ class ScheduleState:
         until: When it is resumed by itself; a timer row of kind `U` stands there.
         stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
         last_stop: Begin and end of the last of those.
+        pauses: Begin and end of the last suspensions that are over, of any mode: begin, end, begin, end ...
         kept_from: Oldest generation whose pending jobs go on; None = only the present one.
         carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
             first, last ...
@@ -78,6 +79,7 @@ class ScheduleState:
     until: int | None = None
     stopped_ms: int = 0
     last_stop: tuple[int, ...] = ()
+    pauses: tuple[int, ...] = ()
     kept_from: int | None = None
     carried: tuple[int, ...] = ()
     shedding: str | None = None
@@ -112,7 +114,8 @@ class Job:
         id: Also the id of the run that comes of it.
         trigger: `time`, `events` or `manual`.
         nominal: The instant at which it should happen; for events the instant of satisfaction.
-        deadline: Pending time-out.
+        deadline: Pending time-out; where it stands for others that waited, the earliest of theirs.
+        queued_since: Since when its place in queues counts, where it took the place of others; None = since it was satisfied.
         evidence_id: Where its entries lie, or None.
         evidence_correlation: Under which its evidence is kept while it absorbs; `correlation` may come from upstream.
         chunks: Chunks sealed into it; None while it still absorbs.
@@ -127,6 +130,7 @@ class Job:
         alerted: True once it was told that its pending time-out has passed and it waits on.
         forced: What it is admitted in spite of since then, in the form of `unmet`.
         catch_up: True when it makes up for an instant that was missed: those run one at a time.
+        in_turn: Of one that makes up for an instant: True once no other one was open; `deadline` counts from then on.
         force_overlap: True when whoever asked for it wants it beside what runs.
         missing: What had not come when evidence fired with what was there, in words.
     """
@@ -161,9 +165,21 @@ class Job:
     catch_up: bool | None = None
     force_overlap: bool | None = None
     missing: tuple[str, ...] = ()
+    queued_since: int | None = None
+    in_turn: bool | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
+
+    @property
+    def waits_since(self) -> int:
+        """What its place in queues goes by: its own waiting, or that of those whose place it took."""
+        return self.satisfied_at if self.queued_since is None else self.queued_since
+
+    @property
+    def times_out(self) -> bool:
+        """Whether its deadline counts by now."""
+        return not self.catch_up or bool(self.in_turn)
 
     @property
     def stands_for(self) -> int:
@@ -461,6 +477,7 @@ class IndexRow:
     Attributes:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
+        asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
     """
 
     event_key: str
@@ -472,6 +489,7 @@ class IndexRow:
     shard: int
     activated_at: int
     vector: str | None = None
+    asked_at: int = 0
 
     def key(self) -> Key:
         return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)

@@ -10,6 +10,7 @@ from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant, InstantField
 from tidegate_core.model.problems import refused
 from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.search import Search
 
 
 class AtTrigger(TimeTrigger):
@@ -36,15 +37,17 @@ class AtTrigger(TimeTrigger):
                 raise refused("has no place here: this trigger fires once", field=field, hint="leave it out")
         return self
 
-    def first_after_activation(self, activated: Instant, identity: str = "") -> Instant | None:
+    def first_after_activation(
+        self, activated: Instant, identity: str = "", search: Search | None = None
+    ) -> Instant | None:
         # Somebody asked for exactly this one occurrence: that it is late does not make it unwanted (SEMANTICS 1.5).
         return self.instant
 
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:
         return None
 
-    def _following(self, after: Instant, identity: str) -> Instant | None:
+    def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
         return self.instant if self.instant > after else None
 
-    def _preceding(self, before: Instant, identity: str) -> Instant | None:
+    def _preceding(self, before: Instant, identity: str, search: Search) -> Instant | None:
         return self.instant if self.instant < before else None

@@ -20,14 +20,13 @@ from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, WallClock, note_on, skips_between
 from tidegate_core.triggers.exclusions import MAX_EXCLUSIONS, Exclusion, Span, excluded_span
 from tidegate_core.triggers.latches import Terms
+from tidegate_core.triggers.search import EXCLUDED_IN_A_ROW, Search
 
 Correlate: TypeAlias = Literal["data_partition"]
 
 Take: TypeAlias = Literal["all", "exactly_n"]
 
 LONGEST_FLEXIBLE_MS = 24 * 3_600_000
-EXCLUDED_IN_A_ROW = 20_000
-"""Excluded instants, or excluded days, after which a trigger names nothing more: without end the search would never return."""
 
 _CATCHUP = "it belongs beside the trigger, into the schedule's catchup"
 PLANNED_FOR_EVENTS = planned(PLATFORM, "late", "absent", "prefer")
@@ -65,17 +64,21 @@ class TimeTrigger(Document, ABC):
             raise refused("is not after start", field="end", hint="end is exclusive")
         return self
 
-    def next_after(self, after: Instant, identity: str) -> Instant | None:
+    def next_after(self, after: Instant, identity: str, search: Search | None = None) -> Instant | None:
         """Returns the first nominal instant strictly after `after`, inside of `start`..`end` and not excluded.
 
         Args:
             after: The last scheduled nominal, never the present: a late look must not lose an occurrence.
             identity: The schedule's own id, for triggers that spread their load by a stable hash of it.
+            search: What this is a part of; by default one of its own.
         """
+        search = search or Search()
         floor = after if self.start is None else max(after, self.start - 1)
         latest = floor + TEN_YEARS_MS
         for _ in range(EXCLUDED_IN_A_ROW):
-            following = self._following(floor, identity)
+            if not search.takes(len(self.exclude or ())):
+                return None
+            following = self._following(floor, identity, search)
             if following is None or not self.is_within(following):
                 return None
             span = self.excluded_at(following)
@@ -84,11 +87,14 @@ class TimeTrigger(Document, ABC):
             floor = span.end - 1
             if floor > latest:
                 return None
+        search.gave_up = True
         return None
 
-    def first_after_activation(self, activated: Instant, identity: str = "") -> Instant | None:
+    def first_after_activation(
+        self, activated: Instant, identity: str = "", search: Search | None = None
+    ) -> Instant | None:
         """Returns the first nominal of a schedule that counts from `activated` on; what lies before was never due."""
-        return self.next_after(activated - 1, identity)
+        return self.next_after(activated - 1, identity, search)
 
     def interval(self, nominal: Instant, identity: str) -> tuple[Instant, Instant]:
         """Returns the data interval [previous nominal, nominal).
@@ -99,10 +105,13 @@ class TimeTrigger(Document, ABC):
         previous = self.last_before(nominal, identity)
         return (nominal if previous is None else previous, nominal)
 
-    def last_before(self, before: Instant, identity: str) -> Instant | None:
+    def last_before(self, before: Instant, identity: str, search: Search | None = None) -> Instant | None:
         """Returns the last instant strictly before `before` that is not excluded, without regard to `start` and `end`."""
+        search = search or Search()
         for _ in range(EXCLUDED_IN_A_ROW):
-            preceding = self._preceding(before, identity)
+            if not search.takes(len(self.exclude or ())):
+                return None
+            preceding = self._preceding(before, identity, search)
             if preceding is None:
                 return None
             span = self.excluded_at(preceding)
@@ -157,11 +166,11 @@ class TimeTrigger(Document, ABC):
         """Returns the shortest time between two occurrences, None for a trigger that fires once."""
 
     @abstractmethod
-    def _following(self, after: Instant, identity: str) -> Instant | None:
+    def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
         """Returns the first instant strictly after `after`, without regard to `start`, `end` and `exclude`."""
 
     @abstractmethod
-    def _preceding(self, before: Instant, identity: str) -> Instant | None:
+    def _preceding(self, before: Instant, identity: str, search: Search) -> Instant | None:
         """Returns the last instant strictly before `before`, without regard to `start`, `end` and `exclude`."""
 
 
@@ -208,6 +217,11 @@ class EventTrigger(Document, ABC):
         Args:
             counts: What each leaf has counted in its unit, as many as `leaves` has.
         """
+
+    def shortfalls(self, counts: Sequence[int]) -> tuple[str, ...]:
+        """Returns what each leaf has not counted, in words: what a job is told that did not wait for all of it."""
+        pairs = zip(self.leaves(), counts, strict=True)
+        return tuple(text for leaf, count in pairs if (text := leaf.shortfall(count)) is not None)
 
     @abstractmethod
     def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:

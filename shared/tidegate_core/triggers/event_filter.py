@@ -18,6 +18,8 @@ from tidegate_core.model.problems import refused
 MAX_DEPTH = 5
 MAX_COMPARISONS = 50
 MAX_CHOICES = 100
+LARGEST_NUMBER = 1.7976931348623157e308
+"""Of a comparison: a float's largest. Other readers of JSON take no larger one."""
 
 _FIELDS = ("partition", "kind", "version", "producer", "bytes", "rows", "subject")
 _DATA = "/data"
@@ -35,19 +37,30 @@ def _known_field(name: str) -> str:
 
 
 def _scalar(value: Any) -> Any:
-    if isinstance(value, str | bool) or _is_number(value):
+    if isinstance(value, str | bool):
         return value
+    if _is_number(value):
+        return _within_bounds(value)
     raise refused("is neither a text, a number nor true/false")
 
 
 def _number(value: Any) -> Any:
     if _is_number(value):
-        return value
+        return _within_bounds(value)
     raise refused("is not a number")
 
 
+def _within_bounds(value: float) -> float:
+    if abs(value) > LARGEST_NUMBER:
+        raise refused("is beyond 1.8e308", hint="give a number that fits a float")
+    return value
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it can be compared. A whole number always can: of those Python knows no largest one, and JSON neither."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 FieldName = Annotated[str, Strict(), StringConstraints(min_length=1, max_length=256), AfterValidator(_known_field)]

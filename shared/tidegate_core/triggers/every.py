@@ -14,6 +14,7 @@ from tidegate_core.time.time_of_day import TimeOfDay
 from tidegate_core.time.wall_clock import WallClock
 from tidegate_core.time.zones import Zone, ZoneName, zone_named
 from tidegate_core.triggers.on_wall_clock import WallClockTrigger
+from tidegate_core.triggers.search import Search
 
 SHORTEST_PERIOD_MS = 1_000
 """The floor of the system; the minimum that is set is usually higher (SEMANTICS 1.7)."""
@@ -124,14 +125,14 @@ class EveryTrigger(WallClockTrigger):
         second = self.start // 1000
         return (second + zone.segment_at(second).offset) // DAY_SECONDS
 
-    def _following(self, after: Instant, identity: str) -> Instant | None:
+    def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
         if isinstance(self.period, CalendarPeriod):
-            return super()._following(after, identity)
+            return super()._following(after, identity, search)
         following = ((after - self.phase) // self.period + 1) * self.period + self.phase
         return following if following <= LATEST_INSTANT else None
 
-    def _preceding(self, before: Instant, identity: str) -> Instant | None:
+    def _preceding(self, before: Instant, identity: str, search: Search) -> Instant | None:
         if isinstance(self.period, CalendarPeriod):
-            return super()._preceding(before, identity)
+            return super()._preceding(before, identity, search)
         preceding = (before - self.phase - 1) // self.period * self.period + self.phase
         return preceding if preceding >= 0 else None

@@ -7,6 +7,7 @@ from typing import ClassVar
 from tidegate_core.model.instants import Instant
 from tidegate_core.time.wall_clock import DstGap, DstOverlap, DstPolicy, next_fire, previous_fire
 from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.search import Search
 
 
 class WallClockTrigger(TimeTrigger):
@@ -33,10 +34,10 @@ class WallClockTrigger(TimeTrigger):
     def dst_policy(self) -> DstPolicy:
         return DstPolicy(self.dst_gap or "shift", self.dst_overlap or "first")
 
-    def _following(self, after: Instant, identity: str) -> Instant | None:
+    def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
         clock = self.wall_clock(identity)
         return None if clock is None else next_fire(clock.times, clock.zone, after, clock.policy)
 
-    def _preceding(self, before: Instant, identity: str) -> Instant | None:
+    def _preceding(self, before: Instant, identity: str, search: Search) -> Instant | None:
         clock = self.wall_clock(identity)
         return None if clock is None else previous_fire(clock.times, clock.zone, before, clock.policy)

@@ -21,6 +21,7 @@ from tidegate_core.triggers.base import TimeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import EveryTrigger
 from tidegate_core.triggers.every_macro import every_macro_as_every
+from tidegate_core.triggers.search import Search
 
 MAX_SPECS = 50
 
@@ -102,14 +103,21 @@ class TimesTrigger(TimeTrigger):
     def _naming(self, instant: Instant, identity: str) -> Iterator[TimeTrigger]:
         return (spec for spec in self.specs if spec.next_after(instant - 1, identity) == instant)
 
-    def _following(self, after: Instant, identity: str) -> Instant | None:
-        found = [spec.next_after(after, identity) for spec in self.specs]
-        return min((instant for instant in found if instant is not None), default=None)
+    def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
+        found: list[Instant] = []
+        for place, spec in enumerate(self.specs):
+            instant = spec.next_after(after, identity, search)
+            if search.gave_up and search.place is None:
+                search.place = place
+            found += [] if instant is None else [instant]
+        # Without steps there may be one before these.
+        return None if search.steps < 0 else min(found, default=None)
 
-    def _preceding(self, before: Instant, identity: str) -> Instant | None:
+    def _preceding(self, before: Instant, identity: str, search: Search) -> Instant | None:
         # What a spec would have named outside of its own bounds was never an occurrence.
         found = [
-            spec.last_before(before if spec.end is None else min(before, spec.end), identity) for spec in self.specs
+            spec.last_before(before if spec.end is None else min(before, spec.end), identity, search)
+            for spec in self.specs
         ]
         within = [
             instant

@@ -11,7 +11,11 @@ from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.drawing import source
 from tidegate_testkit.simulation.requests import Asked, Requests
 
-TRAP: Final = "wide_controls"
+HUNTED: Final = "rare_controls"
+EARLY_MS: Final = 14_000
+"""A suspension whose steps are hunted begins by now: it takes most of the time."""
+TRAPS: Final = frozenset({"wide_controls", HUNTED})
+"""A world with one of these has such users in any case."""
 SHARE: Final = 0.35
 """Of the worlds in which anything is suspended at all: what is suspended fires nothing."""
 ROUNDS_MAX: Final = 3
@@ -54,7 +58,7 @@ class ControlUser:
         self._rounds = chance.randint(1, ROUNDS_MAX)
         self._suspended = False
         self._closing = False
-        begin = chance.uniform(4_000, cluster.swarm.busy_ms * 0.7)
+        begin = chance.uniform(4_000, EARLY_MS if HUNTED in cluster.swarm.traps else cluster.swarm.busy_ms * 0.7)
         cluster.timeline.after(self._near(begin), self._suspend)
 
     def close(self) -> None:
@@ -104,6 +108,6 @@ class ControlUser:
 def control_users(cluster: Cluster, requests: Requests, seed: int) -> list[ControlUser]:
     """Returns the users of the wide controls, with their first requests planned."""
     chance = source(seed, "controls")
-    if chance.random() >= SHARE and TRAP not in cluster.swarm.traps:
+    if chance.random() >= SHARE and TRAPS.isdisjoint(cluster.swarm.traps):
         return []
     return [ControlUser(cluster, requests, namespace, chance) for namespace in SCOPES if chance.random() < 0.6]

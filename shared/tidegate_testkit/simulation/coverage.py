@@ -55,6 +55,7 @@ FAMILIES: Final = (
     Family("poke", ("lost_poke",), ("poke",)),
     Family("node", ("crash", "pause", "drain", "clock_step"), ("node",)),
     Family("nodes", ("black_out",), ("nodes",)),
+    Family("absence", ("crash",), ("black-out",)),
     Family("launcher", ("launcher_refused", "launch_answer_lost"), ("submit",)),
     Family("lookup", ("lookup_unknown",), ("lookup",)),
     Family("name", ("name_expired",), ("lookup", "submit")),

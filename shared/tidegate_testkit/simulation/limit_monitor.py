@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, RangeRead, Transaction
-from tidegate_testkit.memory_store import BeforeImages
+from tidegate_memory.store import BeforeImages
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
@@ -151,7 +151,9 @@ class LimitMonitor:
         """Returns where the run's job would have stood, by arithmetic of its own."""
         wanted = self.priorities[str(run["name"])]
         number = max(CLASSES.index(wanted), CLASSES.index("low")) if run.get("catch_up") else CLASSES.index(wanted)
-        since = int(str(run["satisfied_at"]))
+        job = self._store.memory.look(Key(str(run["pk"]), f"J#{run['id']!s}"))
+        assert job is not None
+        since = int(str(job.get("queued_since") or job["satisfied_at"]))
         return since - 10**12 if number == 0 else since + (number - 2) * CLASS_MS
 
     def _judge_order(self, run_id: str, order: int, before: SharedLimit, watched: Watched) -> None:

@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import Protocol
 
 from tidegate_core.records.outages import outages_of
-from tidegate_core.store.values import Action, Check, Delete, Key, Put, Transaction
-from tidegate_testkit.memory_store import BeforeImages, MemoryStore
+from tidegate_core.store import keys
+from tidegate_core.store.values import Action, Check, Delete, Key, Put, RangeRead, Transaction
+from tidegate_memory.store import BeforeImages, MemoryStore
 from tidegate_testkit.simulation.record import Author, Record
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
@@ -45,6 +46,7 @@ class StoreMonitor:
         self._check_witness(written)
         self._note_evidence(written, before)
         self._note_outages(written, before)
+        self._check_pacing(written, before)
         if written.name in OWNERLESS:
             return
         author = Author.of(written.token)
@@ -86,6 +88,18 @@ class StoreMonitor:
                 fact.begin != was.begin or fact.end < was.end for was, fact in zip(old, new, strict=False)
             ):
                 self._fail(f"I1: {written.name} {written.token} made of the facts {old} of {key.pk} {new}")
+
+    def _check_pacing(self, written: Transaction, before: BeforeImages) -> None:
+        """What makes up for the past runs one at a time, however long that takes (SEMANTICS 3.5)."""
+        for action in written.actions:
+            if not isinstance(action, Put) or not action.item.get("catch_up") or before.get(action.key) is not None:
+                continue
+            if action.key.sk.startswith("R#"):
+                runs = self._store.memory.query(RangeRead(action.key.pk, "R#", f"R#{keys.LAST}")).items
+                mine = (action.item["namespace"], action.item["name"])
+                of_past = [run["id"] for run in runs if run.get("catch_up") and (run["namespace"], run["name"]) == mine]
+                if len(of_past) > 1:
+                    self._fail(f"pacing: {written.name} began {action.key.sk[2:]} of {mine[1]!s} beside {of_past}")
 
     def _check_witness(self, written: Transaction) -> None:
         """A lost answer is settled by reading the witness, so it has to say who wrote it."""

@@ -54,6 +54,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     5555: "the same, with KIP-848 and an events topic that is made anew",
     131: "a cancel that was written twice was answered not_found, and its message stayed held back for ever",
     352: "late rows of a create that was refused, because its repeat had been accepted before, were sent as well",
+    710009: "a hand-over was called orderly although a fire without acknowledgement held the position up: a later one was sent again",
     300301: "a replacement fell behind its guard, a younger record was accepted first: what it replaced stayed held for ever",
 }
 

@@ -21,7 +21,7 @@ from tidegate_core.store.values import (
     Throttled,
     Transaction,
 )
-from tidegate_testkit.memory_store import MemoryStore
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.simulation.faults.draws import lies_in
 from tidegate_testkit.simulation.faults.store import StoreFaults
 from tidegate_testkit.simulation.stalls import Stalls
@@ -35,6 +35,8 @@ TORN = 0.5
 """Share of the queries with several items that are read in two pieces, in worlds with scattered reads."""
 AIMED = 0.6
 """Share of the transactions at which a world aims that meet a fault, each of these kinds as often as the others."""
+HUNTED = 0.9
+"""Likewise of those that it hunts."""
 AIMED_KINDS = ("lost_request", "throttled", "clash", "late", "lost_answer", "duplicate")
 BLACK_OUT_LATE = 0.25
 """Share of the calls of a brown-out that take effect after it."""
@@ -261,7 +263,7 @@ class SimStore:
 
     def _aimed_at(self, name: str) -> str | None:
         """Returns the fault that such a transaction meets, if the world aims at it and hits."""
-        hits = name in self._faults.aimed and self._meets(AIMED)
+        hits = name in self._faults.aimed and self._meets(HUNTED if name in self._faults.hunted else AIMED)
         return self._timeline.chance.choice(AIMED_KINDS) if hits else None
 
     def _is_out(self, name: str) -> bool:

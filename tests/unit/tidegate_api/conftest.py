@@ -29,11 +29,11 @@ from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_core.transactions.settlement import Verdict
 from tidegate_dynamo.settled import carry_out
+from tidegate_memory.store import MemoryStore
 from tidegate_ports.bus import BeginOffsets, PartitionReader, Position, ReaderListener, Record, Topic
 from tidegate_ports.launcher import LogPaths
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import API_METRICS
-from tidegate_testkit.memory_store import MemoryStore
 
 SHARDS = 8
 TOPIC_PARTITIONS = 4

@@ -27,8 +27,8 @@ from tidegate_core.store.values import (
 )
 from tidegate_core.transactions.settlement import ATTEMPTS_MAX
 from tidegate_dynamo.settled import carry_out
+from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreUnavailable
-from tidegate_testkit.memory_store import MemoryStore
 
 JOB = Key("SH#0001", "J#1")
 LEASE = Key("SH#0001", "LEASE")

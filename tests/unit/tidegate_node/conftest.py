@@ -13,6 +13,7 @@ import pytest
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
 from tidegate_core.transactions.map import ClusterMap
+from tidegate_memory.store import MemoryStore
 from tidegate_node.bus_effects import BusEffects
 from tidegate_node.facts import NodeFacts
 from tidegate_node.launch_effects import LaunchEffects
@@ -23,7 +24,6 @@ from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import BeginOffsets, Position, Topic
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
 from tidegate_telemetry.metrics import Metrics
-from tidegate_testkit.memory_store import MemoryStore
 
 NOW = 1_763_676_000_000
 PATIENCE_S = 20.0

@@ -12,9 +12,9 @@ from tidegate_core.effects import Committed, Refused, Unavailable
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_core.transactions.map import map_of
+from tidegate_memory.store import MemoryStore
 from tidegate_node.cluster_init import initialise_cluster
 from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames
-from tidegate_testkit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidegate_core.effects import Commit, Effect
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import SECOND, a_send
-from tidegate_testkit.memory_store import MemoryStore
 
 
 def a_cursor(effect: Effect) -> bool:

@@ -44,12 +44,16 @@ class Firing:
                 self._wake_at_next_slot()
                 yield plane.changed
 
-    def send_leftovers(self) -> Operation[None]:
-        """Sends what became ready, or was given back, before places that were sent: no checkpoint would pass those."""
-        progress = True
-        while progress and (rows := self._take_due(self._plane.checkpoints.sent_through)):
+    def send_leftovers(self) -> Operation[bool]:
+        """Sends what became ready, or was given back, before places that were sent: no checkpoint would pass those.
+
+        Returns whether nothing of it is left; False when none of it came to its end any more.
+        """
+        while rows := self._take_due(self._plane.checkpoints.sent_through):
             yield from self._deliver(rows)
-            progress = any(row.stage.is_closed for row in rows)
+            if not any(row.stage.is_closed for row in rows):
+                return False
+        return True
 
     def _take_due(self, through: Place) -> list[Slotted]:
         """Returns a group that is to be delivered; it counts as under way from here on."""

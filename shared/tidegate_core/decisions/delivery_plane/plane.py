@@ -101,14 +101,22 @@ class DeliveryPlane:
             self.host.operations.start(operation)
 
     def drain(self) -> Operation[None]:
-        """Stops firing, waits for what is under way, writes the checkpoint: an orderly hand-over repeats nothing."""
+        """Stops firing, waits for what is under way, writes the checkpoint: an orderly hand-over repeats nothing.
+
+        What the broker does not acknowledge is sent until it does, while something behind it was delivered; whoever waits for
+        the hand-over may cut it.
+        """
         self._draining = self._firing.closed = self.checkpoints.closed = True
         while not self._is_still() or self.slots.late_fires_wait:
             yield from self.host.sleep(DRAIN_LOOK_MS)
         self.window.closed = True
         yield from self.recurring.bring_leftovers_near()
-        yield from self._firing.send_leftovers()
-        yield from self.checkpoints.write(last=True)
+        nothing_is_left = False
+        while not nothing_is_left:
+            nothing_is_left = yield from self._firing.send_leftovers()
+            # Also what lies before those that are left, for after a cut.
+            yield from self.checkpoints.write(last=True)
+            nothing_is_left = nothing_is_left or not self.slots.has_delivered
 
     def _is_still(self) -> bool:
         under_way = self._writing or self.checkpoints.is_writing or self.slots.holds_position

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate_core.decisions.delivery_plane.recurring import Fire
 from tidegate_core.decisions.delivery_plane.rows import row_expiry
-from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
+from tidegate_core.decisions.delivery_plane.slots import Slotted
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.message_target import MessageTarget
@@ -58,7 +58,7 @@ class Templates:
             if target is None or (row in moved and moved[row] in found):
                 if target is None:
                     self._plane.host.note("message_row_missing", shard=self._plane.shard, id=row.id, slot=row.slot)
-                self._plane.close(row, Stage.GONE)
+                self._plane.recurring.leave_to_its_rows(row)
             else:
                 self._plane.payloads.give(row, message_of(fire, target))
         for key, target in targets.items():

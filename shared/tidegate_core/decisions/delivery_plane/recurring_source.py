@@ -214,6 +214,14 @@ class RecurringSource:
             if near is not None and near.next is row:
                 self._await_next(near, row.place)
 
+    def leave_to_its_rows(self, row: Slotted) -> None:
+        """A fire, taken or waiting, is not sent from its place: what follows on one that waited takes its own at once."""
+        self.plane.close(row, Stage.GONE)
+        near = None if row.occurrence is None else self._near.get(row.occurrence.ref)
+        if near is not None and near.next is row:
+            self._await_next(near, row.place)
+            self.plane.host.operations.raise_(self.plane.changed)
+
     def open_rows(self, ref: str) -> list[Slotted]:
         """Returns what was taken, or waits, and has not come to its end."""
         near = self._near.get(ref)

@@ -269,6 +269,11 @@ class Slots:
                 self._forget(row)
         return furthest, ended
 
+    @property
+    def has_delivered(self) -> bool:
+        """Whether something was delivered that no checkpoint has passed yet: a successor would deliver it again."""
+        return any(row.stage is Stage.DONE for row in self._rows.values())
+
     def is_clear(self, through: Place) -> bool:
         """Whether there is no row at all up to this place."""
         return min(min(self._writing, default=EVERYWHERE), *self._passing[:1], EVERYWHERE) > through

@@ -55,13 +55,13 @@ class Place:
 
 def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priority, shards: int, now: int) -> Place:
     """Writes the rows that the job has to have now, and removes those that it must not have any more."""
-    order = order_of(class_of(priority, catch_up=bool(job.catch_up)), job.satisfied_at)
+    order = order_of(class_of(priority, catch_up=bool(job.catch_up)), job.waits_since)
     wanted = _in_turn(needs)
     rows = [
         Waiter(
             limit=each.limit.pk,
             job_id=job.id,
-            satisfied_at=job.satisfied_at,
+            satisfied_at=job.waits_since,
             order=order,
             most=each.most,
             asked_at=now,

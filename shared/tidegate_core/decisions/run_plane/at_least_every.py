@@ -65,7 +65,7 @@ class AtLeastEvery:
         trigger = spec.trigger
         assert isinstance(trigger, EventTrigger)
         if trigger.at_least_every is None or state.made_at + trigger.at_least_every > self.row.at:
-            return  # What was counted while this waited has made a job: the next reminder counts from that.
+            return  # What was counted while this waited has made a job, from which the next reminder counts; or this was decided.
         gathering = Gathering(unit, state, spec, now, self.unread)
         held = gathering.stored("")
         if held is None:
@@ -78,7 +78,6 @@ class AtLeastEvery:
         self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int
     ) -> None:
         assert isinstance(spec.trigger, EventTrigger)
-        counts = [0] * len(spec.trigger.leaves())
         job = Job(
             id=gathering.next_id(""),
             namespace=state.namespace,
@@ -92,13 +91,10 @@ class AtLeastEvery:
             satisfied_at=now,
             deadline=now + spec.pending_timeout,
             stopped=stopped(state, now),
-            missing=tuple(
-                text
-                for leaf, count in zip(spec.trigger.leaves(), counts, strict=True)
-                if (text := leaf.shortfall(count))
-            ),
+            missing=spec.trigger.shortfalls([0] * len(spec.trigger.leaves())),
         )
         if spec.trigger.allow_empty:
             gathering.add_job(job)
         else:
             write_ledger(unit, job, "skipped", "nothing_new", now, "; ".join(job.missing))
+            gathering.reminded(self.row.at)

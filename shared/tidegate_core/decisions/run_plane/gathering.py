@@ -134,6 +134,10 @@ class Gathering:
         if every is not None:
             self._state = replace(self._state, made_at=self._now, next_nominal=self._now + every)
 
+    def reminded(self, at: int) -> None:
+        """A reminder has found nothing: as if a job had been made then, so that looking at it again finds it dealt with."""
+        self._state = replace(self._state, made_at=at)
+
     def close(self) -> None:
         """Writes the schedule's state, once for all that has happened."""
         before, state = self._before, self._state
@@ -282,7 +286,6 @@ class Gathering:
         evidence = held.evidence
         upstream = upstream_of(merged(held.log))
         paired = evidence.value if self._trigger.correlate else (upstream or {}).get("correlation")
-        short = [leaf.shortfall(count) for leaf, count in zip(self._trigger.leaves(), evidence.counts, strict=True)]
         return Job(
             id=evidence.id,
             namespace=evidence.namespace,
@@ -300,7 +303,7 @@ class Gathering:
             evidence_id=evidence.id,
             evidence_correlation=evidence.correlation,
             upstream=None if upstream is None else as_json(upstream),
-            missing=() if held.latches.is_satisfied else tuple(text for text in short if text is not None),
+            missing=() if held.latches.is_satisfied else self._trigger.shortfalls(evidence.counts),
         )
 
     def _give_up(self, held: Held, reason: str, counts: tuple[int, ...] | None = None) -> None:

@@ -14,6 +14,7 @@ from tidegate_core.decisions.log_ends import as_vector, log_ends
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.effects import Items, Read
+from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Definition, IndexRow, ScheduleState
@@ -86,6 +87,7 @@ def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operati
             shard=lane.shard,
             activated_at=state.activated_at,
             vector=None if event_key.startswith(RUNS) else vector,
+            asked_at=Position.parse(state.position).append_time,
         )
         for number, event_key in enumerate(event_keys)
     ]

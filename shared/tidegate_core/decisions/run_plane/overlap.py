@@ -4,8 +4,8 @@ Pure: given the jobs that wait and the runs that are open, which jobs end, and w
 can go is never judged here. `skip` acts when as many runs are open as may be; the others keep what waits small, whatever it
 waits for. Jobs that were forced are beside all of this.
 
-A job that takes the place of another one takes its place in the queues as well: else a short period would always send the
-newest to the end of a long queue, and none would ever come to its turn.
+A job that takes the place of another one takes its place in the queues as well, and its pending time-out: else a short period
+would always send the newest to the end of a long queue, none would ever come to its turn, and none would wait too long.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _keep_latest(waiting: Waiting) -> Settled:
     replaced = older[: waiting.most]
     detail = f"replaced by {latest.id}"
     ended = tuple(Ended(job, "skipped", "replaced", detail) for job in replaced)
-    return Settled(ended, replace(latest, satisfied_at=_earliest([*replaced, latest])))
+    return Settled(ended, _in_place_of(latest, replaced))
 
 
 def _coalesce(waiting: Waiting) -> Settled:
@@ -138,8 +138,7 @@ def standing_for(latest: Job, merged: Sequence[Job]) -> Job:
     together = [*merged, latest]
     starts = [job.interval_start for job in together if job.interval_start is not None]
     return replace(
-        latest,
-        satisfied_at=_earliest(together),
+        _in_place_of(latest, merged),
         covered=sum(job.stands_for for job in together),
         covered_from=min(job.begins for job in together),
         interval_start=min(starts, default=None),
@@ -155,8 +154,19 @@ def _by_nominal(job: Job) -> tuple[int, str]:
     return job.nominal, job.id
 
 
-def _earliest(jobs: Sequence[Job]) -> int:
-    return min(job.satisfied_at for job in jobs)
+def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
+    """Returns the job as it waits where the others waited, and no longer than they would have.
+
+    When it was satisfied stays its own: a delay counts from that. Deadlines are compared on the schedule's clock.
+    """
+    together = [*others, latest]
+    deadlines = [job.deadline - job.stopped for job in together if job.times_out or job is latest]
+    return replace(
+        latest,
+        queued_since=min(job.waits_since for job in together),
+        deadline=min(deadlines) + latest.stopped,
+        alerted=any(job.alerted for job in together) or None,
+    )
 
 
 # -- runs and limits ------------------------------------------------------------------------------------------------------

@@ -35,11 +35,11 @@ def check_constraints(case: Case) -> Iterator[str]:
             row for row in case.rows_of.get(life.name, []) if row.admitted_at is not None and not _was_taken_back(row)
         ]
         rows.sort(key=lambda row: (row.incarnation, row.admitted_at))
-        since = _waiting_since(case.rows_of.get(life.name, []))
+        since = waiting_since(case.rows_of.get(life.name, []))
         for constraint in life.definition.constraints:
             for _, of_incarnation in groupby(rows, key=lambda row: row.incarnation):
-                yield from _check(life.definition, constraint, list(of_incarnation), since)
-        yield from _check_forced(life.definition, rows)
+                yield from _check(life.definition, constraint, list(of_incarnation))
+        yield from _check_forced(life.definition, rows, since)
 
 
 def _was_taken_back(row: LedgerRow) -> bool:
@@ -47,7 +47,7 @@ def _was_taken_back(row: LedgerRow) -> bool:
     return row.started_at is None and (row.disposition != "launched" or row.state == "killed")
 
 
-def _waiting_since(rows: Sequence[LedgerRow]) -> dict[str, int]:
+def waiting_since(rows: Sequence[LedgerRow]) -> dict[str, int]:
     """Returns by job since when it waited, itself or in the place of others that it stands for or has replaced."""
     since = {row.job_id: row.nominal for row in rows}
     for row in sorted(rows, key=lambda row: row.nominal):
@@ -57,12 +57,10 @@ def _waiting_since(rows: Sequence[LedgerRow]) -> dict[str, int]:
     return since
 
 
-def _check(
-    definition: Definition, constraint: dict[str, Any], rows: list[LedgerRow], since: Mapping[str, int]
-) -> Iterator[str]:
+def _check(definition: Definition, constraint: dict[str, Any], rows: list[LedgerRow]) -> Iterator[str]:
     match constraint["type"]:
         case "delay":
-            found = _too_early(rows, parse_duration(constraint["after"]), since)
+            found = _too_early(rows, parse_duration(constraint["after"]))
         case "since_last_run":
             found = _too_soon(rows, parse_duration(constraint["at_least"]), constraint["of"])
         case "rate":
@@ -74,10 +72,11 @@ def _check(
             yield f"constraints: {row.job_id} of {definition.name} was admitted at {row.admitted_at}, {problem}"
 
 
-def _too_early(rows: list[LedgerRow], after: int, since: Mapping[str, int]) -> Iterator[tuple[LedgerRow, str]]:
+def _too_early(rows: list[LedgerRow], after: int) -> Iterator[tuple[LedgerRow, str]]:
+    """Its own waiting, whoever's place it has in queues."""
     for row in rows:
-        if _admitted(row) < since[row.job_id] + after - SKEW_MS:
-            yield row, f"{after} ms after {since[row.job_id]} were to be waited for"
+        if _admitted(row) < row.nominal + after - SKEW_MS:
+            yield row, f"{after} ms after {row.nominal} were to be waited for"
 
 
 def _too_soon(rows: list[LedgerRow], at_least: int, of: str) -> Iterator[tuple[LedgerRow, str]]:
@@ -100,13 +99,13 @@ def _too_many(rows: list[LedgerRow], most: int, per: int) -> Iterator[tuple[Ledg
             yield row, f"as number {most + 1} within {per} ms from {first.job_id} on"
 
 
-def _check_forced(definition: Definition, rows: list[LedgerRow]) -> Iterator[str]:
+def _check_forced(definition: Definition, rows: list[LedgerRow], since: Mapping[str, int]) -> Iterator[str]:
     for row in rows:
         if row.forced is None:
             continue
         if definition.late != "force" or definition.pending_timeout is None:
             yield f"constraints: {row.job_id} of {definition.name} was forced, which its schedule does not want"
-        elif _admitted(row) < row.nominal + parse_duration(definition.pending_timeout) - SKEW_MS:
+        elif _admitted(row) < since[row.job_id] + parse_duration(definition.pending_timeout) - SKEW_MS:
             yield f"constraints: {row.job_id} of {definition.name} was forced before its time"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.model.durations import parse_duration
-from tidegate_testkit.simulation.checks.constraints import may_abort
+from tidegate_testkit.simulation.checks.constraints import may_abort, waiting_since
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.overlap import ENDED_UNDER
 
@@ -26,14 +26,16 @@ ENDED_BY: Final[Mapping[str, str]] = {"superseded": "apply", "suspended": "suspe
 
 def check_dispositions(case: Case) -> Iterator[str]:
     for life in case.lives:
-        for row in case.rows_of.get(life.name, []):
-            problem = _problem(case, life, row)
+        rows = case.rows_of.get(life.name, [])
+        since = waiting_since(rows)
+        for row in rows:
+            problem = _problem(case, life, row, since[row.job_id])
             if problem is not None:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason}, and {problem}"
 
 
-def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
-    """Returns what contradicts the entry, or None."""
+def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
+    """Returns what contradicts the entry of a job that waited since then, itself or in the place of others; or None."""
     match row.disposition, row.reason:
         case "launched", _:
             return None
@@ -54,10 +56,12 @@ def _problem(case: Case, life: Life, row: LedgerRow) -> str | None:
             return None if _was_cancelled(case, row) else "nobody asked for it then"
         case "skipped", "ran_recently" | "still_running":
             return None if may_abort(life.definition, row.reason) else "none of its constraints aborts"
+        case "skipped", "unresolved_template":
+            return None if life.definition.key is not None and row.correlation is None else "all that it names is there"
         case "skipped", "outage":
             return None if row.covered is not None else "it stands for no outage"
         case "expired", "constraint_timeout":
-            return _constraint_problem(life, row)
+            return _constraint_problem(life, row, since)
         case "expired", "trigger_timeout":
             return _trigger_problem(case, life, row)
         case "expired", "evidence_expired":
@@ -98,14 +102,14 @@ def _was_cancelled(case: Case, row: LedgerRow) -> bool:
     )
 
 
-def _constraint_problem(life: Life, row: LedgerRow) -> str | None:
+def _constraint_problem(life: Life, row: LedgerRow, since: int) -> str | None:
     timeout = life.definition.pending_timeout
     if timeout is None:
         return "its schedule waits for a day"
     if life.definition.late != "abort":
         return f"its pending time-out means {life.definition.late}"
-    if row.at < row.nominal + parse_duration(timeout) - SKEW_MS:
-        return f"it waited {row.at - row.nominal} ms, not {timeout}"
+    if row.at < since + parse_duration(timeout) - SKEW_MS:
+        return f"it waited {row.at - since} ms, not {timeout}"
     return None
 
 

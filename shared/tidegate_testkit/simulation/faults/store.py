@@ -25,6 +25,7 @@ class StoreFaults:
         throttled, unprocessed, unreadable: Turned away, as a whole, a batch's items, a read.
         clash: Share of the transactions that meet another one, whose author is not in this world.
         aimed: Transactions that meet each of these faults far more often.
+        hunted: Of those: what nearly always meets one of them.
         aimed_outs: Periods in which those get no answer, and all else does.
         write_outs: Periods in which transactions get no answer, and reads do.
         conflicts: Two transactions that touch the same item within moments exclude each other.
@@ -49,6 +50,7 @@ class StoreFaults:
     unreadable: float = 0.0
     clash: float = 0.0
     aimed: tuple[str, ...] = ()
+    hunted: tuple[str, ...] = ()
     aimed_outs: tuple[Period, ...] = ()
     write_outs: tuple[Period, ...] = ()
     conflicts: bool = False

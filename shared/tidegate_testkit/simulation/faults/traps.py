@@ -16,6 +16,7 @@ from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.node import Trouble
+from tidegate_testkit.simulation.faults.rare_moments import rare_controls, rare_moments, rare_outages
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
@@ -106,7 +107,7 @@ def queues(swarm: Swarm, chance: Random) -> Swarm:
     """More schedules share a program than its limit lets run, and the limit's home changes hands while they queue: it
     falls at the moment at which it has offered a slot, is frozen while offers stand, and is told to end.
     """
-    home = home_of(keys.program_limit(NAMESPACE, "tool"), swarm.shards) % swarm.topic_partitions
+    home = home_of(keys.shared_limit(NAMESPACE, "program", "tool"), swarm.shards) % swarm.topic_partitions
     troubles = (
         Trouble(chance.randint(8_000, 20_000), "crash", chance.randint(200, 9_000), once_applied="offer"),
         Trouble(chance.randint(22_000, 30_000), "pause", chance.choice((1_500, 5_000, 9_000)), holder_of=home),
@@ -185,8 +186,11 @@ TRAPS: Mapping[str, Trap] = {
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
-    "black_out": Trap(black_out, 0.03, "black_out"),
+    "black_out": Trap(black_out, 0.05, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
     "refusals": Trap(refusals, 0.02, "refused"),
+    "rare_moments": Trap(rare_moments, 0.28),
+    "rare_controls": Trap(rare_controls, 0.14),
+    "rare_outages": Trap(rare_outages, 0.08, "brown_out"),
 }

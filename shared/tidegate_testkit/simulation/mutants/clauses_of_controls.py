@@ -9,8 +9,8 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.controls import hold_messages, let_go_messages
 from tidegate_core.transactions.ownership import acquire_shard
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import HOUR, NOW
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.simulation.mutants.of_clauses import dropped
 from tidegate_testkit.simulation.mutants.stage import takes
 

@@ -10,8 +10,8 @@ from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.delivery import Tally, checkpoint, progress_of
 from tidegate_core.transactions.outages import record_outages
 from tidegate_core.transactions.ownership import acquire_shard, whole
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import HOUR, NOW
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.simulation.mutants.clauses import always
 from tidegate_testkit.simulation.mutants.of_clauses import dropped
 from tidegate_testkit.simulation.mutants.stage import takes

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Put, Transaction
 from tidegate_core.transactions.ownership import acquire_shard, raise_topic_partition
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import SECOND, a_cancel, a_send, a_spec, an_apply, every
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.simulation.mutants.clauses import always
 from tidegate_testkit.simulation.mutants.of_clauses import dropped, withheld
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit, takes, writing

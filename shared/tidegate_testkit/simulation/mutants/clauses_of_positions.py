@@ -11,8 +11,8 @@ from tidegate_core.store.values import Item, Key, Put, Transaction
 from tidegate_core.transactions.cursor import BETWEEN_RECORDS, dedupe_row, move_cursor
 from tidegate_core.transactions.delivery import Progress, Tally, checkpoint, raise_guard
 from tidegate_core.transactions.ownership import Cursor
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import HOUR, NOW, SECOND, a_send, a_spec, an_apply, an_event, an_inbox_row, on_data
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.simulation.mutants.of_clauses import dropped, withheld
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit, takes
 

@@ -8,9 +8,9 @@ from tidegate_core.effects import Committed
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.limits import Permit, return_permits, take_permit
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import SECOND, Doc, a_request, a_spec, an_apply, at_most, every
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.simulation.mutants.clauses import always
 from tidegate_testkit.simulation.mutants.of_clauses import dropped, withheld
 from tidegate_testkit.simulation.mutants.stage import NEVER_STARTS, Stage, a_commit, limit_of, starts, takes, writing
@@ -126,7 +126,7 @@ def a_permit_is_taken_that_was_given_back() -> Iterable[str]:
 
 
 def permits(what: str, run: str) -> Transaction:
-    limit = keys.program_limit("flights", "/jobs/same.py")
+    limit = keys.shared_limit("flights", "program", "/jobs/same.py")
     permit = Permit.of(limit, run, 1)
     actions = take_permit(permit, 1) if what == "take" else (return_permits(limit, [permit]),)
     return Transaction(what, actions, f"{what} {run}", None)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from tidegate_core.records.codec import to_item
 from tidegate_core.store.values import Put, Transaction
 from tidegate_core.transactions.gate import finish_run
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import NOW, a_run
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.simulation.mutants.clauses import always
 from tidegate_testkit.simulation.mutants.of_clauses import dropped, withheld
 from tidegate_testkit.simulation.mutants.stage import starts, takes

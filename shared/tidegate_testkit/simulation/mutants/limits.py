@@ -16,9 +16,9 @@ from tidegate_core.records.limits import SharedLimit, Waiter
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Applied, Key, Put, RawOutcome, Transaction, Update
 from tidegate_core.transactions import limits
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import SECOND, a_request, a_spec, an_apply, at_most, every
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.simulation.mutants.conditions import without
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit

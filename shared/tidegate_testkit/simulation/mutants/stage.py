@@ -8,9 +8,9 @@ from typing import Any
 from tidegate_core.effects import Commit, Effect
 from tidegate_core.store.values import Applied, Key, Transaction
 from tidegate_core.transactions.gate import start_run
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import NOW, SECOND, Doc
-from tidegate_testkit.memory_store import MemoryStore
 from tidegate_testkit.simulation.monitor import StoreMonitor
 from tidegate_testkit.simulation.record import Record
 

@@ -27,9 +27,9 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Put, Transaction
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
 from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
 from tidegate_testkit.builders import NOW, a_holding, a_job
-from tidegate_testkit.memory_store import MemoryStore
 
 
 @dataclass(eq=False)

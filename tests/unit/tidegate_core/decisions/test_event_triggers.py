@@ -6,9 +6,21 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.effects import Commit
 from tidegate_spark.run_context import read_context
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, on_data
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    Doc,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    on_data,
+)
 
 GIGABYTE = 1_000_000_000
 SIZED: Doc = {"type": "data_size", "dataset": "clicks", "bytes": "100GB", "at_least_every": "4h"}
@@ -60,6 +72,15 @@ def test_given_allow_empty_then_it_runs_with_an_empty_manifest() -> None:
     assert all(launch.context["manifest"] == [] for launch in bench.started)
 
 
+def test_given_a_reminder_that_is_looked_at_again_while_it_waits_then_it_is_told_of_once() -> None:
+    """It waits for what was appended and is not read, up to 5 minutes; meanwhile its row is read again."""
+    bench = a_bench(SIZED)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "cursor", times=10_000)
+    bench.event(an_event("h1", "elsewhere"))
+    bench.run(4 * HOUR + 20 * MINUTE)
+    assert dispositions(bench) == ["skipped/nothing_new"]
+
+
 @pytest.mark.parametrize("how", ["suspend", "delete"])
 def test_given_a_schedule_that_was_stopped_then_nothing_reminds_of_it(how: str) -> None:
     bench = a_bench({**SIZED, "allow_empty": True})
@@ -77,6 +98,13 @@ def test_given_downtime_then_a_reminder_takes_in_what_was_appended_before_it() -
     bench.run(MINUTE)
     assert dispositions(bench) == ["launched"]
     assert len(told_to(bench)["manifest"]) == 2
+
+
+def test_given_a_number_beyond_any_float_in_an_event_then_it_is_compared_and_counted() -> None:
+    bench = a_bench({"type": "event", "name": "custom.truck", "where": {"field": "/data/pallets", "at_least": 10}})
+    bench.event({"type": "custom.truck", "namespace": "flights", "data": {"pallets": 10**400}})
+    bench.run(SECOND)
+    assert (dispositions(bench), bench.rows("I#")) == (["launched"], [])
 
 
 def test_given_custom_events_then_they_count_by_what_they_say_and_the_program_is_told() -> None:
@@ -108,6 +136,27 @@ def test_given_a_partial_fire_then_the_program_is_told_what_is_missing() -> None
     assert dispositions(bench) == ["launched"]
     context = told_to(bench)
     assert (context["missing"], len(context["manifest"])) == (["1 of 1 data partitions of b"], 1)
+
+
+def test_given_what_was_missing_and_came_before_the_start_then_the_program_is_told_that_nothing_is() -> None:
+    """The job absorbs until it is sealed: what the manifest holds is not missing."""
+    window = [{"type": "delay", "after": "1h"}]
+    bench = a_bench(all_of(*map(on_data, "abc"), timeout="1h", on_timeout="partial"), constraints=window)
+    bench.event(an_event("d1", "a"))
+    bench.run(HOUR + MINUTE)
+    bench.event(an_event("d1", "b"))
+    bench.run(2 * HOUR)
+    assert told_to(bench)["missing"] == ["1 of 1 data partitions of c"]
+    assert len(told_to(bench)["manifest"]) == 2
+
+
+def test_given_all_that_was_missing_came_before_the_start_then_nothing_is_missing() -> None:
+    bench = a_bench({**on_data("a", 2), "max_wait": "1h"}, constraints=[{"type": "delay", "after": "1h"}])
+    bench.event(an_event("d1", "a"))
+    bench.run(HOUR + MINUTE)
+    bench.event(an_event("d2", "a"))
+    bench.run(2 * HOUR)
+    assert (told_to(bench)["missing"], len(told_to(bench)["manifest"])) == ([], 2)
 
 
 def test_given_downtime_over_a_deadline_then_what_was_appended_in_time_still_counts() -> None:

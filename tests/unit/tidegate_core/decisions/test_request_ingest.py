@@ -8,10 +8,24 @@ import pytest
 
 from tidegate_core.decisions.request_ingest import INBOX_BODY_BYTES_MAX, INBOX_ROWS_PER_MOVE
 from tidegate_core.effects import Commit, Effect, NotProduced, Poke, Produce, Taken
+from tidegate_core.model.events import CustomEvent
+from tidegate_core.model.requests import MessageSend
 from tidegate_core.model.shards import message_shard, schedule_shard
 from tidegate_core.store.values import ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import REQUESTS, SECOND, Doc, a_cancel, a_request, a_send, a_spec, an_apply, every
+from tidegate_testkit.builders import (
+    EVENTS,
+    REQUESTS,
+    SECOND,
+    Doc,
+    a_cancel,
+    a_request,
+    a_send,
+    a_spec,
+    an_apply,
+    an_event,
+    every,
+)
 
 
 @pytest.fixture
@@ -120,6 +134,24 @@ def test_given_poison_then_it_is_copied_answered_where_it_can_be_and_passed(
     assert (letter.headers["tidegate.error.partition"], letter.headers["tidegate.error.offset"]) == ("0", "0")
     assert bench.status_of("r") == answered
     assert bench.status_of("apply-nightly") == "accepted"
+
+
+def test_given_a_request_that_we_fail_to_judge_then_it_is_refused_and_ingest_goes_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the fault is: the log behind it must not wait for a corrected version."""
+
+    def fail(_: object) -> None:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr(MessageSend, "model_validate", fail)
+    monkeypatch.setattr(CustomEvent, "model_validate", fail)
+    bench.append(REQUESTS, 0, a_send("m-1"), an_apply(a_spec(trigger=every("1h"))))
+    bench.append(EVENTS, 0, {"id": "e-1", "type": "custom.x", "namespace": "flights"}, an_event("d1"))
+    assert bench.status_of("apply-nightly") == "accepted"
+    assert "internal error ZeroDivisionError: of ours" in bench.receipts()["m-1"]["errors"][0]["problem"]
+    for letters in (bench.on("tidegate.requests.dlq"), bench.on("tidegate.events.dlq")):
+        assert [letter.headers["tidegate.error.class"] for letter in letters] == ["invalid"]
 
 
 def test_given_a_message_more_than_ten_years_ahead_then_it_is_rejected(bench: Bench) -> None:

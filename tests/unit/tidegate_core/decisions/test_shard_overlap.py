@@ -103,6 +103,26 @@ def test_given_coalesce_then_each_run_stands_for_all_that_came_meanwhile() -> No
         assert into.disposition != "launched" or format_instant(row.nominal) in str(told[into.job_id])
 
 
+@pytest.mark.parametrize("overlap", ["keep_latest", "coalesce"])
+def test_given_what_waits_is_renewed_again_and_again_then_it_still_waits_too_long(overlap: str) -> None:
+    """Whoever stands for others has their pending time-out: with one of its own each it would never come."""
+    bench = a_bench(overlap, constraints=[CLOSED], pending_timeout="45s")
+    bench.run(3 * MINUTE)
+    expired = [row for row in entries(bench) if row.disposition == "expired"]
+    assert len(expired) == 3
+    assert {row.reason for row in expired} == {"constraint_timeout"}
+    assert len(waiting(bench)) == 1
+
+
+@pytest.mark.parametrize("overlap", ["keep_latest", "coalesce"])
+def test_given_a_delay_then_the_one_that_takes_the_place_of_others_waits_for_its_own(overlap: str) -> None:
+    bench = a_bench(overlap, constraints=[{"type": "delay", "after": "8s"}])
+    bench.run(5 * MINUTE)
+    launched = [row for row in entries(bench) if row.disposition == "launched"]
+    assert len(launched) >= 4
+    assert all((row.admitted_at or 0) >= row.nominal + 8 * SECOND for row in launched)
+
+
 def test_given_a_queue_that_overflows_then_it_stays_as_long_as_it_may_and_nothing_is_uncovered() -> None:
     bench = a_bench("queue", Behaviour(runs_for=None), max_pending=5)
     bench.run(3 * MINUTE)

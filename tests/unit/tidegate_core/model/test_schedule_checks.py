@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import Problem
-from tidegate_core.model.schedule_checks import check_schedule
+from tidegate_core.model.schedule_checks import check_schedule, schedule_warnings
 
 NOW = parse_instant("2026-11-20T22:00:00Z")
 PYTHON = {"type": "program", "program": {"type": "python", "file": "a.py"}}
@@ -79,3 +80,60 @@ def test_given_nothing_in_the_next_ten_years_then_it_is_refused(trigger: dict[st
     (problem,) = told(trigger)
 
     assert problem.field == field
+
+
+ALL_HOURS = {"type": "cron", "expression": "0 * * * *"}
+
+
+def times(specs: int, **fields: Any) -> dict[str, Any]:
+    hourly = {"type": "cron", "expression": "0 * * * *", "exclude": [ALL_HOURS]}
+    return {"type": "times", "specs": [hourly] * specs, **fields}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field"),
+    [
+        pytest.param(cron("0 * * * *", exclude=[ALL_HOURS]), "trigger.exclude", id="one trigger"),
+        pytest.param(times(2), "trigger.specs[0].exclude", id="specs"),
+        pytest.param(times(50), "trigger.specs[0].exclude", id="many specs"),
+        pytest.param(
+            {
+                "type": "times",
+                "specs": [
+                    cron(f"{n} * * * *", exclude=[{"type": "cron", "expression": f"{n} 1-23 * * *"}]) for n in range(50)
+                ],
+                "exclude": [{"type": "cron", "expression": "* 0 * * *", "zone": "UTC"}],
+            },
+            "trigger.exclude",
+            id="both",
+        ),
+    ],
+)
+def test_given_exclusions_that_leave_out_all_then_the_search_ends_and_the_refusal_says_where(
+    trigger: dict[str, Any], field: str
+) -> None:
+    """Without a bound over all of it, exclusions in specs under exclusions would be walked for hours."""
+    began = process_time()
+
+    (problem,) = told(trigger)
+
+    assert problem.field == field
+    assert "leaves out so much" in problem.problem
+    assert "leave out whole days" in problem.hint
+    assert process_time() - began < 30
+
+
+def test_given_a_spec_that_leaves_out_all_beside_one_that_does_not_then_the_other_one_fires() -> None:
+    assert told({**times(2), "specs": [*times(2)["specs"], cron("30 6 * * *")]}) == ()
+
+
+@pytest.mark.parametrize(("after", "warned"), [("9m", False), ("10m", True)])
+def test_given_a_delay_as_long_as_the_period_where_the_newest_waits_then_there_is_a_warning(
+    after: str, warned: bool
+) -> None:
+    trigger, constraints = {"type": "every", "period": "10m"}, [{"type": "delay", "after": after}]
+    for overlap in ("keep_latest", "coalesce", "cancel_running", "queue"):
+        document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": trigger, "overlap": overlap}
+        spec = parse_schedule({**document, "constraints": constraints})
+        fields = [warning.field for warning in schedule_warnings(spec)]
+        assert fields == (["constraints[0].after"] if warned and overlap != "queue" else [])

@@ -20,7 +20,7 @@ from tidegate_core.transactions.delivery import (
     refuse_version,
 )
 from tidegate_core.transactions.ownership import acquire_shard
-from tidegate_testkit.memory_store import MemoryStore
+from tidegate_memory.store import MemoryStore
 
 PROGRESS = keys.progress(0)
 

@@ -10,8 +10,8 @@ from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store.values import Applied, Put, RawOutcome
 from tidegate_core.transactions.gate import finish_run, report_outputs, start_run, was_finished_by
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import NOW, a_run
-from tidegate_testkit.memory_store import MemoryStore
 
 ID = a_run().id
 

@@ -24,9 +24,9 @@ from tidegate_core.transactions.limits import (
     return_permits,
     take_permit,
 )
-from tidegate_testkit.memory_store import MemoryStore
+from tidegate_memory.store import MemoryStore
 
-LIMIT = keys.program_limit("flights", "p")
+LIMIT = keys.shared_limit("flights", "program", "p")
 WIDE = HOLDERS_INLINE_MAX + 1
 TOKENS = count()
 

@@ -8,7 +8,7 @@ from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Applied, Cancelled, Item
 from tidegate_core.transactions.map import ClusterMap, MapUnreadable, map_of, misfits, put_first_map
-from tidegate_testkit.memory_store import MemoryStore
+from tidegate_memory.store import MemoryStore
 
 REQUESTS = TopicFacts("tidegate.requests", "ab" * 16, 8)
 FIRST = ClusterMap.first(32, REQUESTS, "cluster")

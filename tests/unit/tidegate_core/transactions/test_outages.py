@@ -11,8 +11,8 @@ from tidegate_core.store.values import Applied, Item, Transaction
 from tidegate_core.transactions.delivery import checkpoint, progress_of
 from tidegate_core.transactions.outages import record_outages
 from tidegate_core.transactions.ownership import acquire_shard
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import HOUR, NOW
-from tidegate_testkit.memory_store import MemoryStore
 
 LEASE, PROGRESS = keys.lease(0), keys.progress(0)
 ONE, TWO = Outage(NOW, NOW + HOUR), Outage(NOW + 2 * HOUR, NOW + 3 * HOUR)

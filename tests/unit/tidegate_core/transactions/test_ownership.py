@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tidegate_core.store import keys
 from tidegate_core.store.values import Applied, Cancelled, Item, Put
 from tidegate_core.transactions.ownership import Cursor, acquire_shard, cursor_of, outranked, raise_topic_partition
-from tidegate_testkit.memory_store import MemoryStore
+from tidegate_memory.store import MemoryStore
 
 TP = keys.topic_position("brokers", "a" * 32, 0)
 LEASE, PROGRESS = keys.lease(0), keys.progress(0)

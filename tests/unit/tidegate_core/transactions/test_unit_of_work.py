@@ -33,10 +33,10 @@ from tidegate_core.transactions.unit_of_work import (
     UnitOfWork,
 )
 from tidegate_core.transactions.view import View
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import NOW, a_job
-from tidegate_testkit.memory_store import MemoryStore
 
-LIMIT = keys.program_limit("flights", "p")
+LIMIT = keys.shared_limit("flights", "program", "p")
 
 
 @pytest.fixture

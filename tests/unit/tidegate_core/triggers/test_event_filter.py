@@ -65,6 +65,13 @@ def test_given_something_absent_or_of_another_kind_then_the_comparison_is_false(
     assert not holds(TRUCK, **fields)
 
 
+def test_given_a_number_beyond_any_float_then_it_is_compared_like_others() -> None:
+    event = CustomEvent.model_validate({"type": "custom.x", "namespace": "n", "data": [10**309, -(10**4000)]})
+    assert holds(event, field="/data/0", above=1.7e308)
+    assert holds(event, field="/data/1", below=-1.5)
+    assert not holds(event, field="/data/1", **{"in": [0, "x"]})
+
+
 def test_given_a_data_event_then_its_fields_are_compared() -> None:
     assert holds(ARRIVAL, field="bytes", at_least=1_000_000)
     assert holds(ARRIVAL, field="partition", prefix="2013-")
@@ -90,6 +97,8 @@ def nested(levels: int) -> dict[str, Any]:
         {"field": "subject", "in": []},
         {"field": "subject", "above": "1"},
         {"field": "subject", "above": float("inf")},
+        {"field": "subject", "above": 10**309},
+        {"field": "subject", "in": [-(10**400)]},
         {"field": "subject", "exists": True, "not": {"field": "rows", "exists": True}},
         {"all_of": [{"field": "rows", "exists": True}], "any_of": [{"field": "rows", "exists": True}]},
         {"all_of": [{"field": "rows", "exists": True}] * 51},
@@ -109,7 +118,12 @@ def test_given_bounds_then_what_is_on_them_is_allowed() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(-(10**310))
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "0"]), inner, max_size=3),
     max_leaves=8,
 )

@@ -238,6 +238,31 @@ def test_given_a_broker_that_is_away_then_a_drain_ends_all_the_same(bench: Bench
     assert len(bench.all_asked(Drained)) == 1
 
 
+def test_given_a_message_without_acknowledgement_before_one_that_was_delivered_then_a_drain_sends_it_until_there_is_one() -> (
+    None
+):
+    """Seed 710009: no position passes the first one, so that a successor would deliver the second one again."""
+
+    def the_first(effect: Effect) -> bool:
+        return isinstance(effect, Produce) and effect.topic == "out" and b"m-1" in effect.value
+
+    bench = Bench(shards=1)
+    bench.request(a_send("m-1", after="1s"))
+    bench.request(a_send("m-2", after="2s"))
+    bench.answer_with(the_first, NotProduced("unavailable", "transport"), times=UNREACHED)
+    bench.run(3 * SECOND)
+    assert len(bench.on("out")) == 1
+    bench.drain()
+    bench.run(2 * SECOND)
+    assert bench.all_asked(Drained) == []
+    bench._rules.clear()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    bench.crash()
+    bench.run(MINUTE)
+    assert sorted(str(sent.document["of"]) for sent in bench.on("out")) == ["m-1", "m-2"]
+
+
 @pytest.mark.parametrize("crash_after", [2 * SECOND, 7 * SECOND], ids=["before its checkpoint", "after it"])
 def test_given_a_crash_then_what_is_sent_again_is_counted_once(bench: Bench, crash_after: int) -> None:
     """A tally counts what its position covers, so it adds up with whatever the successor repeats."""

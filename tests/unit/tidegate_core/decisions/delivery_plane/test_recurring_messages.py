@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.decisions.delivery_plane.recurring_change import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.retrying import RETRY_FIRST_MS
@@ -493,6 +494,23 @@ def test_given_a_crash_after_a_refusal_then_it_is_neither_lost_nor_sent_twice(be
     bench.run(25 * SECOND)
     assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == 1
     assert len(bench.on("out")) == (2 if wait * SECOND > RETRY_FIRST_MS else 1)
+
+
+def test_given_refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fire that waited was left to its rows, and nothing took its place: no further one came before the next take-over."""
+    monkeypatch.setattr(firing, "GROUPS_UNDER_WAY_MAX", 1)
+    bench.answer_with(to_out, REFUSED, times=3)
+    bench.request(an_apply(a_recurring(trigger=every("1s"))))
+    bench.run(shown(bench, "apply-ping")[2] - bench.now)
+    bench.crash()
+    begin = bench.now
+    bench.run(25 * SECOND)
+    expected = set(range(shown(bench, "apply-ping")[0], bench.now, SECOND))
+    assert begin + 20 * SECOND < max(expected)
+    assert expected <= set(nominals(bench))
+    assert max(Counter(nominals(bench)).values()) == 1
 
 
 @pytest.mark.parametrize("crashed", [False, True])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.decisions.run_plane.admit import limits_of
-from tidegate_core.decisions.run_plane.overlap import SETTLED_TOGETHER, Ended, limits_for, settle, to_cancel
+from tidegate_core.decisions.run_plane.overlap import SETTLED_TOGETHER, Ended, settle, to_cancel
+from tidegate_core.decisions.run_plane.permits import limits_of
 from tidegate_core.model.overlap import Overlap
 from tidegate_core.records.run_plane import Job
 from tidegate_testkit.builders import MINUTE, NOW, a_job, a_run, at_most, parsed_spec
@@ -35,7 +35,7 @@ def as_told(spec: Any, waiting: list[Job], blockers: tuple[str, ...] = (RUN,)) -
         gone = {each.job.id for each in settled.ended}
         kept = {} if settled.kept is None else {settled.kept.id: settled.kept}
         left = [kept.get(job.id, job) for job in waiting if job.id not in gone]
-        waiting = sorted(left, key=lambda job: (job.satisfied_at, job.nominal))
+        waiting = sorted(left, key=lambda job: (job.waits_since, job.nominal))
 
 
 def test_given_skip_and_a_run_that_is_open_then_the_job_ends_and_names_it() -> None:
@@ -52,7 +52,8 @@ def test_given_keep_latest_then_the_newest_takes_the_place_of_all_others() -> No
     assert ended(*settled.ended) == [(job.id, "skipped", "replaced") for job in jobs(1, 2)]
     assert {end.detail for end in settled.ended} == {f"replaced by {jobs(3)[0].id}"}
     assert settled.kept is not None
-    assert settled.kept.satisfied_at == jobs(1)[0].satisfied_at
+    assert settled.kept.waits_since == jobs(1)[0].satisfied_at
+    assert settled.kept.satisfied_at == jobs(3)[0].satisfied_at
     assert settled.kept.covered is None
 
 
@@ -68,8 +69,21 @@ def test_given_coalesce_then_one_job_stands_for_all() -> None:
         3,
         hours[0].nominal,
     )
-    assert kept.satisfied_at == hours[0].satisfied_at
-    assert kept.deadline == hours[2].deadline
+    assert (kept.waits_since, kept.satisfied_at) == (hours[0].satisfied_at, hours[2].satisfied_at)
+
+
+@pytest.mark.parametrize("overlap", ["keep_latest", "coalesce", "cancel_running"])
+def test_given_a_job_that_stands_for_others_then_it_waits_no_longer_than_they_would_have(overlap: Overlap) -> None:
+    """Their deadlines are compared on the schedule's clock, which stood still for some of them."""
+    waiting = [
+        a_job(1, due=NOW + 1, deadline=NOW + 500, stopped=0, alerted=True),
+        a_job(2, due=NOW + 2, deadline=NOW + 700, stopped=300),
+        a_job(3, due=NOW + 3, deadline=NOW + 900, stopped=300),
+    ]
+    kept = settle(parsed_spec(overlap=overlap), waiting, []).kept
+    assert kept is not None
+    assert kept.deadline == NOW + 700
+    assert kept.alerted
 
 
 def test_given_data_intervals_then_the_merged_one_spans_them_all() -> None:
@@ -125,7 +139,7 @@ def test_given_any_jobs_then_one_is_left_and_nothing_is_uncovered(overlap: Overl
     waiting = jobs(*sorted(numbers))
     (left,) = as_told(parsed_spec(overlap=overlap), waiting)
     assert left.nominal == waiting[-1].nominal
-    assert left.satisfied_at == waiting[0].satisfied_at
+    assert left.waits_since == waiting[0].satisfied_at
     assert left.stands_for == (len(waiting) if overlap == "coalesce" else 1)
     assert left.begins == (waiting[0].nominal if overlap == "coalesce" else left.nominal)
 
@@ -158,5 +172,5 @@ def test_given_a_run_that_is_ending_already_then_no_other_has_to(ending: dict[st
 def test_given_a_forced_job_then_it_counts_and_waits_for_what_a_constraint_names_only() -> None:
     (job,) = jobs(1, force_overlap=True)
     free, bound = parsed_spec(), parsed_spec(constraints=[at_most(2)])
-    assert [limit.max for limit in limits_for(job, free, limits_of(free))] == [16]
-    assert [limit.max for limit in limits_for(job, bound, limits_of(bound))] == [2]
+    assert [limit.max for limit in limits_of(free, job)] == [16]
+    assert [limit.max for limit in limits_of(bound, job)] == [2]

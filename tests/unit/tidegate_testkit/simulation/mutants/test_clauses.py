@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_core.store.values import Condition
 from tidegate_core.transactions import conditions
-from tidegate_testkit.expressions import parse_condition
+from tidegate_memory.expressions import parse_condition
 from tidegate_testkit.simulation.mutants.clauses import Clause, clauses_of, spoilt
 
 NAMES = {"#a": "a", "#b": "b", "#c": "c"}

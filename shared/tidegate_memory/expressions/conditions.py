@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from tidegate_core.store.values import Item
-from tidegate_testkit.expressions.comparisons import begins_with, check_range, contains, has_type, in_order
-from tidegate_testkit.expressions.operands import (
+from tidegate_memory.expressions.comparisons import begins_with, check_range, contains, has_type, in_order
+from tidegate_memory.expressions.operands import (
     Literal,
     Operand,
     Path,
@@ -24,8 +24,8 @@ from tidegate_testkit.expressions.operands import (
     Values,
     parse_path_or_literal,
 )
-from tidegate_testkit.expressions.tokens import Cursor
-from tidegate_testkit.expressions.values import (
+from tidegate_memory.expressions.tokens import Cursor
+from tidegate_memory.expressions.values import (
     MEASURED_TYPES,
     MISSING,
     ORDERED_TYPES,

@@ -34,10 +34,10 @@ from tidegate_core.store.values import (
     Table,
     Transaction,
 )
+from tidegate_memory.actions import Outcome, check_key, outcome_of
+from tidegate_memory.expressions.values import MUTABLE_TYPES, copied
+from tidegate_memory.table import MemoryTable, Stored
 from tidegate_ports.store import StoreRequestInvalid
-from tidegate_testkit.expressions.values import MUTABLE_TYPES, copied
-from tidegate_testkit.memory_actions import Outcome, check_key, outcome_of
-from tidegate_testkit.memory_table import MemoryTable, Stored
 
 PAGE_BYTES_MAX: Final = 1_048_576
 """A query ends behind the item that reaches it."""

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate_core.store.values import Item, Value
-from tidegate_testkit.expressions import InvalidExpression, parse_condition, parse_update
+from tidegate_memory.expressions import InvalidExpression, parse_condition, parse_update
 
 ITEM: Item = {
     "pk": "p",

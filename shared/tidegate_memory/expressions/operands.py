@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from tidegate_core.store.values import Item, Value
-from tidegate_testkit.expressions.reserved_words import RESERVED_WORDS
-from tidegate_testkit.expressions.tokens import Cursor
-from tidegate_testkit.expressions.values import MISSING, Found, InvalidExpression, measured, type_name
+from tidegate_memory.expressions.reserved_words import RESERVED_WORDS
+from tidegate_memory.expressions.tokens import Cursor
+from tidegate_memory.expressions.values import MISSING, Found, InvalidExpression, measured, type_name
 
 Values: TypeAlias = Mapping[str, Value]
 PathParts: TypeAlias = tuple[str | int, ...]

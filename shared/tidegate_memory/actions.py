@@ -18,10 +18,10 @@ from tidegate_core.store.values import (
     Update,
     Value,
 )
+from tidegate_memory.expressions import InvalidExpression, parse_condition, parse_update
+from tidegate_memory.expressions.values import bytes_of_item, checked_copy
+from tidegate_memory.table import Stored
 from tidegate_ports.store import StoreRequestInvalid
-from tidegate_testkit.expressions import InvalidExpression, parse_condition, parse_update
-from tidegate_testkit.expressions.values import bytes_of_item, checked_copy
-from tidegate_testkit.memory_table import Stored
 
 PARTITION_KEY_BYTES_MAX: Final = 2_048
 SORT_KEY_BYTES_MAX: Final = 1_024

@@ -17,8 +17,8 @@ from tidegate_core.store.values import (
     Transaction,
     Update,
 )
+from tidegate_memory.store import MemoryStore, Usage
 from tidegate_ports.store import StoreRequestInvalid
-from tidegate_testkit.memory_store import MemoryStore, Usage
 
 JOB = Key("SH#0001", "J#1")
 LEASE = Key("SH#0001", "LEASE")

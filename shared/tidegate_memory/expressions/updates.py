@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from tidegate_core.store.values import Item, Value
-from tidegate_testkit.expressions.conditions import PARSED_MAX
-from tidegate_testkit.expressions.operands import (
+from tidegate_memory.expressions.conditions import PARSED_MAX
+from tidegate_memory.expressions.operands import (
     NUMBER,
     Operand,
     Path,
@@ -24,8 +24,8 @@ from tidegate_testkit.expressions.operands import (
     parse_path,
     parse_path_or_literal,
 )
-from tidegate_testkit.expressions.tokens import Cursor
-from tidegate_testkit.expressions.values import MISSING, Found, InvalidExpression, Missing, checked_number
+from tidegate_memory.expressions.tokens import Cursor
+from tidegate_memory.expressions.values import MISSING, Found, InvalidExpression, Missing, checked_number
 
 KEY_ATTRIBUTES: Final = ("pk", "sk")
 _ABSENT = "The provided expression refers to an attribute that does not exist in the item"

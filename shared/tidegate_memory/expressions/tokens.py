@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate_testkit.expressions.values import InvalidExpression
+from tidegate_memory.expressions.values import InvalidExpression
 
 EXPRESSION_BYTES_MAX: Final = 4_096
 KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "SET", "REMOVE", "ADD", "DELETE"})

@@ -1,0 +1,39 @@
+"""Worlds that hunt what is hardly met: they name transactions that nodes send, and add to what the world has."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_testkit.simulation.drawing import swarm_of, trapped
+from tidegate_testkit.simulation.faults.rare_moments import COMMON, FALLS
+from tidegate_testkit.simulation.transaction_names import HARDLY, OWNERS, RARE
+
+NAMES = ("rare_moments", "rare_controls", "rare_outages")
+SEEDS = range(20)
+
+
+def test_given_the_names_then_what_is_hardly_met_is_rare_or_a_step_of_controls_and_nothing_is_missing() -> None:
+    assert set(HARDLY) <= set(OWNERS)
+    assert set(COMMON) | set(RARE) == set(OWNERS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_given_such_a_world_then_it_hunts_what_it_aims_at_and_keeps_the_faults_that_it_has(
+    name: str, seed: int
+) -> None:
+    before = swarm_of(seed)
+    after = trapped(before, seed, name)
+    assert after.store.hunted
+    assert set(after.store.hunted) <= set(after.store.aimed)
+    assert set(before.store.aimed) <= set(after.store.aimed)
+    assert len(after.node.trouble) > len(before.node.trouble)
+    assert set(after.node.trouble) >= set(before.node.trouble)
+    assert {each.once_applied for each in after.node.trouble} <= {None, *OWNERS}
+
+
+def test_given_many_worlds_then_all_that_is_hardly_met_is_hunted_and_nodes_both_fall_and_freeze() -> None:
+    calm = [trapped(swarm_of(seed, faults=False), seed, "rare_moments") for seed in range(100)]
+    assert {name for each in calm for name in each.store.hunted} == set(HARDLY)
+    assert {trouble.kind for each in calm for trouble in each.node.trouble} == {"crash", "pause"}
+    assert all(len(each.node.trouble) == FALLS for each in calm)
