@@ -475,6 +475,7 @@ class IndexRow:
     Attributes:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
+        heard_from: Append time from which events count in topic partitions that the vector does not name.
     """
 
     event_key: str
@@ -486,6 +487,7 @@ class IndexRow:
     shard: int
     activated_at: int
     vector: str | None = None
+    heard_from: int = 0
 
     def key(self) -> Key:
         return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)
