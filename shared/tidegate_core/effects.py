@@ -347,7 +347,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ProveMembership:
-    """A commit probe for the ownership topic partition (DESIGN 3). Answer: `Membership`."""
+    """Proof that the ownership topic partition is ours, by the guard or by a commit probe (DESIGN 3). Answer: `Membership`."""
 
     topic_partition: int
 

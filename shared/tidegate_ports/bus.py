@@ -117,7 +117,9 @@ class Membership(Protocol):
         ...
 
     async def prove(self, topic_partition: int) -> bool | None:
-        """Probes now. True: member, and the topic partition is ours; False: it is not; None: nobody could say in time."""
+        """Probes now, unless the guard holds. True: member, and the topic partition is ours; False: it is not; None: nobody could
+        say in time.
+        """
         ...
 
     def guard_holds(self) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read, ReadRange
-from tidegate_core.model.instants import Instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import IndexRow
 from tidegate_core.store import keys
@@ -33,20 +32,12 @@ class Listener:
     row: IndexRow
     offsets: Mapping[str, int]
 
-    def hears(self, topic_id: str, topic_partition: int, offset: int, at: Instant) -> bool:
-        """Returns whether an event counts: those below the log's end at the activation never do.
-
-        The ends do not name each topic partition: the topic may have grown since, or may have been made anew, and whoever read
-        the old one may still go on with it. Append times tell those events apart.
-
-        Args:
-            topic_id: Where it stands, in Kafka's words.
-            topic_partition: Of that topic.
-            offset: In that.
-            at: Its append time.
+    def hears(self, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
+        """Events below the activation's end offsets never count. Those of topic partitions that are newer than it, or that no
+        broker told of yet, count when they came after the request.
         """
-        end = self.offsets.get(f"{topic_id}/{topic_partition}")
-        return at >= self.row.heard_from if end is None else offset >= end
+        first = self.offsets.get(f"{topic_id}/{topic_partition}")
+        return append_time >= self.row.asked_at if first is None else offset >= first
 
 
 class EventIndex:

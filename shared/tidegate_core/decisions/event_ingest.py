@@ -188,8 +188,8 @@ class EventIngest:
                     yield _Handing(record, place, event, listener)
 
     def _hears(self, listener: Listener, record: LogRecord) -> bool:
-        topic = self.cursor.topic
-        return listener.hears(topic.id, self.cursor.topic_partition, record.offset, record.append_time)
+        cursor = self.cursor
+        return listener.hears(cursor.topic.id, cursor.topic_partition, record.offset, record.append_time)
 
     def _note_id(self, move: _Move, handing: _Handing) -> None:
         """The event's id counts once; a later page of the same event finds it noted."""

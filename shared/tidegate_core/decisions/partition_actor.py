@@ -1,8 +1,10 @@
 """All that the holder of one ownership topic partition does, in the order that keeps it safe (DESIGN 3).
 
-Raise the epochs of the positions, then fence the shards, then read, then serve. Any other order loses creates. Being fenced
-ends everything at once; whoever is still a member then proves it and starts again from the first step, because a late raise
-by the former holder would otherwise fence the rightful one for ever (protocol H7).
+Raise the epochs of the positions, then fence the shards, then prove membership, then read, then serve. Any other order loses
+creates, or lets a process that stood still since it was assigned something answer requests beside the rightful holder, who
+sends on until it meets the fence. Being fenced ends everything at once; whoever is still a member then proves it and starts
+again from the first step, because a late raise by the former holder would otherwise fence the rightful one for ever
+(protocol H7).
 """
 
 from __future__ import annotations
@@ -162,7 +164,7 @@ class PartitionActor:
     def _take_over(self) -> Operation[None]:
         requests = yield from self._raise_positions()
         yield from self._acquire_all(requests)
-        if self._draining:
+        if not (yield from self._is_member()) or self._draining:
             return
         log_ends = yield from self._host.read_for_good(ReadEndOffsets(self.holding.requests.name))
         assert isinstance(log_ends, EndOffsets)
@@ -293,18 +295,25 @@ class PartitionActor:
         self._host.operations.start(self._prove_and_live(pause))
 
     def _prove_and_live(self, pause: int) -> Operation[None]:
+        yield from self._sleep_about(pause)
+        if (yield from self._is_member()):
+            yield from self._live()
+
+    def _is_member(self) -> Operation[bool]:
+        """Asks until the group says whether this is still ours; when it is not, this actor ends."""
         while True:
-            yield from self._host.sleep(pause + self._host.jitter(f"again {self._host.now}", pause))
             membership = yield ProveMembership(self.holding.topic_partition)
             assert isinstance(membership, Membership)
-            if membership.holds is False:
-                self._host.note("not_a_member", topic_partition=self.holding.topic_partition)
-                self._host.ended = True
-                return
-            if membership.holds:
+            if membership.holds is not None:
                 break
-            pause = PROVE_AGAIN_MS
-        yield from self._live()
+            yield from self._sleep_about(PROVE_AGAIN_MS)
+        if not membership.holds:
+            self._host.note("not_a_member", topic_partition=self.holding.topic_partition)
+            self._host.ended = True
+        return membership.holds
+
+    def _sleep_about(self, pause: int) -> Operation[None]:
+        yield from self._host.sleep(pause + self._host.jitter(f"again {self._host.now}", pause))
 
     def _stop_reading(self) -> None:
         for topic, topic_partition in self._cursors:

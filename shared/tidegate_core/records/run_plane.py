@@ -39,6 +39,7 @@ class ScheduleState:
         until: When it is resumed by itself; a timer row of kind `U` stands there.
         stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
         last_stop: Begin and end of the last of those.
+        pauses: Begin and end of the last suspensions that are over, of any mode: begin, end, begin, end ...
         kept_from: Oldest generation whose pending jobs go on; None = only the present one.
         carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
             first, last ...
@@ -78,6 +79,7 @@ class ScheduleState:
     until: int | None = None
     stopped_ms: int = 0
     last_stop: tuple[int, ...] = ()
+    pauses: tuple[int, ...] = ()
     kept_from: int | None = None
     carried: tuple[int, ...] = ()
     shedding: str | None = None
@@ -475,7 +477,7 @@ class IndexRow:
     Attributes:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
-        heard_from: Append time from which events count in topic partitions that the vector does not name.
+        asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
     """
 
     event_key: str
@@ -487,7 +489,7 @@ class IndexRow:
     shard: int
     activated_at: int
     vector: str | None = None
-    heard_from: int = 0
+    asked_at: int = 0
 
     def key(self) -> Key:
         return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)

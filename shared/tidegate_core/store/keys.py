@@ -112,9 +112,9 @@ def past_runs(shard: int, namespace: str, name: str) -> Key:
     return Key(shard_pk(shard), f"PR#{schedule_ref(namespace, name)}")
 
 
-def program_limit(namespace: str, program: str) -> Key:
-    """The shared limit of a program: `program` is its name, else type and file (which is user text: hashed)."""
-    return Key(f"{SHARED_LIMIT}{namespace}#program#{text_hash(program)}", "LIMIT")
+def shared_limit(namespace: str, scope: str, name: str) -> Key:
+    """A limit that several schedules share: of a program, a group or a key, by its name (which is user text: hashed)."""
+    return Key(f"{SHARED_LIMIT}{namespace}#{scope}#{text_hash(name)}", "LIMIT")
 
 
 def permit(limit: Key, run_id: str) -> Key:

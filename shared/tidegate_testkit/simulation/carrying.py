@@ -119,6 +119,10 @@ class Carrier:
             self._cluster.record.failures.append(f"{self._tenure.name} gave something up: {fields}")
 
     def _prove(self, token: int) -> None:
+        if self._node.guard_holds():
+            self._answer_soon(token, Membership(self._tenure.topic_partition in self._node.member.owned))
+            return
+
         def proved(verdict: ProbeVerdict) -> None:
             held = self._tenure.topic_partition in self._node.member.owned
             holds = {ProbeVerdict.MEMBER: held, ProbeVerdict.UNSETTLED: None, ProbeVerdict.EXPELLED: False}[verdict]

@@ -12,7 +12,6 @@ from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
-from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
 from tidegate_core.effects import EndOffsets, Items, Read, ReadEndOffsets
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
@@ -87,19 +86,10 @@ def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operati
             shard=lane.shard,
             activated_at=state.activated_at,
             vector=None if event_key.startswith(RUNS) else vector,
-            heard_from=_heard_from(state),
+            asked_at=Position.parse(state.position).append_time,
         )
         for number, event_key in enumerate(event_keys)
     ]
-
-
-def _heard_from(state: ScheduleState) -> int:
-    """Returns the append time from which events count whose topic partition the vector does not name.
-
-    Not what was there before the request was sent; all that comes after its receipt, whatever its owner's clock says. A
-    resume by itself (`until`) has no record of its own.
-    """
-    return max(Position.parse(state.position).append_time, state.activated_at - ACTIVATION_SLACK_MS)
 
 
 def _activation_vector(lane: Lane, state: ScheduleState) -> Operation[str]:

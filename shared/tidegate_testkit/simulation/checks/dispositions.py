@@ -56,6 +56,8 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
             return None if _was_cancelled(case, row) else "nobody asked for it then"
         case "skipped", "ran_recently" | "still_running":
             return None if may_abort(life.definition, row.reason) else "none of its constraints aborts"
+        case "skipped", "unresolved_template":
+            return None if life.definition.key is not None and row.correlation is None else "all that it names is there"
         case "skipped", "outage":
             return None if row.covered is not None else "it stands for no outage"
         case "expired", "constraint_timeout":
