@@ -117,6 +117,23 @@ def test_given_an_entry_of_events_without_evidence_then_it_came_from_nowhere(
     assert found(check_evidence(Case(case.world)), "I1", row.job_id, "without any evidence")
 
 
+@pytest.mark.parametrize("later", [0, 1])
+def test_given_a_pair_that_expired_although_both_came_in_time_then_only_brokers_that_did_not_tell_of_one_excuse_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, later: int
+) -> None:
+    """A time-out waits for the ends of what the brokers tell of; after a growth that is too little for a while."""
+    life = next(life for life in case.lives if life.name == "pair")
+    row = one_of(case, "pair", "events")
+    halves = [each for each in case.world.producers.announced.values() if each.partition == row.correlation]
+    first, deadline = min(each.appended[0] for each in halves), row.at + MINUTE_MS
+    lie = changed_one(case, row, disposition="expired", reason="trigger_timeout", nominal=first, at=deadline)
+    trigger = {**life.definition.trigger, "timeout": f"{deadline - first}ms"}
+    lie.lives = [replace(life, definition=replace(life.definition, trigger=trigger))]
+    assert found(check_dispositions(lie), "I1", row.job_id, "came in time")
+    monkeypatch.setattr(halves[0], "untold_until", deadline + later)
+    assert found(check_dispositions(lie), "I1", row.job_id, "came in time") is (later == 0)
+
+
 def test_given_a_program_that_nobody_started_then_the_ledger_lies(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     row = one_of(case, "tick", "time")
     bodies = [body for body in case.record.bodies if body.run_id != row.job_id]
