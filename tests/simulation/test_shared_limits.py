@@ -6,15 +6,14 @@ Hostile worlds have them too (`queues` in `faults/traps.py`), and a monitor of e
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from unittest import mock
 
 import pytest
 
-from tidegate_core.constraints.base import LimitRef
-from tidegate_core.decisions.run_plane import admit
 from tidegate_core.decisions.run_plane.home_limits import SERVE_MS
-from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_testkit.simulation.definitions import NAMESPACE
+from tidegate_testkit.simulation import world as world_module
+from tidegate_testkit.simulation.definitions import Definition
 from tidegate_testkit.simulation.drawing import swarm_of
 from tidegate_testkit.simulation.faults.traps import CROWD
 from tidegate_testkit.simulation.outcome import judged
@@ -45,6 +44,10 @@ def the_world(seed: int, swarm: Swarm) -> World:
     return world
 
 
+def all_in_one_group(chance: Random, drawn: list[Definition]) -> list[Definition]:
+    return [each if each.program is None else replace(each, group=2) for each in drawn]
+
+
 def idle_longest(world: World) -> int:
     return max(watched.idle_longest for watched in world.limits.limits.values())
 
@@ -69,17 +72,8 @@ def test_given_that_all_pokes_are_lost_then_the_first_of_the_queue_waits_for_a_s
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_given_schedules_that_need_two_shared_limits_then_none_waits_for_ever(seed: int) -> None:
-    """They name them in different orders; the language has no second one yet."""
-    plain = admit.limits_of
-
-    def with_another(spec: ScheduleSpec) -> tuple[LimitRef, ...]:
-        wanted = plain(spec)
-        another = LimitRef(scope="program", namespace=NAMESPACE, name=f"kit-{seed}", max=2)
-        if not any(limit.scope == "program" for limit in wanted):
-            return wanted
-        return (another, *wanted) if spec.name[-1] in "02k" else (*wanted, another)
-
-    with mock.patch.object(admit, "limits_of", with_another):
+    """All that share a program are in one group, too."""
+    with mock.patch.object(world_module, "with_shared_limits", all_in_one_group):
         world = the_world(seed, a_crowd(seed))
     assert len(world.limits.limits) == 2
     assert offers(world) >= OFFERS_MIN

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from tidegate_core.constraints.base import Allow, Facts, Hold, LimitRef, Verdict
+from tidegate_core.constraints.base import Allow, Claim, Facts, Hold, LimitRef, Verdict
 from tidegate_core.constraints.concurrency import ConcurrencyConstraint
 from tidegate_core.constraints.delay import DelayConstraint
 from tidegate_core.constraints.load import LoadConstraint
@@ -17,6 +17,7 @@ from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planne
 
 __all__ = [
     "Allow",
+    "Claim",
     "ConcurrencyConstraint",
     "Constraint",
     "DelayConstraint",

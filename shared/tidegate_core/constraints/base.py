@@ -11,7 +11,9 @@ from tidegate_core.constraints.reasons import ReasonCode
 from tidegate_core.model.document import Document
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.loads import LoadKey, LoadSeen
+from tidegate_core.model.problems import shortened
 from tidegate_core.model.programs import Program
+from tidegate_core.model.templates import RunValues
 from tidegate_core.records.past_runs import NO_RUNS, PastRuns
 
 OnUnmet: TypeAlias = Literal["wait", "abort"]
@@ -59,6 +61,19 @@ class Facts:
     loads: Mapping[LoadKey, LoadSeen] = field(default_factory=dict)
 
 
+Scope: TypeAlias = Literal["schedule", "program", "group", "key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who asks for permits: a job of a schedule, with what its templates can name."""
+
+    namespace: str
+    schedule: str
+    program: Program
+    values: RunValues
+
+
 @dataclass(frozen=True, slots=True)
 class LimitRef:
     """A limit that a job has to have a permit of when it is admitted.
@@ -66,26 +81,28 @@ class LimitRef:
     Attributes:
         scope: Whose runs are counted together.
         namespace: The schedule's.
-        name: The schedule's name; or the program's name, else its type and file.
+        name: The schedule's name; the program's name, else its type and file; the group's name; or the resolved key.
         max: Permits, by the admitting schedule's own version.
         on_unmet: Of the constraint that asks for the permit.
     """
 
-    scope: Literal["schedule", "program"]
+    scope: Scope
     namespace: str
     name: str
     max: int
     on_unmet: OnUnmet = "wait"
 
-    def text(self) -> str:
-        """Returns the limit's key. Neither namespaces nor names contain `#`, so only the last part may."""
-        return f"{self.namespace}#{self.scope}#{self.name}"
+    @property
+    def is_shared(self) -> bool:
+        """Whether runs of other schedules take permits of it as well."""
+        return self.scope != "schedule"
 
     def words(self) -> str:
         """Returns the limit as people call it, in reasons and answers."""
         if self.scope == "schedule":
             return f"schedule {self.namespace}/{self.name}"
-        return f"program {self.name} of namespace {self.namespace}"
+        name = shortened(self.name) if self.scope == "key" else self.name
+        return f"{self.scope} {name} of namespace {self.namespace}"
 
 
 class ConstraintSpec(Document, ABC):
@@ -104,9 +121,9 @@ class ConstraintSpec(Document, ABC):
     def check(self, facts: Facts) -> Verdict:
         """Returns whether the job may go, as far as no permit decides it."""
 
-    def limits(self, namespace: str, schedule: str, program: Program) -> tuple[LimitRef, ...]:
-        """Returns the limits whose permits the admission has to take."""
-        return ()
+    def limit(self, claim: Claim) -> LimitRef | None:
+        """Returns the limit whose permit the admission has to take, if any. Raises Unresolved."""
+        return None
 
     @property
     def admissions_remembered(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate_core.constraints import DelayConstraint
+from tidegate_core.constraints import ConcurrencyConstraint, DelayConstraint
 from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
@@ -10,7 +10,7 @@ from tidegate_core.model.message_target import delivery_problems
 from tidegate_core.model.overlap import overlap_problems
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.model.templates import template_problems
+from tidegate_core.model.templates import template_problems, text_problems
 from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimesTrigger, TimeTrigger
 from tidegate_core.triggers.base import EventTrigger, LeafTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
@@ -29,7 +29,7 @@ MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
 def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
-    own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec))
+    own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
     return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own]
 
 
@@ -39,6 +39,15 @@ def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
         return []
     least = format_duration(spec.pending_timeout)
     return [Problem("trigger.flexible", f"is not shorter than pending_timeout, {least}", "jobs would expire in it")]
+
+
+def _key_problems(spec: ScheduleSpec) -> list[Problem]:
+    keys = [
+        (f"constraints[{place}].key", each.key)
+        for place, each in enumerate(spec.constraints)
+        if isinstance(each, ConcurrencyConstraint) and each.key is not None
+    ]
+    return text_problems(spec.trigger, keys)
 
 
 def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:

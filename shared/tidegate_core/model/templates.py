@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -26,6 +26,7 @@ that Linux allows for one argument."""
 PLAIN_NAMES = ("nominal", "interval_start", "interval_end", "correlation", "run.id", "attempt", "upstream.run_id")
 ALL_NAMES = (*PLAIN_NAMES, "upstream.args[n]", "upstream.outputs.<key>")
 
+_PROGRAM = "target.program."
 _TOKEN = re.compile(r"\$\$\{|\$\{([^{}]{0,256})\}|\$\{")
 _ARGUMENT = re.compile(r"upstream\.args\[(\d{1,3})\]", re.ASCII)
 _OUTPUT = re.compile(r"upstream\.outputs\.([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})", re.ASCII)
@@ -127,20 +128,25 @@ def _variable(name: str, column: int) -> Variable:
 
 def template_problems(trigger: Trigger, program: Program) -> list[Problem]:
     """Returns the first problems of the program's templates, given what the trigger can fill in."""
-    return list(islice(_problems(trigger, program), MAX_PROBLEMS))
+    return list(islice(_problems(trigger, _templates(program)), MAX_PROBLEMS))
 
 
-def _problems(trigger: Trigger, program: Program) -> Iterator[Problem]:
-    for place, text in _templates(program):
+def text_problems(trigger: Trigger, texts: Iterable[tuple[str, str]]) -> list[Problem]:
+    """Returns the first problems of other templates of a schedule, each given as (field, text)."""
+    return list(islice(_problems(trigger, texts), MAX_PROBLEMS))
+
+
+def _problems(trigger: Trigger, texts: Iterable[tuple[str, str]]) -> Iterator[Problem]:
+    for place, text in texts:
         try:
             template = parse_template(text)
         except TemplateError as error:
-            yield Problem(f"target.program.{place}", error.problem, error.hint)
+            yield Problem(place, error.problem, error.hint)
             continue
         for part in template:
             reason = _unavailable(part.name, trigger) if isinstance(part, Variable) else None
             if reason is not None and isinstance(part, Variable):
-                yield Problem(f"target.program.{place}", f"${{{part.name}}} has no value here", reason)
+                yield Problem(place, f"${{{part.name}}} has no value here", reason)
 
 
 def _unavailable(name: str, trigger: Trigger) -> str | None:
@@ -160,10 +166,10 @@ def _unavailable(name: str, trigger: Trigger) -> str | None:
 
 def _templates(program: Program) -> Iterator[tuple[str, str]]:
     for number, argument in enumerate(program.args):
-        yield f"args[{number}]", argument
+        yield f"{_PROGRAM}args[{number}]", argument
     if isinstance(program, PysparkProgram):
-        yield from ((f"conf.{name}", value) for name, value in program.conf.items())
-    yield from ((f"env.{name}", value) for name, value in program.env.items())
+        yield from ((f"{_PROGRAM}conf.{name}", value) for name, value in program.conf.items())
+    yield from ((f"{_PROGRAM}env.{name}", value) for name, value in program.env.items())
 
 
 def resolve_program(program: Program, values: RunValues) -> ResolvedProgram:
@@ -173,25 +179,26 @@ def resolve_program(program: Program, values: RunValues) -> ResolvedProgram:
         Unresolved: A value is missing, such as an output that the upstream run did not report, or the result is too
             large. The run fails with this text.
     """
-    resolved = {place: _resolve(place, text, values) for place, text in _templates(program)}
+    resolved = {place: resolve_text(place, text, values) for place, text in _templates(program)}
     sizes = {place: _size_of(place, text) for place, text in resolved.items()}
     total = sum(sizes.values())
     if total > MAX_RESOLVED_BYTES:
         largest = max(sizes, key=sizes.__getitem__)
         raise Unresolved(
-            f"target.program.{largest}",
+            largest,
             f"has {sizes[largest]} bytes when resolved, all texts together {total}, at most {MAX_RESOLVED_BYTES}",
         )
     conf = program.conf if isinstance(program, PysparkProgram) else {}
     return ResolvedProgram(
         file=program.file,
-        args=tuple(resolved[f"args[{number}]"] for number in range(len(program.args))),
-        conf={name: resolved[f"conf.{name}"] for name in conf},
-        env={name: resolved[f"env.{name}"] for name in program.env},
+        args=tuple(resolved[f"{_PROGRAM}args[{number}]"] for number in range(len(program.args))),
+        conf={name: resolved[f"{_PROGRAM}conf.{name}"] for name in conf},
+        env={name: resolved[f"{_PROGRAM}env.{name}"] for name in program.env},
     )
 
 
-def _resolve(place: str, text: str, values: RunValues) -> str:
+def resolve_text(place: str, text: str, values: RunValues) -> str:
+    """Returns a text with every variable filled in. Raises Unresolved, which names `place`."""
     parts = parse_template(text)
     return "".join(part if isinstance(part, str) else _value(place, part.name, values) for part in parts)
 
@@ -199,17 +206,17 @@ def _resolve(place: str, text: str, values: RunValues) -> str:
 def _size_of(place: str, text: str) -> int:
     """Returns the bytes that a text takes in the run's item. Raises Unresolved for what no command line can carry."""
     if "\x00" in text:
-        raise Unresolved(f"target.program.{place}", "contains a NUL character when resolved")
+        raise Unresolved(place, "contains a NUL character when resolved")
     try:
         return len(json.dumps(text, ensure_ascii=False).encode())
     except UnicodeEncodeError as error:
-        raise Unresolved(f"target.program.{place}", "contains half a surrogate pair when resolved") from error
+        raise Unresolved(place, "contains half a surrogate pair when resolved") from error
 
 
 def _value(place: str, name: str, values: RunValues) -> str:
     found = _lookup(name, values)
     if found is None:
-        raise Unresolved(f"target.program.{place}", _why_missing(name, values))
+        raise Unresolved(place, _why_missing(name, values))
     return found
 
 

@@ -30,7 +30,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `W#<limit hash>#<order>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
-Other partition keys of `main`: `MAP`, `CONTROLS`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
+Other partition keys of `main`: `MAP`, `CONTROLS`, `SOURCES`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
 `PERMIT#<run id>`), `NODE#<owner>`, `DD#<namespace>#<hash>`.
 `history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
 """
@@ -57,6 +57,9 @@ SHARED_LIMIT = "LIMIT#"
 CONTROLS_KEY = Key("CONTROLS", "CONTROLS")
 CONTROLS_NAME = "controls"
 """Under which requests on wide controls lie in the inbox of their home shard, beside `NO_NAMESPACE`."""
+SOURCES_KEY = Key("SOURCES", "SOURCES")
+SOURCES_NAME = "sources"
+"""The same for requests on sources."""
 
 
 def instant_text(instant: int) -> str:
@@ -112,9 +115,9 @@ def past_runs(shard: int, namespace: str, name: str) -> Key:
     return Key(shard_pk(shard), f"PR#{schedule_ref(namespace, name)}")
 
 
-def program_limit(namespace: str, program: str) -> Key:
-    """The shared limit of a program: `program` is its name, else type and file (which is user text: hashed)."""
-    return Key(f"{SHARED_LIMIT}{namespace}#program#{text_hash(program)}", "LIMIT")
+def shared_limit(namespace: str, scope: str, name: str) -> Key:
+    """A limit that several schedules share: of a program, a group or a key, by its name (which is user text: hashed)."""
+    return Key(f"{SHARED_LIMIT}{namespace}#{scope}#{text_hash(name)}", "LIMIT")
 
 
 def permit(limit: Key, run_id: str) -> Key:

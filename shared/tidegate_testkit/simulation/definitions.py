@@ -19,6 +19,12 @@ OVERLAP_SHARE = 0.4
 """Of the schedules whose runs are bounded."""
 PRIORITIES = ("highest", "high", "medium", "medium", "low", "lowest")
 COMPOSITE_SHARE = 0.5
+GROUP_SHARE = 0.25
+KEY_SHARE = 0.25
+GROUP = "desk"
+KEY = "day ${correlation}"
+CORRELATED = ("pair", "after-any")
+"""Schedules whose jobs have the value that `KEY` names, unless they were asked for by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,8 @@ class Definition:
         catch_up: What becomes of instants in an outage.
         max_runs: Of those that have jobs of their own, under `all`.
         max_pending, on_overflow: Of a queue.
+        group: Runs of all schedules of the group at a time, by this schedule's word; None = it is in none.
+        key: Runs at a time with one value of `KEY`, likewise.
     """
 
     name: str
@@ -51,6 +59,8 @@ class Definition:
     priority: str = "medium"
     max_pending: int = 100
     on_overflow: str = "coalesce"
+    group: int | None = None
+    key: int | None = None
 
     @property
     def policy(self) -> str:
@@ -73,6 +83,10 @@ class Definition:
         if self.program is not None:
             program["name"] = self.program[0]
             constraints.append({"type": "concurrency", "max": self.program[1], "scope": "program"})
+        if self.group is not None:
+            constraints.append({"type": "concurrency", "max": self.group, "scope": "group", "group": GROUP})
+        if self.key is not None:
+            constraints.append({"type": "concurrency", "max": self.key, "scope": "key", "key": KEY})
         if self.most is not None and self.most > 1:
             constraints.append({"type": "concurrency", "max": self.most, "scope": "schedule"})
         if self.window is not None:
@@ -190,7 +204,12 @@ def _composites(chance: Random) -> list[Definition]:
         Definition("some", {"type": "at_least", "k": 2, **several, "timeout": chance.choice(("8s", "6h"))}),
         Definition("either", {"type": "any_of", "triggers": [_data("b", 3), _data("c", 2)]}, most=None),
     ]
-    return [each for each in kinds if chance.random() < COMPOSITE_SHARE]
+    drawn = [each for each in kinds if chance.random() < COMPOSITE_SHARE]
+    awaited = chance.choice(("bell", "tock", "pair", "count"))
+    upstream = {"type": "run_status", "schedule": awaited, "states": ["succeeded", "failed"]}
+    if chance.random() < COMPOSITE_SHARE:
+        drawn.append(Definition("or-else", {"type": "any_of", "triggers": [upstream, _data("a", 3)]}, most=None))
+    return drawn
 
 
 def needed_of(trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
@@ -213,6 +232,22 @@ def crowd(chance: Random, drawn: list[Definition], number: int) -> list[Definiti
             pending_timeout=chance.choice((None, None, "20s")),
         )
         for index, period in enumerate(periods)
+    ]
+
+
+def with_shared_limits(chance: Random, drawn: list[Definition]) -> list[Definition]:
+    """Returns the schedules, some of them in a group, some limited by a key: beside the program that they may share."""
+    of_programs = [each.name for each in drawn if not each.sends_messages and each.name != "tick"]
+    members = set(chance.sample(of_programs, min(len(of_programs), chance.randint(2, 4))))
+    in_group, most = chance.random() < GROUP_SHARE, chance.randint(1, 3)
+    by_key = chance.random() < KEY_SHARE
+    return [
+        replace(
+            each,
+            group=most if in_group and each.name in members else None,
+            key=1 if by_key and each.name in CORRELATED else None,
+        )
+        for each in drawn
     ]
 
 

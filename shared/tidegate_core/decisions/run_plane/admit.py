@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from tidegate_core.constraints.base import LimitRef
-from tidegate_core.decisions.run_plane import asking, overlap
+from tidegate_core.decisions.run_plane import asking, overlap, permits
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
@@ -27,20 +26,17 @@ from tidegate_core.decisions.run_plane.unmet import (
     is_told,
     only_loads,
     unmet_constraints,
-    unmet_own,
-    unmet_shared,
     unmet_text,
     until_of,
 )
 from tidegate_core.model.priority import Priority
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
-from tidegate_core.records.limits import SharedLimit
 from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions import conditions
-from tidegate_core.transactions.limits import Permit, key_of, key_text, take_permit
+from tidegate_core.transactions.limits import key_of
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 
@@ -166,6 +162,7 @@ class AdmitNext:
         if waiting and self._settle(unit, state, waiting[0], gone, now):
             return True
         self._wait(unit, waiting, now)
+        self.memory.remember_shared_limits(self.ref, [need.limit for each in waiting for need in each.needs])
         return False
 
     def _is_enough(self, gone: AbstractSet[str]) -> bool:
@@ -188,8 +185,8 @@ class AdmitNext:
         assert spec is not None
         if spec.overlap == "allow":
             return False
-        own = next(limit for limit in limits_of(spec) if limit.scope == "schedule")
-        limit = unit.record(OwnLimit, limit_key(unit.shard, own))
+        own = permits.own_limit(spec)
+        limit = unit.record(OwnLimit, permits.limit_key(unit.shard, own))
         holders = () if limit is None else limit.holders
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref) if job_id not in gone]
         jobs = [present_job(state, job, now) for job in known if job.generation >= kept_from(state)]
@@ -210,8 +207,14 @@ class AdmitNext:
         self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, job: Job, now: int, ahead: int
     ) -> _Waiting | None:
         """Returns the job when it waits."""
-        wanted = [(limit, limit_key(unit.shard, limit)) for limit in overlap.limits_for(job, spec, limits_of(spec))]
-        unmet = self._unmet(unit, spec, wanted, job, now, ahead)
+        try:
+            wanted = permits.wanted_by(unit, self.memory, spec, job)
+        except Unresolved as problem:
+            end_job(unit, job, "skipped", "unresolved_template", now, str(problem))
+            return None
+        # All that stands in the way, evaluated at one instant (SEMANTICS 7.1).
+        unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
+        unmet += permits.unmet_permits(unit, wanted, job, ahead)
         late = after_pending_timeout(unit, spec, job, unmet, now)
         job, unmet = late.job, late.unmet
         aborting = next((each.hold for each in unmet if each.aborts), None)
@@ -222,36 +225,11 @@ class AdmitNext:
         elif aborting is not None:
             end_job(unit, job, "skipped", aborting.reason_code, now, aborting.reason)
         else:
-            shared = [(limit, key) for limit, key in wanted if limit.scope != "schedule"]
-            needs = [asking.Need(key, limit.max, job.id in _shared(unit, key).offered) for limit, key in shared]
+            needs = permits.needs_of(unit, wanted, job)
             return _Waiting(job, unmet, needs, spec.priority, alone=remembered_by(spec) > 0)
         return None
 
-    # -- constraints --------------------------------------------------------------------------------------------------
-
-    def _unmet(
-        self,
-        unit: UnitOfWork,
-        spec: ScheduleSpec,
-        wanted: Sequence[tuple[LimitRef, Key]],
-        job: Job,
-        now: int,
-        ahead: int,
-    ) -> list[Unmet]:
-        """Returns all that stands in the way, evaluated at one instant (SEMANTICS 7.1).
-
-        The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
-        """
-        unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
-        shared = tuple(key for limit, key in wanted if limit.scope != "schedule")
-        if shared != self.memory.shared_limits(self.ref):
-            self.memory.remember_shared_limits(self.ref, shared)
-        for limit, key in wanted:
-            if limit.scope == "schedule":
-                unmet += unmet_own(unit, limit, key, ahead)
-            else:
-                unmet += unmet_shared(_shared(unit, key), limit, job)
-        return unmet
+    # -- waiting ------------------------------------------------------------------------------------------------------
 
     def _wait(self, unit: UnitOfWork, waiting: Sequence[_Waiting], now: int) -> None:
         """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back."""
@@ -290,7 +268,7 @@ class AdmitNext:
         unit: UnitOfWork,
         state: ScheduleState,
         spec: ScheduleSpec,
-        wanted: Sequence[tuple[LimitRef, Key]],
+        wanted: Sequence[permits.Wanted],
         job: Job,
         now: int,
     ) -> None:
@@ -301,43 +279,11 @@ class AdmitNext:
             end_job(unit, sealed, "skipped", "unresolved_template", now, str(problem))
             return
         unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
-        held: list[str] = []
-        queued: bool | None = None
-        for limit, key in wanted:
-            if limit.scope == "schedule":
-                own = unit.record(OwnLimit, key) or OwnLimit(namespace=job.namespace, name=job.name)
-                unit.put(replace(own, holders=(*own.holders, job.id)), key)
-                held.append(key_text(key))
-                continue
-            permit = Permit.of(key, job.id, limit.max)
-            offered = job.id in _shared(unit, key).offered
-            for action in take_permit(permit, limit.max, offered=offered):
-                unit.apply(action)
-            held.append(permit.text())
-            queued = queued or offered or None
+        held = permits.take(unit, wanted, job)
         remembered = note_admission(unit, spec, job, now) or None
-        run = replace(run_of(sealed, order, tuple(held), now), queued=queued, remembered=remembered)
+        run = replace(run_of(sealed, order, held.limits, now), queued=held.queued, remembered=remembered)
         unit.put_new(run, run.key(unit.shard), behind=REVISIONS_PER_ATTEMPT * run.free_attempts)
         unit.put(replace(asking.leave(unit, sealed), state="pending_launch", unmet=None), job.key(unit.shard))
-
-
-def limits_of(spec: ScheduleSpec) -> tuple[LimitRef, ...]:
-    """Returns the limits that a run of this spec needs.
-
-    Overlap acts at `concurrency.max` of the schedule's scope, 1 where there is none (SEMANTICS 4); `allow` knows no
-    bound but the constraints.
-    """
-    program = spec.program
-    wanted = [limit for each in spec.constraints for limit in each.limits(spec.namespace, spec.name, program)]
-    if spec.overlap != "allow" and not any(limit.scope == "schedule" for limit in wanted):
-        wanted.append(LimitRef(scope="schedule", namespace=spec.namespace, name=spec.name, max=1))
-    return tuple(wanted)
-
-
-def limit_key(shard: int, limit: LimitRef) -> Key:
-    if limit.scope == "schedule":
-        return keys.own_limit(shard, limit.namespace, limit.name)
-    return keys.program_limit(limit.namespace, limit.name)
 
 
 def _seal(unit: UnitOfWork, job: Job, spec: ScheduleSpec) -> Job:
@@ -357,7 +303,3 @@ def _seal(unit: UnitOfWork, job: Job, spec: ScheduleSpec) -> Job:
         short = spec.trigger.missing(evidence.counts)
         missing = () if short is None else spec.trigger.shortfalls(evidence.counts)
     return replace(job, chunks=evidence.chunks, missing=missing)
-
-
-def _shared(unit: UnitOfWork, key: Key) -> SharedLimit:
-    return SharedLimit.of(unit.item(key))

@@ -21,14 +21,10 @@ SUBMIT_WITHIN_MS = 60 * 60_000
 """SEMANTICS 13: until the launcher has taken it."""
 
 
-def resolve_order(spec: ScheduleSpec, job: Job) -> str:
-    """Returns the run's order as JSON: program with all templates resolved.
-
-    Raises:
-        Unresolved: A template names something that this occurrence does not have.
-    """
+def values_of(job: Job) -> RunValues:
+    """Returns what templates are filled with for a job."""
     upstream = json.loads(job.upstream) if job.upstream else None
-    values = RunValues(
+    return RunValues(
         run_id=job.id,
         attempt=job.attempt,
         nominal=job.nominal,
@@ -40,7 +36,15 @@ def resolve_order(spec: ScheduleSpec, job: Job) -> str:
         if upstream is None
         else UpstreamValues(run_id=upstream["run_id"], args=tuple(upstream["args"]), outputs=upstream["outputs"]),
     )
-    program = resolve_program(spec.program, values)
+
+
+def resolve_order(spec: ScheduleSpec, job: Job) -> str:
+    """Returns the run's order as JSON: program with all templates resolved.
+
+    Raises:
+        Unresolved: A template names something that this occurrence does not have.
+    """
+    program = resolve_program(spec.program, values_of(job))
     order = {
         "program_type": spec.program.type,
         "file": program.file,

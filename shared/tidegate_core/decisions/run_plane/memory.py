@@ -56,7 +56,7 @@ class Memory:
         self._holds: dict[str, int] = {}
         self._hold_order: list[tuple[int, str]] = []
         self._held_by: dict[str, set[str]] = {}
-        self._shared_limits: dict[str, tuple[Key, ...]] = {}
+        self._shared_limits: dict[str, dict[Key, None]] = {}
         self._waiting: dict[str, list[_Order]] = {}
         self._timers: dict[Key, TimerRow] = {}
         self._due: list[tuple[int, str]] = []
@@ -164,11 +164,19 @@ class Memory:
         return due
 
     def shared_limits(self, ref: str) -> tuple[Key, ...]:
-        """Limits outside of this shard that the schedule's last admission looked at; empty before the first."""
-        return self._shared_limits.get(ref, ())
+        """Limits outside of this shard that the schedule's last look asked for; empty before the first."""
+        return tuple(self._shared_limits.get(ref, ()))
 
-    def remember_shared_limits(self, ref: str, limits: tuple[Key, ...]) -> None:
-        self._shared_limits[ref] = limits
+    def look_at_limits(self, ref: str, limits: Iterable[Key]) -> list[Key]:
+        """Adds to them; returns those that were not among them, which have to be read before they are judged."""
+        known = self._shared_limits.setdefault(ref, {})
+        new = [limit for limit in limits if limit not in known]
+        known.update(dict.fromkeys(new))
+        return new
+
+    def remember_shared_limits(self, ref: str, limits: Iterable[Key]) -> None:
+        """Keeps these only: a key has a limit for each of its values, and most of them never come again."""
+        self._shared_limits[ref] = dict.fromkeys(limits)
 
     def take_held(self, now: int) -> list[str]:
         """Takes the schedules whose waiting jobs are to be looked at now."""

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tidegate_core.store import keys
-from tidegate_testkit.simulation.definitions import NAMESPACE
+from tidegate_testkit.simulation.definitions import GROUP, NAMESPACE
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.definitions import Definition
     from tidegate_testkit.simulation.record import Body
     from tidegate_testkit.simulation.world import World
 
 
 def check_limits(case: Case) -> Iterator[str]:
     world, bodies = case.world, case.record.bodies
+    definitions = [life.definition for life in case.lives]
     shared: dict[tuple[str, int], list[str]] = {}
-    for life in case.lives:
-        definition = life.definition
+    for definition in definitions:
         if definition.most is not None:
             mine = [body for body in bodies if body.schedule == definition.name]
             yield from _check(definition.name, definition.most, mine, world.ended_at)
@@ -27,20 +28,54 @@ def check_limits(case: Case) -> Iterator[str]:
     for (program, most), names in shared.items():
         mine = [body for body in bodies if body.schedule in names]
         yield from _check(f"program {program} of {', '.join(names)}", most, mine, world.ended_at)
+    yield from _check_group(definitions, bodies, world.ended_at)
+    yield from _check_keys(definitions, bodies, world.ended_at)
     yield from _check_admissions(case)
     if world.at_rest:
         yield from _check_permits(world)
 
 
+def _check_group(definitions: Iterable[Definition], bodies: Iterable[Body], ended_at: int) -> Iterator[str]:
+    members = {each.name: each.group for each in definitions if each.group is not None}
+    if members:
+        mine = [body for body in bodies if body.schedule in members]
+        yield from _check(f"group of {', '.join(members)}", max(members.values()), mine, ended_at)
+
+
+def _check_keys(definitions: Iterable[Definition], bodies: Iterable[Body], ended_at: int) -> Iterator[str]:
+    limited = {each.name: each.key for each in definitions if each.key is not None}
+    mine = [body for body in bodies if body.schedule in limited]
+    for value in sorted({str(body.context["correlation"]) for body in mine}):
+        with_it = [body for body in mine if body.context["correlation"] == value]
+        yield from _check(f"key {value} of {', '.join(limited)}", max(limited.values()), with_it, ended_at)
+
+
 def _check_admissions(case: Case) -> Iterator[str]:
-    """Each schedule is admitted by its own number, and counts all runs of the program, whichever schedule they are of."""
-    shared = {life.name: life.definition.program for life in case.lives}
+    """Each schedule is admitted by its own number, and counts all runs of the limit, whichever schedule they are of."""
+    known = {life.name: _shared_by(life.definition) for life in case.lives}
     for admitted in case.world.limits.admitted:
-        program = shared[admitted.schedule]
-        limit = None if program is None else keys.program_limit(NAMESPACE, program[0]).pk
-        if program is not None and admitted.limit == limit and admitted.in_use > program[1]:
-            yield f"I4: {admitted.schedule} was admitted at {admitted.at} as number {admitted.in_use} of {program[1]}"
+        most = known[admitted.schedule].get(admitted.limit)
+        if most is None:
+            most = next(iter(_of_keys(case, admitted.schedule)), None)
+        if most is None or admitted.in_use > most:
+            yield f"I4: {admitted.schedule} was admitted at {admitted.at} as number {admitted.in_use} of {most}"
             return
+
+
+def _shared_by(definition: Definition) -> dict[str, int]:
+    """Returns the bounds of the limits that the schedule names as they are, by the limits' partition keys."""
+    found: dict[str, int] = {}
+    if definition.program is not None:
+        name, most = definition.program
+        found[keys.shared_limit(NAMESPACE, "program", name).pk] = most
+    if definition.group is not None:
+        found[keys.shared_limit(NAMESPACE, "group", GROUP).pk] = definition.group
+    return found
+
+
+def _of_keys(case: Case, schedule: str) -> Iterator[int]:
+    """Yields the bound of the limits that the schedule names by a key: each value has one of its own."""
+    yield from (life.definition.key for life in case.lives if life.name == schedule and life.definition.key is not None)
 
 
 def _check(what: str, most: int, bodies: Iterable[Body], ended_at: int) -> Iterator[str]:

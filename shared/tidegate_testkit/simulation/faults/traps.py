@@ -107,7 +107,7 @@ def queues(swarm: Swarm, chance: Random) -> Swarm:
     """More schedules share a program than its limit lets run, and the limit's home changes hands while they queue: it
     falls at the moment at which it has offered a slot, is frozen while offers stand, and is told to end.
     """
-    home = home_of(keys.program_limit(NAMESPACE, "tool"), swarm.shards) % swarm.topic_partitions
+    home = home_of(keys.shared_limit(NAMESPACE, "program", "tool"), swarm.shards) % swarm.topic_partitions
     troubles = (
         Trouble(chance.randint(8_000, 20_000), "crash", chance.randint(200, 9_000), once_applied="offer"),
         Trouble(chance.randint(22_000, 30_000), "pause", chance.choice((1_500, 5_000, 9_000)), holder_of=home),

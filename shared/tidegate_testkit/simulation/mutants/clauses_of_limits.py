@@ -25,7 +25,7 @@ from tidegate_memory.store import MemoryStore
 from tidegate_testkit.simulation.mutants.of_clauses import dropped, withheld
 from tidegate_testkit.simulation.mutants.stage import takes
 
-LIMIT = keys.program_limit("flights", "/jobs/same.py")
+LIMIT = keys.shared_limit("flights", "program", "/jobs/same.py")
 ONE, TWO, NEWCOMER = "0000-one", "0000-two", "0000-newcomer"
 WIDE = HOLDERS_INLINE_MAX + 1
 TOKENS = count()

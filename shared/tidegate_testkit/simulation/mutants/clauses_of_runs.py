@@ -126,7 +126,7 @@ def a_permit_is_taken_that_was_given_back() -> Iterable[str]:
 
 
 def permits(what: str, run: str) -> Transaction:
-    limit = keys.program_limit("flights", "/jobs/same.py")
+    limit = keys.shared_limit("flights", "program", "/jobs/same.py")
     permit = Permit.of(limit, run, 1)
     actions = take_permit(permit, 1) if what == "take" else (return_permits(limit, [permit]),)
     return Transaction(what, actions, f"{what} {run}", None)

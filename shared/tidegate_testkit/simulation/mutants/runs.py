@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate_core.constraints.base import LimitRef
 from tidegate_core.decisions.guard import Guard
-from tidegate_core.decisions.run_plane import admit, control, fire
+from tidegate_core.decisions.run_plane import control, fire, permits
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.jobs import end_job
@@ -60,7 +60,7 @@ def beginning_late(first_nominal: Callable[..., int | None]) -> Any:
 
 
 def allowing_one_more(limits_of: Callable[..., tuple[LimitRef, ...]]) -> Any:
-    return lambda spec: tuple(replace(limit, max=limit.max + 1) for limit in limits_of(spec))
+    return lambda spec, job: tuple(replace(limit, max=limit.max + 1) for limit in limits_of(spec, job))
 
 
 def leaving_some_out(next_after: Callable[..., int | None]) -> Any:
@@ -113,7 +113,7 @@ RUNS = (
         "one more",
         "a limit lets one run more pass than it says",
         breaks="I4",
-        patches=(Patch(admit, "limits_of", allowing_one_more),),
+        patches=(Patch(permits, "limits_of", allowing_one_more),),
         within=12,
         directed=(1,),
     ),

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from unittest import mock
+from typing import Any
 
 import pytest
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
-from tidegate_core.constraints.base import LimitRef
-from tidegate_core.decisions.run_plane import admit
 from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
 from tidegate_core.decisions.run_plane.home_limits import OFFER_MS
 from tidegate_core.effects import Commit, Effect, Poke, Read
-from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_core.transactions.limits import HOLDERS_INLINE_MAX
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
+from tidegate_testkit.builders import (
+    MINUTE,
+    SECOND,
+    Doc,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    at_most,
+    every,
+    on_data,
+    on_run_of,
+)
 
 FILE = "/jobs/same.py"
-LIMIT = keys.program_limit("flights", f"python:{FILE}")
+LIMIT = keys.shared_limit("flights", "program", f"python:{FILE}")
 NAMES = tuple(f"s-{number}" for number in range(6))
 APART = tuple({schedule_shard("flights", name, 4): name for name in NAMES}.values())[:3]
 """Schedules of different shards."""
@@ -226,37 +236,118 @@ def test_given_an_update_of_the_limit_then_who_comes_under_it_is_bound_by_it(bef
 # -- several limits ---------------------------------------------------------------------------------------------------------
 
 
-def both(spec: ScheduleSpec) -> tuple[LimitRef, ...]:
-    """Two shared limits, which schedules name in different orders."""
-    wanted = [LimitRef(scope="program", namespace="flights", name=name, max=1) for name in ("x", "y")]
-    return tuple(wanted if spec.name[-1] in "024" else reversed(wanted))
+def in_groups(bench: Bench, members: dict[str, tuple[str, ...]]) -> None:
+    """Applies schedules that are in groups of one run each, named in this order."""
+    for name, groups in members.items():
+        limits = [at_most(1, "group", group=group) for group in groups]
+        bench.request(an_apply(a_spec(name, every("10h"), constraints=limits, overlap="allow")))
+    bench.run(SECOND)
 
 
 def test_given_jobs_that_need_the_same_two_limits_then_they_run_one_after_another_in_order() -> None:
-    with mock.patch.object(admit, "limits_of", both):
-        bench = a_bench(Behaviour(starts_after=10, runs_for=LONG))
-        schedules(bench)
-        made = trigger(bench, *NAMES)
-        bench.run(2 * MINUTE)
+    bench = a_bench(Behaviour(starts_after=10, runs_for=LONG))
+    in_groups(bench, {name: ("x", "y") if name[-1] in "024" else ("y", "x") for name in NAMES})
+    made = trigger(bench, *NAMES)
+    bench.run(2 * MINUTE)
     assert started(bench) == made
     assert {row.get("in_use") for row in bench.rows("LIMIT")} == {0}
 
 
 def test_given_a_job_that_has_the_word_of_one_limit_then_it_keeps_it_while_it_waits_for_the_other() -> None:
     """Offers lapse after ten seconds, and the other limit is busy for longer."""
-
-    def wanted(spec: ScheduleSpec) -> tuple[LimitRef, ...]:
-        names = {"s-0": ("y",), "s-1": ("x", "y"), "s-2": ("x",)}[spec.name]
-        return tuple(LimitRef(scope="program", namespace="flights", name=name, max=1) for name in names)
-
-    with mock.patch.object(admit, "limits_of", wanted):
-        bench = a_bench(Behaviour(starts_after=10, runs_for=30 * SECOND))
-        schedules(bench, names=NAMES[:3])
-        made = trigger(bench, *NAMES[:3])
-        bench.run(25 * SECOND)
-        assert started(bench) in ([made[0]], [made[0], made[2]])
-        bench.run(2 * MINUTE)
+    bench = a_bench(Behaviour(starts_after=10, runs_for=30 * SECOND))
+    in_groups(bench, {"s-0": ("y",), "s-1": ("x", "y"), "s-2": ("x",)})
+    made = trigger(bench, *NAMES[:3])
+    bench.run(25 * SECOND)
+    assert started(bench) in ([made[0]], [made[0], made[2]])
+    bench.run(2 * MINUTE)
     assert sorted(started(bench)) == sorted(made)
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------------
+
+
+def by_day(most: int = 1, **more: Any) -> Doc:
+    return at_most(most, "key", key="day ${correlation}", **more)
+
+
+def of_a_day(*names: str, **more: Any) -> list[Doc]:
+    """Returns schedules that load a day's data partition each, of datasets called as they are."""
+    return [
+        a_spec(
+            name,
+            all_of(on_data(f"{name}.a"), on_data(f"{name}.b"), correlate="data_partition"),
+            overlap="allow",
+            **more,
+        )
+        for name in names
+    ]
+
+
+def arrives(bench: Bench, name: str, day: str) -> None:
+    for dataset in (f"{name}.a", f"{name}.b"):
+        bench.event(an_event(day, dataset))
+
+
+def test_given_a_key_then_runs_of_one_value_go_one_after_another_whichever_schedule_they_are_of() -> None:
+    bench = a_bench(Behaviour(starts_after=10, runs_for=LONG))
+    for spec in of_a_day("s-0", "s-1", constraints=[by_day()]):
+        bench.request(an_apply(spec))
+    bench.run(SECOND)
+    for name in ("s-0", "s-1"):
+        for day in ("2013-01-01", "2013-01-02"):
+            arrives(bench, name, day)
+    bench.run(SECOND)
+    assert sorted(str(order.context["correlation"]) for order in bench.started) == ["2013-01-01", "2013-01-02"]
+    bench.run(LONG + 2 * SECOND)
+    assert sorted(str(order.context["correlation"]) for order in bench.started[2:]) == ["2013-01-01", "2013-01-02"]
+    bench.run(MINUTE)
+    assert {row.get("in_use") for row in bench.rows("LIMIT")} == {0}
+    assert bench.rows("W#") == []
+
+
+def test_given_a_job_without_the_value_of_its_key_then_it_is_skipped_and_says_so() -> None:
+    bench = a_bench()
+    (spec,) = of_a_day("s-0", constraints=[by_day()])
+    bench.request(an_apply(spec))
+    trigger(bench, "s-0")
+    bench.run(SECOND)
+    assert bench.ledger()[0][0] == "skipped/unresolved_template"
+
+
+def test_given_two_keys_that_come_to_the_same_text_then_the_narrower_bound_counts_and_one_permit_is_held() -> None:
+    bench = a_bench(Behaviour(starts_after=10, runs_for=LONG))
+    limits = [at_most(2, "key", key="kit"), at_most(1, "key", key="${upstream.outputs.tool}")]
+    for name in ("s-0", "s-1"):
+        bench.request(an_apply(a_spec(name, on_run_of("tools"), constraints=limits, overlap="allow")))
+    bench.request(an_apply(a_spec("tools", every("10h"))))
+    bench.behaves = lambda order: Behaviour(starts_after=10, runs_for=LONG, outputs={"tool": "kit"})
+    trigger(bench, "tools")
+    bench.run(LONG + SECOND)
+    assert len(bench.started) == 2
+    (limit,) = bench.rows("LIMIT")
+    assert limit["in_use"] == 1
+    bench.run(MINUTE)
+    assert len(bench.started) == 3
+
+
+def test_given_a_limit_that_another_schedule_has_read_long_ago_then_it_is_read_anew_before_a_job_is_dropped_for_it() -> (
+    None
+):
+    bench = a_busy_bench()
+    neighbour = next(name for name in (f"n-{n}" for n in range(99)) if same_shard(name, "s-0"))
+    trigger(bench, "s-1", "s-0")  # s-0 has seen it full.
+    bench.request(a_request("delete", "s-0"))
+    bench.run(MINUTE)
+    limits = [at_most(1, "program", on_unmet="abort")]
+    bench.request(an_apply(a_spec(neighbour, every("10h"), file=FILE, constraints=limits)))
+    (made,) = trigger(bench, neighbour)
+    bench.run(SECOND)
+    assert started(bench)[-1] == made
+
+
+def same_shard(one: str, other: str) -> bool:
+    return schedule_shard("flights", one, 4) == schedule_shard("flights", other, 4)
 
 
 # -- wide limits, and permits that are stuck ------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from tidegate_core.transactions.limits import (
 )
 from tidegate_memory.store import MemoryStore
 
-LIMIT = keys.program_limit("flights", "p")
+LIMIT = keys.shared_limit("flights", "program", "p")
 WIDE = HOLDERS_INLINE_MAX + 1
 TOKENS = count()
 

@@ -36,7 +36,7 @@ from tidegate_core.transactions.view import View
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import NOW, a_job
 
-LIMIT = keys.program_limit("flights", "p")
+LIMIT = keys.shared_limit("flights", "program", "p")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ REF = "flights/nightly"
 WINDOW = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 OPEN_WINDOW = {"type": "time_window", "opens": "00:00", "closes": "23:59"}
 OPENS = parse_instant("2025-11-13T03:00:00Z")
-PROGRAM = keys.program_limit("flights", "python:/jobs/nightly.py")
+PROGRAM = keys.shared_limit("flights", "program", "python:/jobs/nightly.py")
 
 
 def a_desk(*jobs: Job, spec: Doc | None = None, **state: Any) -> Desk:

@@ -21,7 +21,7 @@ from tidegate_core.transactions.limits import mark_queue, offer_slots
 from tidegate_testkit.builders import NOW, a_job
 from tidegate_testkit.desk import Desk
 
-LIMIT = keys.program_limit("flights", "p")
+LIMIT = keys.shared_limit("flights", "program", "p")
 A, B, C, D = (a_job(number, shard=number).id for number in (1, 2, 3, 4))
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.decisions.run_plane.admit import limits_of
-from tidegate_core.decisions.run_plane.overlap import SETTLED_TOGETHER, Ended, limits_for, settle, to_cancel
+from tidegate_core.decisions.run_plane.overlap import SETTLED_TOGETHER, Ended, settle, to_cancel
+from tidegate_core.decisions.run_plane.permits import limits_of
 from tidegate_core.model.overlap import Overlap
 from tidegate_core.records.run_plane import Job
 from tidegate_testkit.builders import MINUTE, NOW, a_job, a_run, at_most, parsed_spec
@@ -172,5 +172,5 @@ def test_given_a_run_that_is_ending_already_then_no_other_has_to(ending: dict[st
 def test_given_a_forced_job_then_it_counts_and_waits_for_what_a_constraint_names_only() -> None:
     (job,) = jobs(1, force_overlap=True)
     free, bound = parsed_spec(), parsed_spec(constraints=[at_most(2)])
-    assert [limit.max for limit in limits_for(job, free, limits_of(free))] == [16]
-    assert [limit.max for limit in limits_for(job, bound, limits_of(bound))] == [2]
+    assert [limit.max for limit in limits_of(free, job)] == [16]
+    assert [limit.max for limit in limits_of(bound, job)] == [2]

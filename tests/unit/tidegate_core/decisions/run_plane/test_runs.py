@@ -31,7 +31,7 @@ from tidegate_testkit.builders import MINUTE, NOW, a_job, a_run
 from tidegate_testkit.desk import Desk
 
 ID = a_run().id
-SHARED = keys.program_limit("flights", "p")
+SHARED = keys.shared_limit("flights", "program", "p")
 
 
 def a_desk(run: Run) -> Desk:

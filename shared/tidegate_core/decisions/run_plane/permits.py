@@ -1,0 +1,140 @@
+"""The permits that a job's admission takes: of which limits, whether they are free, and the taking itself (I4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tidegate_core.constraints.base import Claim, LimitRef
+from tidegate_core.decisions.run_plane import overlap
+from tidegate_core.decisions.run_plane.asking import Need
+from tidegate_core.decisions.run_plane.launching import values_of
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.unmet import Unmet, unmet_own, unmet_shared
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.limits import SharedLimit
+from tidegate_core.records.run_plane import Job, OwnLimit
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.limits import Permit, key_text, take_permit
+from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
+
+
+class Wanted(NamedTuple):
+    """A limit that a job needs a permit of, and where its item lies."""
+
+    limit: LimitRef
+    key: Key
+
+
+class Held(NamedTuple):
+    """What a run holds from its admission on.
+
+    Attributes:
+        limits: Its permits, as the run names them.
+        queued: True when one of them was offered to it: somebody may wait behind it.
+    """
+
+    limits: tuple[str, ...]
+    queued: bool | None
+
+
+def limits_of(spec: ScheduleSpec, job: Job) -> tuple[LimitRef, ...]:
+    """Returns the limits that a run of this job needs.
+
+    Overlap acts at `concurrency.max` of the schedule's scope, 1 where there is none (SEMANTICS 4); `allow` knows no
+    bound but the constraints.
+
+    Raises:
+        Unresolved: The key of a constraint names something that this occurrence does not have.
+    """
+    claim = Claim(spec.namespace, spec.name, spec.program, values_of(job))
+    asked = [limit for each in spec.constraints if (limit := each.limit(claim)) is not None]
+    if spec.overlap != "allow" and not any(not limit.is_shared for limit in asked):
+        asked.append(_of_overlap(spec))
+    return overlap.limits_for(job, spec, _each_once(asked))
+
+
+def own_limit(spec: ScheduleSpec) -> LimitRef:
+    """Returns the limit on the schedule's own runs that its overlap judges by; not asked under `allow`."""
+    named = [each.max for each in spec.constraints if each.type == "concurrency" and each.scope == "schedule"]
+    return replace(_of_overlap(spec), max=named[0]) if named else _of_overlap(spec)
+
+
+def _of_overlap(spec: ScheduleSpec) -> LimitRef:
+    return LimitRef(scope="schedule", namespace=spec.namespace, name=spec.name, max=1)
+
+
+def _each_once(asked: Sequence[LimitRef]) -> list[LimitRef]:
+    """Two keys may come to the same text: of one limit a run holds one permit, and the narrower bound counts."""
+    narrowest: dict[tuple[str, str], LimitRef] = {}
+    for limit in asked:
+        known = narrowest.get((limit.scope, limit.name))
+        if known is None or limit.max < known.max:
+            narrowest[(limit.scope, limit.name)] = limit
+    return list(narrowest.values())
+
+
+def limit_key(shard: int, limit: LimitRef) -> Key:
+    if limit.is_shared:
+        return keys.shared_limit(limit.namespace, limit.scope, limit.name)
+    return keys.own_limit(shard, limit.namespace, limit.name)
+
+
+def wanted_by(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec, job: Job) -> list[Wanted]:
+    """Returns the limits that the job needs permits of, each with its item at hand and no older than this decision.
+
+    Raises:
+        Unresolved: As `limits_of`.
+        NotAtHand: A shared limit is one that the schedule's last look did not ask for: what is known of it here another
+            schedule may have read long ago.
+    """
+    wanted = [Wanted(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec, job)]
+    unread = memory.look_at_limits(job.ref, [each.key for each in wanted if each.limit.is_shared])
+    if unread:
+        raise NotAtHand(keys=unread)
+    return wanted
+
+
+def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: int) -> list[Unmet]:
+    """Returns the limits that have no permit for the job now.
+
+    The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
+    """
+    unmet: list[Unmet] = []
+    for limit, key in wanted:
+        if limit.is_shared:
+            unmet += unmet_shared(_shared(unit, key), limit, job)
+        else:
+            unmet += unmet_own(unit, limit, key, ahead)
+    return unmet
+
+
+def needs_of(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job) -> list[Need]:
+    """Returns the shared ones, for the job's place in their queues."""
+    shared = [each for each in wanted if each.limit.is_shared]
+    return [Need(key, limit.max, job.id in _shared(unit, key).offered) for limit, key in shared]
+
+
+def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job) -> Held:
+    """Takes all permits, in the transaction that admits the job."""
+    held: list[str] = []
+    queued: bool | None = None
+    for limit, key in wanted:
+        if not limit.is_shared:
+            own = unit.record(OwnLimit, key) or OwnLimit(namespace=job.namespace, name=job.name)
+            unit.put(replace(own, holders=(*own.holders, job.id)), key)
+            held.append(key_text(key))
+            continue
+        permit = Permit.of(key, job.id, limit.max)
+        offered = job.id in _shared(unit, key).offered
+        for action in take_permit(permit, limit.max, offered=offered):
+            unit.apply(action)
+        held.append(permit.text())
+        queued = queued or offered or None
+    return Held(tuple(held), queued)
+
+
+def _shared(unit: UnitOfWork, key: Key) -> SharedLimit:
+    return SharedLimit.of(unit.item(key))
