@@ -47,7 +47,7 @@ def _check_facts(case: Case) -> Iterator[str]:
                 for stint in case.stints_of_shard(shard)
             )
             known = case.record.outages.get(shard, {})
-            if served and not any(_spans(fact, begin, end) for fact in known):
+            if served and not any(_spans(fact, _went_on(case, begin), end) for fact in known):
                 yield f"I1: shard {shard} was away from {at_text(begin)} to {at_text(end)}, and its facts are {_texts(known)}"
 
 
@@ -79,7 +79,7 @@ def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
     for begin, end in ((START + begin, START + end) for begin, end in absences(case.swarm)):
         # What a suspend that came meanwhile has ended was never made.
         made = [row for row in rows if row.covered is None and row.reason != "suspended"]
-        first = max(begin, _went_on(case, begin)) + SKEW_MS
+        first = _went_on(case, begin) + SKEW_MS
         alone = [row.nominal for row in made if first < row.nominal < end - SKEW_MS]
         if len(alone) > UNDER_WAY_MAX:
             yield (
@@ -89,8 +89,10 @@ def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
 
 
 def _went_on(case: Case, begin: int) -> int:
-    """Returns when the last node went on that was frozen as everybody went away: what was due by then it decides in one
-    transaction, which may arrive. By the grace it would know better.
+    """Returns when the last node went on that was frozen as everybody went away, or `begin`.
+
+    What was due by then it decides in one transaction, which may arrive; and it hears only then what the store answered before,
+    so that its sign of life says that much. By the grace it would know better.
     """
     return max(
         (goes_on for _, start, goes_on in case.record.pauses if start <= begin < goes_on < begin + OUTAGE_GRACE_MS),

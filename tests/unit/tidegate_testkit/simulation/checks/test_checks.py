@@ -347,3 +347,16 @@ def test_given_instants_that_were_made_one_by_one_while_nobody_was_there_then_on
     monkeypatch.setattr(outages, "absences", lambda _: [(first - START, last - START)])
     monkeypatch.setattr(case.record, "pauses", [("node0", first - 1, last)] if frozen else [])
     assert found(check_outages(changed), "I1", "one by one") is not frozen
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_given_a_fact_that_begins_late_then_only_a_freeze_until_then_excuses_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, frozen: bool
+) -> None:
+    """A node that goes on hears only then what the store answered before it fell silent."""
+    begin, late, end = 20_000, 40_000, 90_000
+    facts = {shard: {Outage(START + late, START + end): None} for shard in range(case.swarm.shards)}
+    monkeypatch.setattr(outages, "absences", lambda _: [(begin, end)])
+    monkeypatch.setattr(case.record, "outages", facts)
+    monkeypatch.setattr(case.record, "pauses", [("node0", START + begin - 1, START + late)] if frozen else [])
+    assert found(check_outages(case), "I1", "its facts are") is not frozen
