@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.tidegate_core.why import (
     stories_of_jobs,
+    stories_of_upstreams,
 )
 from tests.unit.tidegate_core.why.stories import STORIES, Story
 from tests.unit.tidegate_core.why.telling import told
@@ -14,7 +15,7 @@ from tests.unit.tidegate_core.why.telling import told
 from tidegate_core.why.codes import CODES, FAMILIES
 from tidegate_core.why.page import reasons_page
 
-MODULES = (stories_of_jobs,)
+MODULES = (stories_of_jobs, stories_of_upstreams)
 PAGE = Path(__file__).parents[4] / "docs" / "reasons.md"
 
 
