@@ -74,6 +74,8 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
     "not_a_member": LogEvent(
         "The group coordinator does not know this member any more; everything is dropped.", "warning"
     ),
+    "source_read": LogEvent("A topic partition is read because a source names its topic."),
+    "source_left": LogEvent("A topic partition is not read any more: no source names its topic, or it was made anew."),
     "position_gone": LogEvent(
         "The logic of a topic partition was told that its position is gone; `reading_stands_still` says what to do.",
         "warning",

@@ -12,6 +12,7 @@ from tidegate_core.decisions.run_plane.count import CountEvents, in_decisions
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.upstream_gone import upstream_gone
+from tidegate_core.decisions.sources_home import ApplySource
 from tidegate_core.effects import Produce
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import InboxRow
@@ -97,6 +98,8 @@ class Inbox:
     def _application_of(self, row: InboxRow) -> ApplyRequest:
         if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.CONTROLS_NAME):
             return ApplyControl(row, self._memory, self._plane.recurring, self.announce)
+        if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.SOURCES_NAME):
+            return ApplySource(row, self._memory, self._plane.recurring, self.announce)
         return ApplyRequest(row, self._memory, self._plane.recurring, self.announce)
 
     # -- removing -----------------------------------------------------------------------------------------------------
