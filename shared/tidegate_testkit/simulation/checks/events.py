@@ -63,7 +63,8 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
         else:
             lost = {each.upstream for each in case.record.upstreams_of(life.name)}
             for row in case.rows_of.get(leaf["schedule"], []) if leaf["schedule"] not in lost else []:
-                if row.state in leaf["states"] and _is_heard(case, last[0], (row.admitted_at or 0) - SKEW_MS):
+                counts = row.state in leaf["states"] or (leaf["states"] == ["started"] and row.started_at is not None)
+                if counts and _is_heard(case, last[0], (row.admitted_at or 0) - SKEW_MS):
                     yield f"{number} {row.job_id}"
 
 
