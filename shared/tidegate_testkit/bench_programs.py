@@ -52,6 +52,7 @@ class Behaviour:
     starts_after: int | None = 50
     runs_for: int | None = 300
     outcome: str = "succeeded"
+    error_class: str | None = None
     reports: bool = True
     outputs: Doc | None = None
     gone: Gone = field(default_factory=lambda: Gone(0))
@@ -71,6 +72,7 @@ class Programs(ABC):
 
     Attributes:
         started: Orders that passed the gate, in order.
+        submitted_at: Attempt and instant of each submission.
         behaves: What each program does.
         load: What every load is; None: nobody can say.
         host: Told apart where there are several: processes of one attempt on two hosts are two drivers.
@@ -82,6 +84,7 @@ class Programs(ABC):
 
     def __init__(self, behaviour: Behaviour | None) -> None:
         self.started: list[LaunchOrder] = []
+        self.submitted_at: list[tuple[int, int]] = []
         self.behaves: Callable[[LaunchOrder], Behaviour] = lambda order: behaviour or Behaviour()
         self._processes: dict[tuple[str, int], _Process] = {}
 
@@ -132,6 +135,7 @@ class Programs(ABC):
         name = (order.run_id, order.attempt)
         if name in self._processes:
             return  # Adopted under its name.
+        self.submitted_at.append((order.attempt, self.now))
         behaviour = self.behaves(order)
         process = _Process(order, behaviour, f"driver of {order.run_id} {order.attempt} on {self.host}")
         self._processes[name] = process
@@ -158,8 +162,9 @@ class Programs(ABC):
             return
         if behaviour.reports:
             outputs = None if behaviour.outputs is None else json.dumps(behaviour.outputs)
-            told = (behaviour.outcome, behaviour.gone.exit_code, None, None, outputs, self.now, f"end {process.driver}")
-            self.transact(finish_run(order.run_id, order.attempt, process.driver, *told))
+            ended = (behaviour.outcome, behaviour.gone.exit_code, None, behaviour.error_class, outputs)
+            token = f"end {process.driver}"
+            self.transact(finish_run(order.run_id, order.attempt, process.driver, *ended, self.now, token))
             self._poke(order)
         self._end(process, behaviour.gone)
 
