@@ -20,6 +20,7 @@ from tidegate_api.reads.occurrences import OccurrenceReads
 from tidegate_api.reads.ranges import RangeReader
 from tidegate_api.reads.runs import RunReads
 from tidegate_api.reads.schedules import ScheduleReads
+from tidegate_api.reads.why import WhyReads
 from tidegate_api.receipts import ReceiptDesk
 from tidegate_api.stored_answers import StoredAnswers
 from tidegate_api.submission import Submission, Timing
@@ -82,6 +83,7 @@ class Services:
     runs: RunReads
     occurrences: OccurrenceReads
     messages: MessageReads
+    why: WhyReads
 
 
 @asynccontextmanager
@@ -132,4 +134,5 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         runs=RunReads(parts.store, pools, cluster, ranges),
         occurrences=OccurrenceReads(cluster, ranges),
         messages=MessageReads(parts.store, pools, cluster, parts.clock),
+        why=WhyReads(parts.store, pools, cluster, parts.clock),
     )

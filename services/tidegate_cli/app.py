@@ -22,6 +22,7 @@ class Commands(LazyGroup):
         "schedule": Subcommand(f"{COMMANDS}.schedules", "Apply, list, suspend, resume, trigger and delete schedules."),
         "job": Subcommand(f"{COMMANDS}.jobs", "Occurrences in the making, and what each waits for."),
         "run": Subcommand(f"{COMMANDS}.runs", "Launched jobs: list, logs, cancel, wait."),
+        "why": Subcommand(f"{COMMANDS}.why", "Say why a schedule, a job or a run does not run, or did not then."),
         "event": Subcommand(f"{COMMANDS}.events", "Announce data partitions and events of your own."),
         "message": Subcommand(f"{COMMANDS}.messages", "Deliver a payload to a topic at a time; take it back."),
         "version": Subcommand(f"{COMMANDS}.version", "Show the version."),

@@ -34,6 +34,7 @@ from tidegate_client.views import (
     ReceiptView,
     RunView,
     ScheduleView,
+    WhyView,
 )
 from tidegate_core.model.instants import format_instant, from_datetime
 
@@ -80,6 +81,18 @@ class Client:
 
     def schedule(self, namespace: str, name: str) -> ScheduleView:
         return self._get(schedule_path(namespace, name), ScheduleView)
+
+    def why_schedule(self, namespace: str, name: str, at: str | None = None) -> WhyView:
+        """Says why nothing more of a schedule runs now; with `at`, what became of that instant, or why nothing did.
+
+        Args:
+            namespace: The schedule's.
+            name: The schedule's.
+            at: RFC 3339, or a local time of the trigger's zone such as `2026-03-29T02:30`, which need not exist.
+        """
+        return WhyView.model_validate(
+            self._transport.send("GET", f"{BASE}{schedule_path(namespace, name)}/why", query={"at": at})
+        )
 
     def apply_schedule(
         self,
@@ -158,6 +171,10 @@ class Client:
 
     def job(self, job_id: str) -> JobView:
         return self._get(job_path(job_id), JobView)
+
+    def why_job(self, job_id: str) -> WhyView:
+        """Says what a job, or the run of the same id, waits for, or what became of it."""
+        return self._get(f"{job_path(job_id)}/why", WhyView)
 
     def cancel_job(self, job_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
         return self._write("POST", f"{job_path(job_id)}/cancel", _given(fields), {}, request_id)

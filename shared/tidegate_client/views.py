@@ -72,6 +72,7 @@ class ScheduleView(View):
         version: Counts 1, 2, 3 ... within the name; also its ETag.
         next: Up to three coming instants of a time trigger.
         reason: Of the last request that changed it.
+        gone: Deleted schedules that its trigger waited for, and does without now.
         spec: The definition in its canonical form.
     """
 
@@ -85,6 +86,7 @@ class ScheduleView(View):
     changed_at: Moment | None = None
     actor: str | None = None
     reason: str | None = None
+    gone: list[str] = Field(default_factory=list)
     spec: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -93,11 +95,13 @@ class Verdict(View):
 
     Attributes:
         code: Reason code such as `window_closed` or `concurrency`.
+        reason: The same in words; None where an older version wrote it.
         until: When its answer can change; None: only something that happens changes it.
         values: What was compared.
     """
 
     code: str
+    reason: str | None = None
     until: Moment | None = None
     values: dict[str, Any] = Field(default_factory=dict)
 
@@ -116,6 +120,39 @@ class Unmet(View):
     reason: str
     until: Moment | None = None
     verdicts: list[Verdict] = Field(default_factory=list)
+
+
+class WhyReason(View):
+    """One reason why something runs or does not.
+
+    Attributes:
+        code: Of the closed list in `docs/reasons.md`.
+        text: The same in words, with the values that were used.
+        until: When it can change; None: only something that happens changes it, or nothing does.
+        values: What was compared; `job` or `run` is what it is about.
+    """
+
+    code: str
+    text: str
+    until: Moment | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+
+
+class WhyView(View):
+    """Why something runs or does not.
+
+    Attributes:
+        about: `schedule <namespace>/<name>`, `job <id>` or `run <id>`.
+        at: The instant that was asked about; else when the question was answered, or when it was decided.
+        local: The instant that was asked about on the trigger's own wall clock.
+        next_change: The earliest instant at which one of the reasons can change.
+    """
+
+    about: str
+    at: Moment
+    local: str | None = None
+    next_change: Moment | None = None
+    reasons: list[WhyReason]
 
 
 class EvidenceView(View):

@@ -105,6 +105,8 @@ class KafkaMembership:
     async def prove(self, topic_partition: int) -> bool | None:
         if topic_partition not in self.owned():
             return False
+        if self.guard_holds():
+            return True
         answer: asyncio.Future[bool | None] = self._loop.create_future()
         if not self._probes.ask(topic_partition, answer):
             return None

@@ -7,7 +7,17 @@ from datetime import datetime
 from signal import Signals
 from typing import Any
 
-from tidegate_client.views import EvidenceView, JobView, OccurrenceView, RunView, ScheduleView, Unmet, Verdict
+from tidegate_client.views import (
+    EvidenceView,
+    JobView,
+    OccurrenceView,
+    RunView,
+    ScheduleView,
+    Unmet,
+    Verdict,
+    WhyReason,
+    WhyView,
+)
 from tidegate_core.decisions.run_plane.control import coming_instants
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
@@ -15,6 +25,7 @@ from tidegate_core.model.instants import as_datetime
 from tidegate_core.model.states import Disposition, RunState
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
 from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.why.reason import Explanation
 
 SEEN_BY_LAUNCHER = frozenset({"no_report", "cancelled"})
 """Reasons of ends whose exit code is no number that the program chose and reported."""
@@ -38,6 +49,7 @@ def schedule_view(state: ScheduleState, definition: Definition | None, now: int)
         changed_at=moment(state.changed_at),
         actor=state.actor,
         reason=state.reason,
+        gone=list(state.gone),
         spec={} if definition is None else json.loads(definition.spec),
     )
 
@@ -141,6 +153,20 @@ def occurrence_view(row: LedgerRow) -> OccurrenceView:
     )
 
 
+def why_view(explanation: Explanation) -> WhyView:
+    reasons = [
+        WhyReason(code=each.code, text=each.text, until=moment(each.until), values=dict(each.values))
+        for each in explanation.reasons
+    ]
+    return WhyView(
+        about=explanation.about,
+        at=as_datetime(explanation.at),
+        local=explanation.local,
+        next_change=moment(explanation.next_change),
+        reasons=reasons,
+    )
+
+
 def _shared(record: Run | LedgerRow) -> dict[str, Any]:
     """Returns what a run and its row in the ledger both say."""
     return {
@@ -172,7 +198,7 @@ def _signal(run: Run) -> str | None:
 def _unmet(text: str) -> Unmet:
     fields = json.loads(text)
     verdicts = [
-        Verdict(code=each["code"], until=moment(each["until"]), values=each["values"])
+        Verdict(code=each["code"], reason=each.get("reason"), until=moment(each["until"]), values=each["values"])
         for each in fields.get("verdicts", [])
     ]
     return Unmet(code=fields["code"], reason=fields["reason"], until=moment(fields.get("until")), verdicts=verdicts)

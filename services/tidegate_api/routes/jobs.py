@@ -17,7 +17,7 @@ from tidegate_api.routes.common import (
     ScheduleFilter,
     ServicesOf,
 )
-from tidegate_client.views import JobView, Page, ReceiptView
+from tidegate_client.views import JobView, Page, ReceiptView, WhyView
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 
@@ -37,6 +37,12 @@ async def list_jobs(
 @router.get("/jobs/{job_id}", response_model=JobView, summary="Show an open job")
 async def get_job(job_id: RunPath, services: ServicesOf) -> JobView:
     return await services.jobs.one(job_id)
+
+
+@router.get("/jobs/{job_id}/why", response_model=WhyView, summary="Say why a job waits, or what became of it")
+async def why_job(job_id: RunPath, services: ServicesOf) -> WhyView:
+    """Each reason has a code of the closed list in `docs/reasons.md`. A run has the id of its job."""
+    return await services.why.job(job_id)
 
 
 @router.post(

@@ -28,7 +28,7 @@ from tidegate_api.routes.common import (
     version_of_etag,
     write,
 )
-from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView
+from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView, WhyView
 from tidegate_core.model.modes import Backlog, OnUpdate, SuspendMode
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.programs import ProgramTarget
@@ -49,6 +49,12 @@ SUSPEND_FIELDS = with_fields(
     until={"type": "string", "format": "date-time"},
 )
 RESUME_FIELDS = with_fields(CONTROL_FIELDS, backlog={"type": "string", "enum": list(get_args(Backlog))})
+At = Annotated[
+    str | None,
+    Query(
+        max_length=64, description="An RFC 3339 time, or a local time of the trigger's zone such as 2026-03-29T02:30"
+    ),
+]
 Strict = Annotated[bool, Query(description="Whether what is so already is a conflict (409)")]
 TRIGGER_FIELDS = fields("reason", "actor", "id")
 TRIGGER_FIELDS["properties"] |= {
@@ -75,6 +81,16 @@ async def get_schedule(
     view = await services.schedules.one(namespace, name, services.clock.now_ms())
     response.headers["ETag"] = f'"{view.version}"'
     return view
+
+
+@router.get(
+    "/schedules/{namespace}/{name}/why",
+    response_model=WhyView,
+    summary="Say why nothing more of a schedule runs, or what became of an instant",
+)
+async def why_schedule(namespace: NamespacePath, name: NamePath, services: ServicesOf, at: At = None) -> WhyView:
+    """Each reason has a code of the closed list in `docs/reasons.md`, words, values, and when it can change."""
+    return await services.why.schedule(namespace, name, at)
 
 
 @router.put(

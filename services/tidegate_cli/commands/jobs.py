@@ -38,6 +38,7 @@ def list_jobs(
         ("nominal", lambda view: view.nominal),
         ("key", lambda view: view.correlation),
         ("waits for", _waits_for),
+        ("next check", lambda view: None if view.unmet is None else view.unmet.until),
     ]
     with api_client() as api:
         show_list(api.jobs(**chosen(namespace, schedule)), columns, output)

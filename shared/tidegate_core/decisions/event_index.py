@@ -32,9 +32,12 @@ class Listener:
     row: IndexRow
     offsets: Mapping[str, int]
 
-    def hears(self, topic_id: str, topic_partition: int, offset: int) -> bool:
-        """Events below the activation's end offsets never count; topic partitions that are newer than it count whole."""
-        return offset >= self.offsets.get(f"{topic_id}/{topic_partition}", 0)
+    def hears(self, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
+        """Events below the activation's end offsets never count. Those of topic partitions that are newer than it, or that no
+        broker told of yet, count when they came after the request.
+        """
+        first = self.offsets.get(f"{topic_id}/{topic_partition}")
+        return append_time >= self.row.asked_at if first is None else offset >= first
 
 
 class EventIndex:
@@ -91,7 +94,7 @@ class EventIndex:
             found = yield from host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in missing)))
             assert isinstance(found, Items)
             items = {vector: found.found.get(keys.offsets_vector(vector)) for vector in missing}
-            vectors |= {vector: _offsets(item) for vector, item in items.items() if item is not None}
+            vectors |= {vector: stored_vector(item) for vector, item in items.items() if item is not None}
         return vectors
 
 
@@ -101,7 +104,8 @@ def _version(item: Item | None) -> int:
     return version
 
 
-def _offsets(item: Item) -> Mapping[str, int]:
+def stored_vector(item: Item) -> Mapping[str, int]:
+    """Returns the offsets that a vector's item holds, by `<topic id>/<topic partition>`."""
     text = item["offsets"]
     assert isinstance(text, str)
     offsets: dict[str, int] = json.loads(text)

@@ -25,7 +25,8 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of; `next_nominal` is its next reminder.
+        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of;
+            `next_nominal` is its next reminder.
         gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
             where it goes on.
         gathered_from, gathered_through: The first and the last of them.
@@ -39,9 +40,11 @@ class ScheduleState:
         until: When it is resumed by itself; a timer row of kind `U` stands there.
         stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
         last_stop: Begin and end of the last of those.
+        pauses: Begin and end of the last suspensions that are over, of any mode: begin, end, begin, end ...
         kept_from: Oldest generation whose pending jobs go on; None = only the present one.
         carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
             first, last ...
+        gone: `<ns>/<name>` of the schedules that were deleted since the trigger listened to them: it does without.
         shedding: What a resume leaves of the backlog (`last`, `coalesce`, `none`), while it is being ended; until then
             nothing is admitted.
     """
@@ -78,9 +81,11 @@ class ScheduleState:
     until: int | None = None
     stopped_ms: int = 0
     last_stop: tuple[int, ...] = ()
+    pauses: tuple[int, ...] = ()
     kept_from: int | None = None
     carried: tuple[int, ...] = ()
     shedding: str | None = None
+    gone: tuple[str, ...] = ()
 
     def key(self, shard: int) -> Key:
         return keys.schedule_state(shard, self.namespace, self.name)
@@ -128,6 +133,7 @@ class Job:
         alerted: True once it was told that its pending time-out has passed and it waits on.
         forced: What it is admitted in spite of since then, in the form of `unmet`.
         catch_up: True when it makes up for an instant that was missed: those run one at a time.
+        in_turn: Of one that makes up for an instant: True once no other one was open; `deadline` counts from then on.
         force_overlap: True when whoever asked for it wants it beside what runs.
         missing: What had not come when evidence fired with what was there, in words.
     """
@@ -163,6 +169,7 @@ class Job:
     force_overlap: bool | None = None
     missing: tuple[str, ...] = ()
     queued_since: int | None = None
+    in_turn: bool | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -171,6 +178,11 @@ class Job:
     def waits_since(self) -> int:
         """What its place in queues goes by: its own waiting, or that of those whose place it took."""
         return self.satisfied_at if self.queued_since is None else self.queued_since
+
+    @property
+    def times_out(self) -> bool:
+        """Whether its deadline counts by now."""
+        return not self.catch_up or bool(self.in_turn)
 
     @property
     def stands_for(self) -> int:
@@ -370,7 +382,8 @@ class InboxRow:
     """Something for the owner of a shard, put there by whoever read it from Kafka, in the transaction of its cursor.
 
     Attributes:
-        kind: `Q` a request of the run plane, `M` one about a message, `X` events matched for one schedule.
+        kind: `Q` a request of the run plane, `M` one about a message, `X` events matched for one schedule, `G` a schedule that
+            it waits for is gone.
         origin: Text of the position of the (first) record.
         body: The request in its canonical form, or a JSON list of matched events.
         payload: Of a message, as it is delivered: its bytes, because as JSON they could outgrow an item. `body` is the
@@ -405,8 +418,10 @@ class InboxRow:
 class OutboxRow:
     """A terminal state on its way to those who listen: event source for `run_status`, record for `tidegate.runs`.
 
+    Also a schedule that is gone: `run_id` is its incarnation then, `attempt` 0, `state` `deleted`.
+
     Attributes:
-        record: JSON of the record for `tidegate.runs`.
+        record: JSON of the record for `tidegate.runs`; empty where nothing goes there.
         fact: JSON of the fact that triggers see.
         page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
         matched: All have.
@@ -474,6 +489,7 @@ class IndexRow:
     Attributes:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
+        asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
     """
 
     event_key: str
@@ -485,6 +501,7 @@ class IndexRow:
     shard: int
     activated_at: int
     vector: str | None = None
+    asked_at: int = 0
 
     def key(self) -> Key:
         return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)

@@ -62,10 +62,11 @@ def preview(trigger: TimeTrigger, identity: str, after: Instant, count: int) -> 
 
 def _upcoming(trigger: TimeTrigger, identity: str, instant: Instant, result: str, note: str) -> Upcoming:
     zone = trigger.zone_at(instant, identity)
-    return Upcoming(instant, result, _local(instant, zone), zone, note)
+    return Upcoming(instant, result, local_text(instant, zone), zone, note)
 
 
-def _local(instant: Instant, zone: str) -> str:
+def local_text(instant: Instant, zone: str) -> str:
+    """Returns the instant as the wall clock of a zone shows it, with its offset."""
     second = instant // 1000
     offset = zone_named(zone).segment_at(second).offset
     wall = as_datetime(instant) + timedelta(seconds=offset)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.outages import outages_of
-from tidegate_core.store.values import Action, Check, Delete, Key, Put, Transaction
+from tidegate_core.records.receipts import StoredReceipt
+from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Action, Check, Delete, Key, Put, RangeRead, Transaction
 from tidegate_memory.store import BeforeImages, MemoryStore
-from tidegate_testkit.simulation.record import Author, Record
+from tidegate_testkit.simulation.record import UPSTREAM, Author, Record, UpstreamSeen
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
 
@@ -45,6 +50,8 @@ class StoreMonitor:
         self._check_witness(written)
         self._note_evidence(written, before)
         self._note_outages(written, before)
+        self._note_upstreams(written)
+        self._check_pacing(written, before)
         if written.name in OWNERLESS:
             return
         author = Author.of(written.token)
@@ -74,6 +81,23 @@ class StoreMonitor:
             elif isinstance(action, Delete) and kind == "E" and (item := before.get(action.key)) is not None:
                 evidence[str(item["id"])].gone = self._store.now
 
+    def _note_upstreams(self, written: Transaction) -> None:
+        """Nobody is told of it by a receipt: the stored answers say what was pruned, and until when it ended things."""
+        puts = [action.item for action in written.actions if isinstance(action, Put)]
+        for item in (each for each in puts if str(each.get("request_id")).startswith(UPSTREAM)):
+            answer = from_item(StoredReceipt, item)
+            receipt = json.loads(answer.body)
+            seen = self._record.upstreams.get(answer.request_id)
+            if seen is None and receipt["status"] == "accepted":
+                moved = next(each for each in puts if each["sk"] == f"S#{receipt['namespace']}/{receipt['name']}")
+                state = from_item(ScheduleState, moved)
+                ended = state.status == "deleted"
+                upstream = (state.reason or "").split(",")[0] if ended else state.gone[-1]
+                seen = UpstreamSeen(state.name, upstream.split("/")[1], self._store.now, state.version, ended)
+                self._record.upstreams[answer.request_id] = seen
+            if seen is not None and answer.settled and seen.done is None:
+                seen.done, seen.running = self._store.now, tuple(receipt.get("running") or ())
+
     def _note_outages(self, written: Transaction, before: BeforeImages) -> None:
         """A fact is written once: nothing takes it back, makes it shorter, or writes it beside itself."""
         for key in (action.key for action in written.actions if action.key.sk == "PROGRESS"):
@@ -86,6 +110,18 @@ class StoreMonitor:
                 fact.begin != was.begin or fact.end < was.end for was, fact in zip(old, new, strict=False)
             ):
                 self._fail(f"I1: {written.name} {written.token} made of the facts {old} of {key.pk} {new}")
+
+    def _check_pacing(self, written: Transaction, before: BeforeImages) -> None:
+        """What makes up for the past runs one at a time, however long that takes (SEMANTICS 3.5)."""
+        for action in written.actions:
+            if not isinstance(action, Put) or not action.item.get("catch_up") or before.get(action.key) is not None:
+                continue
+            if action.key.sk.startswith("R#"):
+                runs = self._store.memory.query(RangeRead(action.key.pk, "R#", f"R#{keys.LAST}")).items
+                mine = (action.item["namespace"], action.item["name"])
+                of_past = [run["id"] for run in runs if run.get("catch_up") and (run["namespace"], run["name"]) == mine]
+                if len(of_past) > 1:
+                    self._fail(f"pacing: {written.name} began {action.key.sk[2:]} of {mine[1]!s} beside {of_past}")
 
     def _check_witness(self, written: Transaction) -> None:
         """A lost answer is settled by reading the witness, so it has to say who wrote it."""

@@ -41,14 +41,15 @@ RARE: Final = (
 RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")
 HARDLY_OF_CONTROLS: Final = ("controls", "end_covered", "hold", "let_go", "move_controls", "settle_control")
 """Steps of wide controls that even a world that aims at rare transactions hardly meets: most worlds have no such controls."""
-HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *HARDLY_OF_CONTROLS)
-"""What such a world hardly meets; there are worlds that hunt just these (`faults/rare_moments.py`)."""
+HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release")
+"""What else such a world hardly meets. There are worlds that hunt just these (`faults/rare_moments.py`)."""
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "at_least_every": "no simulated schedule asks for a job at the latest so long after the last one",
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",
+    "move_sources": "no simulated user has sources yet",
     "lost": "there is one platform for all nodes: a run's host is never another one",
 }
 """Transactions of production that the simulation does not send, each with the reason."""

@@ -232,6 +232,19 @@ RULES: Table = {
         "kafka/group_session: a_session_of_the_brokers_then_the_guard_ends_before_anybody_else_is_given_anything",
         "kafka/producer: guard_lapses_then_all_is_purged_and_only_a_new_proof_brings_a_new_client",
     ),
+    "an old assignment of a process that was frozen": (
+        "here/former_owner: a_process_that_wakes_up_with_an_old_assignment_then_it_answers_nothing_while_the_rightful_owner_sends",
+        "actors/partition_actor: no_proof_of_membership_after_the_fence_then_nothing_is_read_or_answered",
+    ),
+    "an activation while brokers tell of fewer topic partitions, or of a former topic": (
+        "actors/event_index: a_topic_partition_that_no_broker_told_of_at_the_activation_then_what_came_before_the_request_is_not_heard",
+    ),
+    "a waiting recurring message that a predecessor was refused": (
+        "messages/recurring_messages: refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent",
+    ),
+    "a hand-over behind a message without acknowledgement": (
+        "messages/checkpoints: a_message_without_acknowledgement_before_one_that_was_delivered_then_a_drain_sends_it_until_there_is_one",
+    ),
     "a crash after any effect": ("actors/crashes: a_crash_after_any_effect_then_the_outcome_is_that_without_one",),
 }
 

@@ -11,8 +11,10 @@ from tidegate_testkit.bench_matches import a_batch, a_commit, a_submit
 from tidegate_testkit.bench_pair import BenchPair
 from tidegate_testkit.builders import (
     MINUTE,
+    RECEIPTS,
     SECOND,
     a_cancel,
+    a_recurring,
     a_request,
     a_send,
     a_spec,
@@ -143,6 +145,25 @@ def test_given_an_acquire_that_arrives_late_then_the_rightful_owner_keeps_the_sh
     pair.run(MINUTE)
     assert pair.delivered() == ["m-1"]
     assert pair.second.notices("fenced") == []
+
+
+def test_given_a_process_that_wakes_up_with_an_old_assignment_then_it_answers_nothing_while_the_rightful_owner_sends() -> (
+    None
+):
+    """I7: its fence stops writes, and no message that the rightful owner has in memory: that one goes on until it meets it."""
+    pair = a_pair()
+    pair.request(an_apply(a_recurring(trigger=every("1s"))))
+    pair.run(5 * SECOND)
+    pair.freeze(pair.first)  # For less than a session: it stays the rightful one.
+    pair.second.is_member = False
+    pair.begin_second()
+    pair.request(a_request("suspend", "ping"))
+    pair.run(2 * SECOND)
+    pair.join(pair.first)
+    pair.run(20 * SECOND)
+    assert pair.second.actor.has_ended
+    (answered,) = [each.at for each in pair.on(RECEIPTS) if each.document["request_id"] == "suspend-ping"]
+    assert max(each.at for each in pair.on("out")) <= answered
 
 
 @pytest.mark.parametrize("identified", [True, False], ids=["with id", "by its content"])

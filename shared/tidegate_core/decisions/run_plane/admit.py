@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from tidegate_core.constraints.base import Hold
 from tidegate_core.decisions.run_plane import asking, overlap, permits
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
 from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.pacing import Pacing
 from tidegate_core.decisions.run_plane.past_runs import note_admission, remembered_by
 from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout
 from tidegate_core.decisions.run_plane.standing import admits, kept_from, present_job
@@ -126,7 +126,7 @@ class AdmitNext:
         up for the past, and waits for another such run, holds up nobody.
         """
         gone, waiting, paced = set[str](), list[_Waiting](), list[_Waiting]()
-        drains = self._drains()
+        pacing = Pacing.of(self.memory, self.ref)
         # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
         looked_at = 1 if self.most == 1 else ASKED_TOGETHER
         for job_id in self.memory.waiting(self.ref):
@@ -136,32 +136,38 @@ class AdmitNext:
             if job.generation < kept_from(state):
                 break  # The request that ended it is ending its jobs, page by page.
             job = present_job(state, job, now)
-            if job.catch_up and drains is not None and job.deadline > now:
-                paced.append(_Waiting(job, [Unmet(_paced(drains), aborts=False)], [], "low"))
+            hold = pacing.hold_of(job)
+            if hold is not None:
+                paced.append(_Waiting(replace(job, in_turn=None), [Unmet(hold, aborts=False)], [], "low"))
                 continue
-            waits = self._decide_one(unit, state, job, now, ahead=len(waiting))
+            spec = spec_of(unit, job.namespace, job.name, job.version)
+            assert spec is not None
+            job = pacing.in_turn(job, spec.pending_timeout, now)
+            if self._is_enough(gone):
+                if pacing.turn is not None and job.catch_up:
+                    unit.put(job, job.key(unit.shard))  # It is in its turn, also for whoever decides on it next.
+                break
+            waits = self._decide_one(unit, state, spec, job, now, ahead=len(waiting))
             if waits is None:
                 gone.add(job.id)
-                if job.catch_up and unit.record(Run, keys.run(unit.shard, job.id)) is not None:
-                    drains = job.id
-                if len(gone) >= self.most or self.memory.shared_limits(self.ref):
-                    return True  # A transaction takes one permit of a limit that other shards write too.
+                pacing.note_end(job, has_run=unit.record(Run, keys.run(unit.shard, job.id)) is not None)
                 continue
             waiting.append(waits)
             if not waits.queues or waits.alone or len(waiting) >= looked_at:
                 break
-        waiting += paced[:1]
+        if self._is_enough(gone):
+            return True
+        # One tells what all of them wait for. Those in queues leave them: a slot would stand free for nobody.
+        waiting += [each for number, each in enumerate(paced) if number == 0 or each.job.asked]
         if waiting and self._settle(unit, state, waiting[0], gone, now):
             return True
         self._wait(unit, waiting, now)
         self.memory.remember_shared_limits(self.ref, [need.limit for each in waiting for need in each.needs])
         return False
 
-    def _drains(self) -> str | None:
-        """Returns the open run that makes up for the past, if any: there is one at a time (SEMANTICS 3.5)."""
-        if not any(self.memory.jobs[job_id].catch_up for job_id in self.memory.waiting(self.ref)):
-            return None
-        return next((run.id for run in self.memory.runs_of(self.ref) if run.catch_up), None)
+    def _is_enough(self, gone: AbstractSet[str]) -> bool:
+        """Whether one transaction holds no more; it takes one permit of a limit that other shards write too."""
+        return len(gone) >= self.most or (bool(gone) and bool(self.memory.shared_limits(self.ref)))
 
     def _settle(
         self, unit: UnitOfWork, state: ScheduleState, first: _Waiting, gone: AbstractSet[str], now: int
@@ -197,10 +203,10 @@ class AdmitNext:
             unit.after(lambda: self.memory.hold(self.ref, now + CANCEL_AGAIN_MS))
         return bool(settled.ended)
 
-    def _decide_one(self, unit: UnitOfWork, state: ScheduleState, job: Job, now: int, ahead: int) -> _Waiting | None:
+    def _decide_one(
+        self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, job: Job, now: int, ahead: int
+    ) -> _Waiting | None:
         """Returns the job when it waits."""
-        spec = spec_of(unit, job.namespace, job.name, job.version)
-        assert spec is not None
         try:
             wanted = permits.wanted_by(unit, self.memory, spec, job)
         except Unresolved as problem:
@@ -297,7 +303,3 @@ def _seal(unit: UnitOfWork, job: Job, spec: ScheduleSpec) -> Job:
         short = spec.trigger.missing(evidence.counts)
         missing = () if short is None else spec.trigger.shortfalls(evidence.counts)
     return replace(job, chunks=evidence.chunks, missing=missing)
-
-
-def _paced(run_id: str) -> Hold:
-    return Hold(None, "catch_up_pacing", f"what was missed runs one at a time, {run_id} is open")

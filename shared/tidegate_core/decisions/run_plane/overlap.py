@@ -160,10 +160,11 @@ def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
     When it was satisfied stays its own: a delay counts from that. Deadlines are compared on the schedule's clock.
     """
     together = [*others, latest]
+    deadlines = [job.deadline - job.stopped for job in together if job.times_out or job is latest]
     return replace(
         latest,
         queued_since=min(job.waits_since for job in together),
-        deadline=min(job.deadline - job.stopped for job in together) + latest.stopped,
+        deadline=min(deadlines) + latest.stopped,
         alerted=any(job.alerted for job in together) or None,
     )
 

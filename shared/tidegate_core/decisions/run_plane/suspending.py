@@ -29,6 +29,8 @@ from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 
 BACKLOG_COUNTED_MAX = 1_000
 """Instants that a resume counts for its answer: a cron expression costs some 20 µs each, and the lane has others to serve."""
+PAUSES_KEPT = 8
+"""Suspended spans that the state names, for whoever asks why nothing ran then: 224 bytes of its 1 KB."""
 
 RESUME_FIRST = Problem("mode", "differs from how the schedule is suspended already", "resume it first")
 ANOTHER_END = Problem("until", "differs from when the schedule is resumed by itself already", "resume it first")
@@ -112,6 +114,7 @@ def resumed(
         until=None,
         stopped_ms=stopped(before, now),
         last_stop=(before.suspended_at, now) if stands_still(before) else before.last_stop,
+        pauses=(*before.pauses, before.suspended_at or before.changed_at, now)[-2 * PAUSES_KEPT :],
         actor=request.actor,
         reason=request.reason,
     )

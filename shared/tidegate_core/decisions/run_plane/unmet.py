@@ -124,7 +124,7 @@ def unmet_text(unmet: Sequence[Unmet]) -> str:
 
 
 def _verdict(hold: Hold) -> dict[str, object]:
-    return {"code": hold.reason_code, "until": hold.until, "values": dict(hold.values)}
+    return {"code": hold.reason_code, "reason": hold.reason, "until": hold.until, "values": dict(hold.values)}
 
 
 def _codes(unmet: Sequence[Unmet]) -> list[str]:

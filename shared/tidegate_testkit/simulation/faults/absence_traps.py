@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -29,14 +30,14 @@ def black_out(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, node=node, launcher=launcher, busy_ms=max(swarm.busy_ms, end + AFTERWARDS_MS))
 
 
-def silence(swarm: Swarm, chance: Random) -> Swarm:
+def silence(swarm: Swarm, chance: Random, lengths_s: Sequence[int] = (50, 75, 100)) -> Swarm:
     """The store answers nobody for a little more than the grace, or for a little less, while all nodes stay where they are.
 
     One of them falls in the moment in which the store is back. The facts of it meet all that may befall a write: elsewhere
     there are none.
     """
     begin = chance.randint(15_000, 40_000)
-    end = begin + chance.choice((50, 75, 100)) * 1_000
+    end = begin + chance.choice(lengths_s) * 1_000
     fall = Trouble(end + chance.randint(-1_000, 1_500), "crash", chance.randint(200, 9_000))
     noted = Trouble(
         end, "crash", chance.randint(200, 9_000), once_applied=chance.choice(("outage", "fire", "checkpoint"))

@@ -19,30 +19,37 @@ from tidegate_testkit.simulation.transaction_names import HARDLY, HARDLY_OF_CONT
 
 HUNTED: Final = 3
 """Transactions that one world hunts."""
+HUNTED_OF_CONTROLS: Final = 2
+"""Less of them: a suspension whose every step is held up begins and never ends before the faults do."""
 FALLS: Final = 5
 """Nodes that fall or freeze beyond those of the world."""
-OUT_MS: Final = (5_000, 20_000)
+OUT_MS: Final = (3_000, 12_000)
 COMMON: Final = tuple(name for name in OWNERS if name not in RARE)
+SELDOM: Final = ("void", "expire")
+"""Of those that are hardly met: what most worlds do not send at all."""
+SILENCES_S: Final = (75, 100)
+"""Beyond the grace, each of them."""
 SPREAD: Final = 28
 """Messages that reach most shards of a world: a suspension has something to hold, and to let go."""
 
 
 def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
     """Any transactions that are hardly met; nodes fall at those, and at the moments of what is common as well."""
-    return _hunting(swarm, chance, HARDLY, (*COMMON, *HARDLY, *HARDLY))
+    return _hunting(swarm, chance, HUNTED, HARDLY, (*COMMON, *HARDLY, *HARDLY, *SELDOM, *SELDOM))
 
 
 def rare_controls(swarm: Swarm, chance: Random) -> Swarm:
     """The steps of wide controls, which this world has in any case."""
     due = Burst(SPREAD, (2_000, 40_000), (6_000, 60_000))
+    with_messages = replace(swarm, bursts=(*swarm.bursts, due))
     return _hunting(
-        replace(swarm, bursts=(*swarm.bursts, due)), chance, HARDLY_OF_CONTROLS, (*HARDLY_OF_CONTROLS, "controls_done")
+        with_messages, chance, HUNTED_OF_CONTROLS, HARDLY_OF_CONTROLS, (*HARDLY_OF_CONTROLS, "controls_done")
     )
 
 
 def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
     """The facts of a silence: owners that stayed where they are write them, each once, and in no other world does anybody."""
-    silent = silence(swarm, chance)
+    silent = silence(swarm, chance, SILENCES_S)
     _begin, end = silent.store.brown_outs[-1]
     store = replace(
         silent.store,
@@ -60,8 +67,8 @@ def fallen_at(name: str, since: int, chance: Random) -> Trouble:
     return Trouble(since, "pause", chance.choice(PAUSES_MS), once_applied=name)
 
 
-def _hunting(swarm: Swarm, chance: Random, names: Sequence[str], moments: Sequence[str]) -> Swarm:
-    hunted = tuple(sorted(chance.sample(sorted(set(names)), HUNTED)))
+def _hunting(swarm: Swarm, chance: Random, number: int, names: Sequence[str], moments: Sequence[str]) -> Swarm:
+    hunted = tuple(sorted(chance.sample(names, number)))
     store = replace(
         swarm.store,
         aimed=tuple(sorted({*swarm.store.aimed, *hunted})),

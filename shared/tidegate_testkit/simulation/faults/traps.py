@@ -190,7 +190,7 @@ TRAPS: Mapping[str, Trap] = {
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
     "refusals": Trap(refusals, 0.02, "refused"),
-    "rare_moments": Trap(rare_moments, 0.25),
-    "rare_controls": Trap(rare_controls, 0.12),
-    "rare_outages": Trap(rare_outages, 0.06, "brown_out"),
+    "rare_moments": Trap(rare_moments, 0.28),
+    "rare_controls": Trap(rare_controls, 0.14),
+    "rare_outages": Trap(rare_outages, 0.08, "brown_out"),
 }

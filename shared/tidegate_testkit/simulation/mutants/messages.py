@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from tidegate_core.decisions.delivery_plane import cancelling, delivering, plane
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Slots, Slotted, Stage
+from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.records.messages import Guard
+from tidegate_testkit.bench_pair import BenchPair
+from tidegate_testkit.builders import RECEIPTS, SECOND, a_recurring, a_request, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 EARLY_MS = 300
@@ -61,7 +64,40 @@ def too_early(take_due: Callable[..., list[Slotted]]) -> Any:
     return lambda slots, now, *rest: take_due(slots, now + EARLY_MS, *rest)
 
 
+def believing_the_assignment(_: Any) -> Any:
+    def believed(_: PartitionActor) -> Generator[Any, Any, bool]:
+        yield from ()
+        return True
+
+    return believed
+
+
+def a_process_wakes_up_with_an_old_assignment() -> Iterable[str]:
+    """The rightful owner stands still too, for less than a session, so that it meets its fence late."""
+    pair = BenchPair(shards=1)
+    pair.run(SECOND)
+    pair.request(an_apply(a_recurring(trigger=every("1s"))))
+    pair.run(5 * SECOND)
+    pair.freeze(pair.first)
+    pair.second.is_member = False
+    pair.begin_second()
+    pair.request(a_request("suspend", "ping"))
+    pair.run(2 * SECOND)
+    pair.join(pair.first)
+    pair.run(5 * SECOND)
+    answered = [each.at for each in pair.on(RECEIPTS) if each.document["request_id"] == "suspend-ping"]
+    if any(each.at > min(answered) for each in pair.on("out")):
+        yield "I7: a message was sent after its schedule's suspend was acknowledged"
+
+
 MESSAGES = (
+    Mutant(
+        "old assignment",
+        "a process that stood still since it was assigned something serves it beside the rightful owner",
+        breaks="I7",
+        patches=(Patch(PartitionActor, "_is_member", believing_the_assignment),),
+        scenario=a_process_wakes_up_with_an_old_assignment,
+    ),
     Mutant(
         "load",
         "a timer row written late, after its cancel, is loaded by the next owner and sent",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,12 +138,25 @@ def test_given_leaves_and_generations_then_each_is_a_listener_of_its_own(node: N
 def test_given_an_activation_vector_then_events_below_it_are_not_heard(node: Node) -> None:
     vector, key, item = vector_item("flights/s#1", {f"{EVENTS_ID}/0": 5, f"{EVENTS_ID}/1": 0})
     node.store.write([Put(key, item)])
-    node.listen(a_row(vector=vector))
+    node.listen(replace(a_row(vector=vector), asked_at=NOW))
     (listener,) = node.match(KEY)[KEY]
-    heard = {(each, offset): listener.hears(EVENTS_ID, each, offset) for each in (0, 1, 2) for offset in (0, 4, 5)}
+    heard = {(each, offset): listener.hears(EVENTS_ID, each, offset, NOW) for each in (0, 1, 2) for offset in (0, 4, 5)}
     assert [heard[0, offset] for offset in (0, 4, 5)] == [False, False, True]
     assert all(heard[1, offset] for offset in (0, 4, 5))
     assert all(heard[2, offset] for offset in (0, 4, 5))  # A topic partition that is newer than the activation.
+
+
+@pytest.mark.parametrize(("topic", "topic_partition"), [(EVENTS_ID, 2), ("made anew", 0)])
+def test_given_a_topic_partition_that_no_broker_told_of_at_the_activation_then_what_came_before_the_request_is_not_heard(
+    node: Node, topic: str, topic_partition: int
+) -> None:
+    """I3: brokers tell the old number for a while after a growth."""
+    vector, key, item = vector_item("flights/s#1", {f"{EVENTS_ID}/0": 5})
+    node.store.write([Put(key, item)])
+    node.listen(replace(a_row(vector=vector), asked_at=NOW))
+    (listener,) = node.match(KEY)[KEY]
+    heard = [listener.hears(topic, topic_partition, 0, at) for at in (NOW - 1, NOW, NOW + 1)]
+    assert heard == [False, True, True]
 
 
 def test_given_an_activation_then_its_vector_is_its_own_and_the_same_when_it_is_written_again() -> None:

@@ -25,6 +25,7 @@ from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     EVENTS,
     MINUTE,
+    RECEIPTS,
     REQUESTS,
     SECOND,
     a_request,
@@ -195,9 +196,25 @@ def test_given_a_fence_then_membership_decides_what_follows(holds: bool | None) 
         assert proofs > 3
     else:
         assert bench.actor.is_serving
-        assert proofs == 1
+        assert proofs == 2, "before the first step, and once the shards are fenced"
         bench.run(20 * SECOND)
         assert len(bench.on("out")) == 1
+
+
+@pytest.mark.parametrize("holds", [False, None])
+def test_given_no_proof_of_membership_after_the_fence_then_nothing_is_read_or_answered(holds: bool | None) -> None:
+    """I7: frozen since it was given its share, it wakes up when another one has it and sends."""
+    bench = Bench()
+    bench.is_member = holds
+    bench.request(a_request("suspend"))
+    bench.run(5 * SECOND)
+    assert len(bench.commits("acquire")) == 4
+    assert bench.all_asked(StartReading) == []
+    assert bench.on(RECEIPTS) == []
+    assert bench.actor.has_ended is (holds is False)
+    bench.is_member = True
+    bench.run(5 * SECOND)
+    assert bench.actor.is_serving is (holds is None)
 
 
 def test_given_a_late_raise_by_a_former_holder_then_the_rightful_one_comes_back() -> None:
@@ -279,6 +296,7 @@ def test_given_a_fence_while_draining_then_it_is_over() -> None:
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "control")
     bench.request(an_apply(a_spec(trigger=every("1h"))))
     successor_of(bench).run()
+    bench.asked.clear()
     bench.drain()
     bench.release()
     bench.run(SECOND)

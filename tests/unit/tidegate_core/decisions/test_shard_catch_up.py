@@ -95,6 +95,33 @@ def test_given_many_to_make_up_for_then_they_run_one_at_a_time_and_what_is_due_n
     assert max(timely) < SECOND
 
 
+@pytest.mark.parametrize("action", ["abort", "force", "alert"])
+def test_given_a_drain_longer_than_the_pending_time_out_then_it_stays_paced_and_none_expires(action: str) -> None:
+    """The time-out of each counts from its turn: nothing but the pacing holds it back until then."""
+    bench = a_bench({}, trigger=every("10m"), pending_timeout="25m", pending_timeout_action=action)
+    bench.behaves = lambda order: Behaviour(runs_for=12 * MINUTE)
+    away(bench, 2 * HOUR)
+    back = bench.now
+    bench.run(4 * HOUR)
+    missed = [row for row in entries(bench) if row.nominal < back]
+    assert len(missed) == 12
+    assert {row.disposition for row in missed} == {"launched"}
+    for before, after in itertools.pairwise(missed):
+        assert (before.ended_at or 0) <= (after.admitted_at or 0)
+
+
+def test_given_a_turn_in_which_something_else_is_in_the_way_then_the_time_out_counts_from_there() -> None:
+    """One turn for all that nothing else has kept waiting: they do not expire one after another."""
+    closed = {"type": "time_window", "opens": "01:00", "closes": "02:00"}
+    bench = a_bench({}, trigger=every("10m"), pending_timeout="25m", constraints=[closed])
+    away(bench, 3 * HOUR)
+    back = bench.now
+    bench.run(HOUR)
+    missed = [row for row in entries(bench) if row.nominal < back]
+    assert len(missed) == 18
+    assert {(row.reason, row.at) for row in missed} == {("constraint_timeout", back + 25 * MINUTE)}
+
+
 def test_given_one_that_waits_for_another_then_the_job_says_so() -> None:
     bench = a_bench({}, "allow", every("1m"))
     bench.behaves = lambda order: Behaviour(runs_for=None)

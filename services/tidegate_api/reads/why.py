@@ -1,0 +1,85 @@
+"""`why`: reads what an explanation is made from, and has the core explain."""
+
+from __future__ import annotations
+
+from tidegate_api.cluster_map import ClusterMap, MapReader
+from tidegate_api.pools import Pools
+from tidegate_api.problems import not_found
+from tidegate_api.reads.convert import why_view
+from tidegate_api.reads.why_facts import answered, ended_in, evidence_in, facts_of, with_ledger
+from tidegate_api.routing import run_shard
+from tidegate_client.views import WhyView
+from tidegate_core.decisions.run_plane.runs import ledger_row
+from tidegate_core.model.instants import Instant
+from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Job, Run
+from tidegate_core.store import keys
+from tidegate_core.why.explain import question_of, why_ended, why_gathering, why_job, why_schedule, why_schedule_at
+from tidegate_core.why.reason import Explanation
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store
+
+
+class WhyReads:
+    """Explanations. Each takes one thread for its reads, which follow from each other."""
+
+    def __init__(self, store: Store, pools: Pools, cluster: MapReader, clock: Clock) -> None:
+        self._store = store
+        self._pools = pools
+        self._cluster = cluster
+        self._clock = clock
+
+    async def schedule(self, namespace: str, name: str, at: str | None) -> WhyView:
+        """Raises ApiProblem (404), InvalidInput (`at` names no instant)."""
+        cluster, now = await self._cluster.current(), self._clock.now_ms()
+        explanation = await self._pools.read(lambda: explain_schedule(self._store, cluster, namespace, name, at, now))
+        if explanation is None:
+            raise not_found(f"schedule {namespace}/{name}: there is none; tidegate schedule list shows what there is")
+        return why_view(explanation)
+
+    async def job(self, job_id: str) -> WhyView:
+        """Raises ApiProblem (404), InvalidInput (no such shard)."""
+        cluster, now = await self._cluster.current(), self._clock.now_ms()
+        shard = run_shard(job_id, cluster.shards, "job_id")
+        explanation = await self._pools.read(lambda: explain_job(self._store, cluster, shard, job_id, now))
+        if explanation is None:
+            raise not_found(f"job {job_id}: there is none; what became of a job is kept 90 days")
+        return why_view(explanation)
+
+
+def explain_schedule(
+    store: Store, cluster: ClusterMap, namespace: str, name: str, at: str | None, now: Instant
+) -> Explanation | None:
+    """Returns None when there never was such a schedule. Raises InvalidInput: `at` names no instant."""
+    facts = facts_of(store, cluster, namespace, name, now)
+    if facts is None:
+        return None
+    if at is None:
+        return answered(store, facts.shard, lambda view: why_schedule(view, facts))
+    try:
+        question = question_of(facts, at)
+    except ValueError as error:
+        raise InvalidInput([Problem("at", f'"{at}" {error}')]) from error
+    around = with_ledger(store, facts, min(question.instants))
+    return answered(store, facts.shard, lambda view: why_schedule_at(view, around, question))
+
+
+def explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now: Instant) -> Explanation | None:
+    """Returns None when nothing is known of the job."""
+    open_job, ended_run = keys.job(shard, job_id), keys.ended_run(shard, job_id)
+    found = store.get([open_job, ended_run])
+    if ended_run in found:
+        run = from_item(Run, found[ended_run])
+        return why_ended(ledger_row(run, run.ended_at or now))
+    row = found.get(open_job) or evidence_in(store, shard, job_id)
+    if row is None:
+        ended = ended_in(store, shard, job_id)
+        return None if ended is None else why_ended(ended)
+    facts = facts_of(store, cluster, str(row["namespace"]), str(row["name"]), now)
+    if facts is None:
+        return None
+    if open_job not in found:
+        return why_gathering(facts, job_id)
+    job = from_item(Job, found[open_job])
+    return answered(store, shard, lambda view: why_job(view, facts, job))

@@ -1,0 +1,141 @@
+"""What an explanation is made from, read in one go by one thread: a schedule's rows, and what holds for all of its shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from tidegate_api.cluster_map import ClusterMap
+from tidegate_core.decisions.outage_watch import SERVED
+from tidegate_core.decisions.outages import last_sign
+from tidegate_core.model.instants import Instant
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.controls import NO_CONTROLS, StoredControls
+from tidegate_core.records.outages import outages_of
+from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, RangeRead, Table
+from tidegate_core.transactions.unit_of_work import NotAtHand
+from tidegate_core.transactions.view import View
+from tidegate_core.why.facts import Facts
+from tidegate_ports.store import Store
+
+OPEN_ROWS_MAX: Final = 20_000
+"""Open jobs, or runs, of the shard that are looked through for those of one schedule."""
+LEDGER_ROWS: Final = 100
+"""Entries from the instant on: the first behind it stands for it, or none does."""
+VERSIONS_MAX: Final = 1_000
+READS_MAX: Final = 50
+"""Times that a decision may ask for more; it asks for a schedule's rows, its limits, and what its evidence holds."""
+PAGE = 1_000
+
+Answer = TypeVar("Answer")
+Record = TypeVar("Record", Job, Run)
+
+
+def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: Instant) -> Facts | None:
+    """Returns the facts without the ledger, or None when there never was such a schedule."""
+    shard = schedule_shard(namespace, name, cluster.shards)
+    state, progress, lease = keys.schedule_state(shard, namespace, name), keys.progress(shard), keys.lease(shard)
+    found = store.get([state, progress, lease, keys.CONTROLS_KEY])
+    if state not in found:
+        return None
+    ref = keys.schedule_ref(namespace, name)
+    controls = found.get(keys.CONTROLS_KEY)
+    evidence = _range(store, shard, f"E#{ref}#", OPEN_ROWS_MAX)
+    return Facts(
+        shard=shard,
+        shards=cluster.shards,
+        now=now,
+        state=from_item(ScheduleState, found[state]),
+        definitions=tuple(from_item(Definition, row) for row in _range(store, shard, f"DEF#{ref}#", VERSIONS_MAX)),
+        controls=NO_CONTROLS if controls is None else from_item(StoredControls, controls).controls,
+        outages=outages_of(found.get(progress)),
+        last_sign=_last_sign(store, found.get(lease), cluster.topic_partition_of(shard)),
+        jobs=_open(store, shard, "J#", Job, ref),
+        runs=_open(store, shard, "R#", Run, ref),
+        evidence=tuple(from_item(Evidence, row) for row in evidence),
+    )
+
+
+def with_ledger(store: Store, facts: Facts, around: Instant) -> Facts:
+    """Returns the facts with the ledger's entry before an instant, and those from it on."""
+    ref, pk = facts.ref, keys.shard_pk(facts.shard)
+    low, at, high = f"L#{ref}#", f"L#{ref}#{keys.instant_text(around)}", f"L#{ref}#{keys.LAST}"
+    before = store.query(RangeRead(pk, low, at, limit=1, table="history", newest_first=True))
+    behind = store.query(RangeRead(pk, at, high, limit=LEDGER_ROWS, table="history"))
+    return replace(facts, ledger=tuple(from_item(LedgerRow, row) for row in (*before.items, *behind.items)))
+
+
+def answered(store: Store, shard: int, ask: Callable[[View], Answer]) -> Answer:
+    """Asks until all that the deciding code wants to know has been read."""
+    view = View(shard)
+    for _ in range(READS_MAX):
+        try:
+            return ask(view)
+        except NotAtHand as need:
+            view.learn(need.keys, store.get(list(need.keys)))
+            for low, high in need.ranges:
+                view.learn_range(low, high, _between(store, shard, low, high, OPEN_ROWS_MAX))
+    raise AssertionError("a decision reads on and on")
+
+
+def evidence_in(store: Store, shard: int, job_id: str) -> Item | None:
+    """Returns the evidence that will become the job, or None."""
+    rows = _range(store, shard, "E#", OPEN_ROWS_MAX, lambda row: row["id"] == job_id and not row.get("job", False))
+    return rows[0] if rows else None
+
+
+def ended_in(store: Store, shard: int, job_id: str) -> LedgerRow | None:
+    """Returns the ledger's entry of a job that has ended. Only its shard is known, so that is looked through."""
+    rows = _between(store, shard, "L#", f"L#{keys.LAST}", OPEN_ROWS_MAX, "history", lambda row: row["job_id"] == job_id)
+    return from_item(LedgerRow, rows[0]) if rows else None
+
+
+def _last_sign(store: Store, lease: Item | None, topic_partition: int) -> Instant | None:
+    """Returns when the shard was served for the last time; None when nobody wrote that down."""
+    if lease is None:
+        return None
+    owner = str(lease["owner"])
+    node = keys.node(owner)
+    signs = store.get([node]).get(node, {}).get(SERVED)
+    own = signs.get(str(topic_partition)) if isinstance(signs, dict) else None
+    return last_sign(lease, {} if own is None else {owner: int(str(own))})
+
+
+def _open(store: Store, shard: int, prefix: str, kind: type[Record], ref: str) -> tuple[Record, ...]:
+    namespace, name = ref.split("/", 1)
+    rows = _range(
+        store, shard, prefix, OPEN_ROWS_MAX, lambda row: row["namespace"] == namespace and row["name"] == name
+    )
+    return tuple(from_item(kind, row) for row in rows)
+
+
+def _everything(_row: Item) -> bool:
+    return True
+
+
+def _range(store: Store, shard: int, prefix: str, most: int, keep: Callable[[Item], bool] = _everything) -> list[Item]:
+    return _between(store, shard, prefix, prefix + keys.LAST, most, "main", keep)
+
+
+def _between(
+    store: Store,
+    shard: int,
+    low: str,
+    high: str,
+    most: int,
+    table: Table = "main",
+    keep: Callable[[Item], bool] = _everything,
+) -> list[Item]:
+    found: list[Item] = []
+    after: str | None = None
+    for _ in range(-(-most // PAGE)):
+        page = store.query(RangeRead(keys.shard_pk(shard), low, high, limit=PAGE, after=after, table=table))
+        found += [row for row in page.items if keep(row)]
+        after = page.next_after
+        if after is None:
+            break
+    return found

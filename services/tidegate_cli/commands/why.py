@@ -1,0 +1,62 @@
+"""`tidegate why`: what stands in the way, or what became of an instant, told by the code that decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate_cli.commands.arguments import split_schedule
+from tidegate_cli.context import api_client
+from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.output import Format, OutputOption, dump, note, show_list
+
+if TYPE_CHECKING:
+    from tidegate_client.views import WhyView
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("why")
+def why(
+    what: Annotated[
+        str, typer.Argument(metavar="NAMESPACE/NAME|JOB|RUN", help="A schedule, or the id of a job or a run.")
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="Of a schedule: what became of this instant. RFC 3339, or a local time of the trigger's zone such as "
+            "2026-03-29T02:30, which need not exist.",
+        ),
+    ] = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Say why a schedule, a job or a run does not run, or what became of an instant.
+
+    Each reason has a code (docs/reasons.md), and the instant at which it can change, where that is known.
+    """
+    if "/" not in what and at is not None:
+        raise CommandFailed("--at is about a schedule: write it as NAMESPACE/NAME", Exit.USAGE)
+    with api_client() as api:
+        view = api.why_schedule(*split_schedule(what), at=at) if "/" in what else api.why_job(what)
+    _show(view, output)
+
+
+def _show(view: WhyView, output: Format) -> None:
+    if output in (Format.JSON, Format.YAML):
+        dump(view.model_dump(mode="json"), output)
+        return
+    if output is Format.NAME:
+        for reason in view.reasons:
+            typer.echo(reason.code)
+        return
+    if view.local is not None:
+        note(f"{view.about} at {view.local}")
+    columns = [
+        ("code", lambda reason: reason.code),
+        ("until", lambda reason: reason.until),
+        ("why", lambda reason: reason.text),
+    ]
+    show_list(view.reasons, columns, output)

@@ -1,0 +1,121 @@
+"""`why`: the questions that people ask, each with the function that answers it."""
+
+from __future__ import annotations
+
+from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.records.run_plane import Job, LedgerRow, Run
+from tidegate_core.transactions.view import View
+from tidegate_core.triggers.base import EventTrigger, TimeTrigger
+from tidegate_core.why.asked import Asked, asked
+from tidegate_core.why.facts import Facts
+from tidegate_core.why.instants import at_instant, being_made, max_fires
+from tidegate_core.why.jobs import of_evidence, of_job
+from tidegate_core.why.ledger import of_ledger
+from tidegate_core.why.looking import waiting_of
+from tidegate_core.why.reason import Explanation, Reason
+from tidegate_core.why.runs import of_run
+from tidegate_core.why.standing import standing
+
+SHOWN_MAX = 10
+"""Jobs, runs and evidence of one schedule that an explanation names; `job list` has them all."""
+
+
+def why_schedule(view: View, facts: Facts) -> Explanation:
+    """Says why nothing more of the schedule runs now: where it stands, what it waits for, and what is open.
+
+    Raises:
+        NotAtHand: The view lacks something: read it, and ask again.
+    """
+    reasons = standing(facts)
+    said = {each.code for each in reasons}
+    reasons += [of_run(run, facts.now) for run in facts.runs[:SHOWN_MAX]]
+    for job in waiting_of(facts)[:SHOWN_MAX]:
+        # What holds for all of them is said once.
+        reasons += [each for each in of_job(view, facts, job) if each.code not in said]
+    reasons += _trigger(facts)
+    return Explanation(f"schedule {facts.ref}", facts.now, tuple(reasons))
+
+
+def why_schedule_at(view: View, facts: Facts, question: Asked) -> Explanation:
+    """Says what became of an instant, or why nothing did.
+
+    Args:
+        view: What was read.
+        facts: With the ledger around it.
+        question: Of `question_of`.
+
+    Raises:
+        NotAtHand: As above.
+    """
+    reasons = tuple(at_instant(view, facts, question))
+    return Explanation(f"schedule {facts.ref}", question.instants[0], reasons, question.local)
+
+
+def question_of(facts: Facts, text: str) -> Asked:
+    """Returns what is asked about: a local time is meant on the wall clock of the version that was in force. Raises ValueError."""
+    zone = "UTC"
+    specs = [facts.spec, facts.spec_at(asked(text, "UTC").instants[0])]
+    for spec in specs:
+        if spec is not None and isinstance(spec.trigger, TimeTrigger):
+            zone = spec.trigger.zone_at(asked(text, spec.trigger.own_zone).instants[0], facts.ref)
+    return asked(text, zone)
+
+
+def why_job(view: View, facts: Facts, job: Job) -> Explanation:
+    """Says what an open job waits for. Raises NotAtHand."""
+    return Explanation(f"job {job.id}", facts.now, tuple(of_job(view, facts, job)))
+
+
+def why_gathering(facts: Facts, evidence_id: str) -> Explanation:
+    """Says what evidence lacks to become a job."""
+    reasons = [of_evidence(facts, each) for each in facts.evidence if each.id == evidence_id]
+    return Explanation(f"job {evidence_id}", facts.now, (*standing(facts), *reasons))
+
+
+def why_run(run: Run, now: Instant) -> Explanation:
+    """Says what an open run waits for."""
+    return Explanation(f"run {run.id}", now, (of_run(run, now),))
+
+
+def why_ended(row: LedgerRow) -> Explanation:
+    """Says what became of a job, or of the run that it became."""
+    what = "run" if row.state is not None else "job"
+    return Explanation(f"{what} {row.job_id}", row.at, (of_ledger(row),))
+
+
+# -- what the trigger waits for -------------------------------------------------------------------------------------------
+
+
+def _trigger(facts: Facts) -> list[Reason]:
+    spec = facts.spec
+    if spec is None or not fires(facts.state):
+        return []
+    if isinstance(spec.trigger, EventTrigger):
+        return _events(facts)
+    trigger, state = spec.trigger, facts.state
+    assert isinstance(trigger, TimeTrigger)
+    following = state.next_nominal
+    if spec.sends_messages:
+        following = trigger.next_after(max(facts.now, state.activated_at) - 1, facts.ref)
+    if following is not None and following <= facts.now:
+        return [being_made(following)]
+    if following is not None:
+        text = f"its next instant is {format_instant(following)}"
+        return [Reason("not_due", text, following, {"nominal": format_instant(following)})]
+    if trigger.fires_left(state.fires) == 0:
+        return [max_fires(facts, spec)]
+    return [Reason("no_more_instants", "its trigger names no further instant")]
+
+
+def _events(facts: Facts) -> list[Reason]:
+    gathering = [each for each in facts.evidence if not each.job]
+    found = [of_evidence(facts, each) for each in gathering[:SHOWN_MAX]]
+    if found:
+        return found
+    since = format_instant(facts.state.activated_at)
+    reminder = facts.state.next_nominal
+    text = f"nothing that its trigger counts has come (it counts from {since})"
+    if reminder is not None:
+        text += f"; at_least_every asks for a job at {format_instant(reminder)}"
+    return [Reason("no_events", text, reminder, {"activated_at": since})]

@@ -1,0 +1,66 @@
+"""What an explanation is made from: what the store holds about one schedule, as it was read at one time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.model.instants import Instant
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.controls import NO_CONTROLS, Controls
+from tidegate_core.records.outages import Outage
+from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
+from tidegate_core.store import keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Of one schedule.
+
+    Attributes:
+        now: When it was read.
+        definitions: Versions, oldest first.
+        last_sign: When its shard was served for the last time, as far as anybody wrote it down; None = not known.
+        jobs: Open ones, those of admitted runs included.
+        runs: Open ones.
+        ledger: Entries that may be about the instant that is asked about.
+    """
+
+    shard: int
+    shards: int
+    now: Instant
+    state: ScheduleState
+    definitions: tuple[Definition, ...]
+    controls: Controls = NO_CONTROLS
+    outages: tuple[Outage, ...] = ()
+    last_sign: Instant | None = None
+    jobs: tuple[Job, ...] = ()
+    runs: tuple[Run, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    ledger: tuple[LedgerRow, ...] = ()
+
+    @property
+    def ref(self) -> str:
+        return keys.schedule_ref(self.state.namespace, self.state.name)
+
+    @property
+    def of_incarnation(self) -> tuple[Definition, ...]:
+        """Versions since the name was made the last time: a tombstone takes a number and has no definition."""
+        known = {each.version: each for each in self.definitions}
+        version = self.state.version if self.state.status != "deleted" else self.state.version - 1
+        found: list[Definition] = []
+        while version in known:
+            found.append(known[version])
+            version -= 1
+        return tuple(reversed(found))
+
+    @property
+    def spec(self) -> ScheduleSpec | None:
+        """The present version; None of a schedule that was deleted."""
+        present = next((each for each in self.definitions if each.version == self.state.version), None)
+        return None if present is None else parsed(present.spec)
+
+    def spec_at(self, instant: Instant) -> ScheduleSpec | None:
+        """Returns the version that was in force; None before the first one."""
+        known = [each for each in self.of_incarnation if each.created_at <= instant]
+        return parsed(known[-1].spec) if known else None

@@ -1,0 +1,167 @@
+"""What became of one instant, or why nothing did: from the ledger and the open jobs, else from the rules of time.
+
+The order matters: what is written down goes before what the rules say, and a rule of the trigger before what stood still.
+"""
+
+from __future__ import annotations
+
+from tidegate_core.constraints.base import Compared
+from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS
+from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.run_plane import Job, LedgerRow
+from tidegate_core.transactions.view import View
+from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.why.asked import Asked
+from tidegate_core.why.facts import Facts
+from tidegate_core.why.jobs import of_evidence, of_job
+from tidegate_core.why.ledger import of_ledger
+from tidegate_core.why.naming import names, unnamed
+from tidegate_core.why.reason import Reason
+from tidegate_core.why.standing import standing, suspended_at, unserved
+
+LEDGER_KEPT_MS = LEDGER_DAYS * 24 * 3_600_000
+
+
+def at_instant(view: View, facts: Facts, asked: Asked) -> list[Reason]:
+    """Returns at least one reason for what became of the instant. Raises NotAtHand."""
+    reasons = _at(view, facts, asked, asked.instants[0])
+    for instant in asked.instants[1:]:
+        # A local time that the clock shows twice: each pass has its own answer.
+        reasons += [each for each in _at(view, facts, asked, instant) if each not in reasons]
+    return reasons
+
+
+def _at(view: View, facts: Facts, asked: Asked, instant: Instant) -> list[Reason]:
+    spec = facts.spec_at(instant)
+    known = _known(view, facts, instant)
+    if spec is not None and isinstance(spec.trigger, TimeTrigger):
+        return _of_time(facts, spec, asked, instant, known)
+    if known:
+        return known
+    return _before_it(facts) if spec is None else _of_events(facts, instant)
+
+
+def _known(view: View, facts: Facts, instant: Instant) -> list[Reason]:
+    """Returns what is written down of the instant itself, or of an occurrence that stands for it."""
+    rows = [row for row in facts.ledger if _stands_for(row, instant)]
+    jobs = [job for job in facts.jobs if _stands_for(job, instant)]
+    exact = [row for row in rows if row.nominal == instant]
+    return [
+        *(of_ledger(row) for row in exact or rows),
+        *(reason for job in jobs for reason in of_job(view, facts, job)),
+    ]
+
+
+def _stands_for(record: LedgerRow | Job, instant: Instant) -> bool:
+    begins = record.nominal if record.covered_from is None else record.covered_from
+    return begins <= instant <= record.nominal
+
+
+def _before_it(facts: Facts) -> list[Reason]:
+    made = facts.of_incarnation[0].created_at if facts.of_incarnation else facts.state.changed_at
+    return [Reason("not_there_yet", f"made at {format_instant(made)}", None, {"made": format_instant(made)})]
+
+
+# -- time triggers --------------------------------------------------------------------------------------------------------
+
+
+def _of_time(facts: Facts, spec: ScheduleSpec, asked: Asked, instant: Instant, known: list[Reason]) -> list[Reason]:
+    trigger = spec.trigger
+    assert isinstance(trigger, TimeTrigger)
+    if asked.gap is not None:
+        # What the instant after the gap came to answers for the local time only if that is shifted there.
+        rule = unnamed(trigger, facts.ref, asked, instant)
+        shifted = any(each.code == "dst_shift" for each in rule)
+        return [*rule, *(known or _due(facts, spec, instant))] if shifted else [*rule, *_told_of(known, rule)]
+    if known:
+        return known
+    if not names(trigger, facts.ref, instant):
+        return unnamed(trigger, facts.ref, asked, instant)
+    return _due(facts, spec, instant)
+
+
+def _told_of(known: list[Reason], rule: list[Reason]) -> list[Reason]:
+    return [each for each in known if each.code in {f"skipped/{reason.code}" for reason in rule}]
+
+
+def _due(facts: Facts, spec: ScheduleSpec, instant: Instant) -> list[Reason]:
+    """Returns why an instant that the trigger names has neither an entry nor a job."""
+    state = facts.state
+    if state.status == "deleted" and instant >= state.changed_at:
+        return standing(facts)
+    asleep = suspended_at(facts, instant)
+    if asleep:
+        return asleep
+    if _has_fired_enough(facts, spec):
+        return [max_fires(facts, spec)]
+    if instant > facts.now:
+        return [Reason("not_due", f"due at {format_instant(instant)}", instant, {"nominal": format_instant(instant)})]
+    if spec.sends_messages:
+        return [_message(facts, instant)]
+    if state.next_nominal is not None and instant >= (state.gathered_from or state.next_nominal):
+        return unserved(facts) or [being_made(state.next_nominal)]
+    if instant < state.activated_at:
+        since = format_instant(state.activated_at)
+        text = f"an update or a resume had it count from {since} on, and nothing was made of this instant before"
+        return [Reason("counts_from_later", text, None, {"activated_at": since})]
+    if instant + LEDGER_KEPT_MS < facts.now:
+        return [Reason("forgotten", f"entries of the ledger are kept {LEDGER_DAYS} days", None, {"days": LEDGER_DAYS})]
+    return [Reason("not_known", "it was due, and nothing that is kept says what became of it")]
+
+
+def _has_fired_enough(facts: Facts, spec: ScheduleSpec) -> bool:
+    trigger = spec.trigger
+    return (
+        isinstance(trigger, TimeTrigger)
+        and facts.state.next_nominal is None
+        and fires(facts.state)
+        and trigger.fires_left(facts.state.fires) == 0
+    )
+
+
+def max_fires(facts: Facts, spec: ScheduleSpec) -> Reason:
+    assert isinstance(spec.trigger, TimeTrigger)
+    most = spec.trigger.max_fires or 0
+    last = format_instant(facts.state.fired_through)
+    text = f"{most} occurrences have been, the last one of {last}; an update counts anew"
+    return Reason("max_fires_reached", text, None, {"max_fires": most, "last": last})
+
+
+def being_made(nominal: Instant) -> Reason:
+    text = f"due since {format_instant(nominal)}, and its job is made now"
+    return Reason("being_made", text, None, {"next": format_instant(nominal)})
+
+
+def _message(facts: Facts, instant: Instant) -> Reason:
+    outage = next((each for each in facts.outages if instant in each), None)
+    text = "a recurring message was due; nothing is written when it is sent"
+    values: dict[str, Compared] = {"nominal": format_instant(instant)}
+    if outage is not None:
+        values["outage_from"], values["outage_to"] = format_instant(outage.begin), format_instant(outage.end)
+        text += f"; nobody served it from {values['outage_from']} to {values['outage_to']}, and catchup says what then"
+    return Reason("message_due", text, None, values)
+
+
+# -- event triggers -------------------------------------------------------------------------------------------------------
+
+
+def _of_events(facts: Facts, instant: Instant) -> list[Reason]:
+    asleep = suspended_at(facts, instant)
+    if asleep:
+        return asleep
+    gathering = [each for each in facts.evidence if not each.job and each.first_at <= instant]
+    if gathering:
+        return [of_evidence(facts, each) for each in gathering]
+    values: dict[str, Compared] = {}
+    nominals = sorted({row.nominal for row in facts.ledger} | {job.nominal for job in facts.jobs})
+    for name, found in (
+        ("previous", max((each for each in nominals if each < instant), default=None)),
+        ("next", min((each for each in nominals if each > instant), default=None)),
+    ):
+        if found is not None:
+            values[name] = format_instant(found)
+    beside = "; ".join(f"{name} occurrence: {value}" for name, value in values.items())
+    text = f"its trigger counts events and was not satisfied then{f'; {beside}' if beside else ''}"
+    return [Reason("not_satisfied", text, None, values)]

@@ -1,0 +1,39 @@
+"""What an entry of the ledger says."""
+
+from __future__ import annotations
+
+import json
+
+from tidegate_core.constraints.base import Compared
+from tidegate_core.model.instants import format_instant
+from tidegate_core.model.states import Disposition, disposition_text
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.why.codes import CODES
+from tidegate_core.why.reason import Reason
+
+
+def of_ledger(row: LedgerRow) -> Reason:
+    """Returns what became of the occurrence. Why its run ended as it did is a detail of `launched`."""
+    code = disposition_text(Disposition(row.disposition), row.reason)
+    detail = row.detail
+    values: dict[str, Compared] = {"nominal": format_instant(row.nominal), "at": format_instant(row.at)}
+    if row.disposition == Disposition.LAUNCHED:
+        values["run"] = row.job_id
+        values["state"] = row.state or ""
+        when = "" if row.ended_at is None else f" at {format_instant(row.ended_at)}"
+        text = f"launched as run {row.job_id}, which ended as {row.state}{when}"
+        return Reason(code, f"{text}: {detail}" if detail else text, None, values)
+    values["job"] = row.job_id
+    if row.covered is not None and row.covered_from is not None:
+        values["covered"] = row.covered
+        values["covered_from"] = format_instant(row.covered_from)
+    text = f"{CODES.get(code, code)}; decided at {format_instant(row.at)}"
+    return Reason(code, f"{text}: {_in_words(detail)}" if detail else text, None, values)
+
+
+def _in_words(detail: str) -> str:
+    """What was unmet is kept as a document, for programs."""
+    if not detail.startswith("{"):
+        return detail
+    told: dict[str, str] = json.loads(detail)
+    return told["reason"]

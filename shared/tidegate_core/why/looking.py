@@ -1,0 +1,140 @@
+"""The look at a schedule's waiting jobs, taken once more by the very decision that takes it, and written nowhere.
+
+So an explanation cannot say anything else than what decides. What loads are is known to the node that samples them alone: of
+these the verdict of its own last look counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.run_plane.admit import AdmitNext
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.standing import stopped
+from tidegate_core.model.states import Disposition, disposition_text
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.controls import NO_CONTROLS
+from tidegate_core.records.run_plane import Job, LedgerRow, Run, ScheduleState
+from tidegate_core.store.values import Item, Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.transactions.view import View
+from tidegate_core.why.facts import Facts
+from tidegate_core.why.reason import Reason
+
+LOAD_CODES = frozenset({"load_high", "load_unknown"})
+_NO_EPOCH = 0
+"""Nothing of what is decided here is ever sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look makes of one job.
+
+    Attributes:
+        holds: What holds it back; empty when nothing does.
+        ends_as: `<disposition>/<reason>`, when it would end.
+        was_reached: False: jobs before it are all that was looked at.
+    """
+
+    holds: tuple[Reason, ...] = ()
+    ends_as: str | None = None
+    was_reached: bool = True
+
+
+def waiting_of(facts: Facts) -> list[Job]:
+    """Returns the jobs of the schedule that wait for their constraints, in the order in which they are looked at."""
+    memory = _memory(facts, facts.jobs)
+    known = {job.id: job for job in facts.jobs}
+    return [known[job_id] for job_id in memory.waiting(facts.ref)]
+
+
+def look_at(view: View, facts: Facts, job: Job) -> Look:
+    """Looks at one job as if it were alone, as if nothing of the schedule as a whole stood still.
+
+    Raises:
+        NotAtHand: The view lacks something: read it, and look again.
+    """
+    return _look(view, facts, [job])[job.id]
+
+
+def look_in_line(view: View, facts: Facts) -> dict[str, Look]:
+    """Looks at the jobs as the shard's owner would, in their order. Raises NotAtHand."""
+    return _look(view, facts, waiting_of(facts))
+
+
+def _look(view: View, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
+    # Without what was told before: a verdict that is told already is not told again, and its values may be old.
+    fresh = [replace(job, unmet=None) for job in jobs if job.state == PENDING_CONSTRAINT]
+    memory = _memory(facts, fresh)
+    view.learn(*_rows(facts, fresh))
+    unit = UnitOfWork(view, facts.shard, _NO_EPOCH, NO_CONTROLS)
+    AdmitNext(facts.ref, memory, _nobody).decide(unit, facts.now)
+    unit.keep()
+    ended = _ended(unit)
+    before = {job.id: job for job in jobs}
+    looks: dict[str, Look] = {}
+    for job in fresh:
+        now = unit.record(Job, job.key(facts.shard))
+        if now is None:
+            looks[job.id] = Look(ends_as=ended.get(job.id))
+        elif now.state != PENDING_CONSTRAINT:
+            looks[job.id] = Look()
+        elif now.unmet is None:
+            looks[job.id] = Look(was_reached=False)
+        else:
+            looks[job.id] = Look(tuple(_with_loads(holds_of(now.unmet), before[job.id])))
+    return looks
+
+
+def _nobody(goes_on: bool) -> None:
+    """Nobody waits for what is never written."""
+
+
+def _memory(facts: Facts, jobs: Iterable[Job]) -> Memory:
+    memory = Memory(facts.shard, facts.shards)
+    memory.outages_are(facts.outages)
+    records: list[Job | Run] = [*jobs, *facts.runs]
+    for record in records:
+        key = record.key(facts.shard)
+        memory.learn(key, to_item(record, key))
+    return memory
+
+
+def _rows(facts: Facts, jobs: Iterable[Job]) -> tuple[list[Key], dict[Key, Item]]:
+    """Returns what the view is to know beside what it reads: the jobs, the runs, and a schedule that stands still for nobody."""
+    state = facts.state
+    moving = replace(
+        state,
+        status="active",
+        shedding=None,
+        # Its clocks stand still while it is suspended: no time-out passes meanwhile.
+        stopped_ms=stopped(state, facts.now),
+    )
+    records: list[Job | Run | ScheduleState] = [*jobs, *facts.runs, moving]
+    found = {each.key(facts.shard): {**to_item(each, each.key(facts.shard)), "rev": 1} for each in records}
+    return list(found), found
+
+
+def _ended(unit: UnitOfWork) -> dict[str, str]:
+    rows = [from_item(LedgerRow, item) for key, item in unit.writes.items() if item and key.sk.startswith("L#")]
+    return {row.job_id: disposition_text(Disposition(row.disposition), row.reason) for row in rows}
+
+
+def holds_of(unmet: str) -> list[Reason]:
+    """Returns the verdicts of a job's last look, as they are stored with it."""
+    told = json.loads(unmet)
+    return [
+        # An older version wrote down one text for all of them.
+        Reason(each["code"], each.get("reason", told["reason"]), each["until"], each["values"])
+        for each in told.get("verdicts", ())
+    ]
+
+
+def _with_loads(holds: list[Reason], job: Job) -> list[Reason]:
+    """Returns the same with what the node said of loads when it looked."""
+    if job.unmet is None or not any(each.code in LOAD_CODES for each in holds):
+        return holds
+    seen = [each for each in holds_of(job.unmet) if each.code in LOAD_CODES]
+    return [*(each for each in holds if each.code not in LOAD_CODES), *seen]

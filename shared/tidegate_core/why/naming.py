@@ -1,0 +1,99 @@
+"""Whether a time trigger names an instant, and if not, why: bounds, exclusions, clock changes, or simply not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate_core.constraints.base import Compared
+from tidegate_core.model.instants import Instant, as_datetime, format_instant
+from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.every import EveryTrigger
+from tidegate_core.triggers.preview import local_text
+from tidegate_core.triggers.times import TimesTrigger
+from tidegate_core.why.asked import Asked, is_jump, of_wall
+from tidegate_core.why.reason import Reason
+
+
+def names(trigger: TimeTrigger, ref: str, instant: Instant) -> bool:
+    return trigger.next_after(instant - 1, ref) == instant
+
+
+def unnamed(trigger: TimeTrigger, ref: str, asked: Asked, instant: Instant) -> list[Reason]:
+    """Returns why the trigger does not name the instant that was asked about; the first of its specs that could say so."""
+    parts = (*trigger.specs, trigger) if isinstance(trigger, TimesTrigger) else (trigger,)
+    for part in parts:
+        reason = _of_gap(part, ref, asked) or _left_out(part, ref, instant) or _other_pass(part, ref, instant)
+        if reason is not None:
+            return [reason]
+    return [_not_named(trigger, ref, instant)]
+
+
+def _of_gap(trigger: TimeTrigger, ref: str, asked: Asked) -> Reason | None:
+    """A local time that does not exist, and that the trigger would name if it did."""
+    clock = trigger.wall_clock(ref)
+    if asked.gap is None or asked.wall is None or clock is None:
+        return None
+    if clock.times.next_wall(asked.wall - 1) != asked.wall:
+        return None
+    after = asked.gap.start * 1000
+    values: dict[str, Compared] = {"after_gap": format_instant(after), "zone": clock.zone.name}
+    text = f"local time {as_datetime(asked.wall * 1000):%Y-%m-%d %H:%M:%S} does not exist in {clock.zone.name}"
+    if clock.times.real_cadence:
+        text = f"{text}; an hour field that begins with * follows real time and shifts nothing"
+        return Reason("dst_gap", text, None, values)
+    if is_jump(asked.gap):
+        return Reason("zone_jump", f"{text}: the zone was defined anew at {format_instant(after)}", None, values)
+    if clock.policy.gap == "skip":
+        return Reason("dst_gap", f"{text}, and dst_gap is skip", None, values)
+    text = f"{text}; it fires at the first instant after the gap, {format_instant(after)}"
+    return Reason("dst_shift", text, None, values)
+
+
+def _left_out(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | None:
+    """Something that the trigger would name without its bounds and exclusions."""
+    if not names(_bare(trigger), ref, instant):
+        return None
+    if trigger.start is not None and instant < trigger.start:
+        start = format_instant(trigger.start)
+        return Reason("before_start", f"the trigger starts at {start}", None, {"start": start})
+    if trigger.end is not None and instant >= trigger.end:
+        end = format_instant(trigger.end)
+        return Reason("after_end", f"the trigger ended at {end}", None, {"end": end})
+    span = trigger.excluded_at(instant)
+    if span is None:
+        return None
+    begin, end = format_instant(span.begin), format_instant(span.end)
+    return Reason("excluded", f"exclude leaves out {begin} to {end}", None, {"from": begin, "to": end})
+
+
+def _bare(trigger: TimeTrigger) -> TimeTrigger:
+    fields: dict[str, Any] = {"end": None, "exclude": None}
+    if not isinstance(trigger, EveryTrigger):
+        fields["start"] = None  # Of calendar periods it is the anchor as well.
+    return trigger.model_copy(update=fields)
+
+
+def _other_pass(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | None:
+    """A local time that the clock repeats, and that fires in its other pass."""
+    clock = trigger.wall_clock(ref)
+    if clock is None or clock.times.real_cadence or instant % 1000:
+        return None
+    second = instant // 1000
+    wall = second + clock.zone.segment_at(second).offset
+    passes = of_wall(wall, clock.zone.name).instants
+    other = next((each for each in passes if each != instant and names(trigger, ref, each)), None)
+    if len(passes) < 2 or other is None or clock.times.next_wall(wall - 1) != wall:
+        return None
+    text = f"the clock shows this time twice; it fires at {format_instant(other)} (dst_overlap {clock.policy.overlap})"
+    return Reason("dst_overlap", text, None, {"fires_at": format_instant(other), "zone": clock.zone.name})
+
+
+def _not_named(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason:
+    values: dict[str, Compared] = {}
+    words: list[str] = []
+    for name, found in (("previous", trigger.last_before(instant, ref)), ("next", trigger.next_after(instant, ref))):
+        if found is not None and trigger.is_within(found):
+            values[name] = format_instant(found)
+            words.append(f"{name}: {local_text(found, trigger.zone_at(found, ref))}")
+    told = "; ".join(words) or "nothing before it and nothing behind it"
+    return Reason("not_named", f"the trigger names no such instant; {told}", None, values)

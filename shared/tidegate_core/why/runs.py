@@ -1,0 +1,31 @@
+"""What an admitted job, or the run that it has become, waits for."""
+
+from __future__ import annotations
+
+from tidegate_core.constraints.base import Compared
+from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.records.run_plane import Run
+from tidegate_core.why.reason import Reason
+
+
+def of_run(run: Run, now: Instant) -> Reason:
+    """Returns what an open run waits for."""
+    values: dict[str, Compared] = {"run": run.id, "attempt": run.attempt}
+    attempt = f"attempt {run.attempt} of run {run.id}"
+    if run.state == "lost":
+        return Reason("lost", f"{attempt} was started and its host {run.host} does not answer", None, values)
+    if run.started_at is not None:
+        since = f"runs since {format_instant(run.started_at)}"
+        values["since"] = format_instant(run.started_at)
+        if run.cancel_requested:
+            return Reason("cancelling", f"{attempt} {since} and was asked to end", None, values)
+        return Reason("running", f"{attempt} {since}", None, values)
+    limit = format_instant(run.start_by)
+    values["start_by"] = limit
+    if run.state == "submitted":
+        text = f"{attempt} was taken by its launcher; its program has to come to the start gate by {limit}"
+        return Reason("before_gate", text, run.start_by, values)
+    if run.not_before > now:
+        text = f"the attempt before died before the start gate; {attempt} is submitted at"
+        return Reason("retry_pause", f"{text} {format_instant(run.not_before)}", run.not_before, values)
+    return Reason("launching", f"{attempt} is admitted; a launcher has to take it by {limit}", run.start_by, values)
