@@ -26,6 +26,7 @@ class Announced:
 
     Attributes:
         appended: Append times of its records; the first record is the one that counts.
+        by_source: It came through a source, and is an event as long as that is there.
         lost: The topic was made anew after all of them: whoever had not read them by then never will.
     """
 
@@ -34,6 +35,7 @@ class Announced:
     partition: str
     appended: list[int] = field(default_factory=list)
     lost: bool = False
+    by_source: bool = False
 
 
 class Producers:
@@ -103,4 +105,4 @@ class Producers:
     def events_are_gone(self) -> None:
         """The events topic is made anew."""
         for announced in self.announced.values():
-            announced.lost = True
+            announced.lost = not announced.by_source
