@@ -114,6 +114,12 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_decisions_failed_total",
         ("name",),
     ),
+    "upstream_deleted": LogEvent(
+        "A schedule that another one waits for was deleted: that one's trigger does without it, or, where it cannot (`ended`), the "
+        "schedule is deleted as well. Apply it again if it is to wait for what comes under that name.",
+        "warning",
+        "tidegate_upstreams_deleted_total",
+    ),
     "permit_stuck": LogEvent(
         "A permit of a shared limit is held by a run that is not open any more, while others wait for it. It is never freed "
         "by itself: report it, and take it out of the limit's item by hand once it is certain that the program has ended.",
@@ -285,6 +291,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_positions_gone_total": Metric("counter", "Stored positions that a log no longer held.", ("topic",)),
     "tidegate_fenced_total": Metric(
         "counter", "Times that a newer epoch ended what this node did for a topic partition."
+    ),
+    "tidegate_upstreams_deleted_total": Metric(
+        "counter", "Schedules that lost one that they waited for, because that was deleted."
     ),
     "tidegate_permits_stuck_total": Metric(
         "counter", "Permits of shared limits that were found with runs that are not open any more; alert on any."

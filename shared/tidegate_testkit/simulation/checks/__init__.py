@@ -27,6 +27,7 @@ from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.checks.sources import check_sources
 from tidegate_testkit.simulation.checks.stops import check_stops
+from tidegate_testkit.simulation.checks.upstreams import check_upstreams
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
@@ -51,6 +52,7 @@ CHECKS: tuple[Check, ...] = (
     check_messages,
     check_recurring,
     check_repeats,
+    check_upstreams,
 )
 
 

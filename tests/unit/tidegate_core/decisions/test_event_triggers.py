@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.effects import Commit
+from tidegate_core.effects import Commit, EndOffsets, Read, ReadEndOffsets
+from tidegate_core.store import keys
 from tidegate_spark.run_context import read_context
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
@@ -173,3 +174,22 @@ def test_given_downtime_over_a_deadline_then_what_was_appended_in_time_still_cou
     bench.run(2 * MINUTE)
     assert dispositions(bench) == ["launched"]
     assert len(told_to(bench)["manifest"]) == 5
+
+
+def test_given_ends_of_the_log_that_lack_a_topic_partition_then_what_came_before_the_request_does_not_count() -> None:
+    """Of a topic that was made anew, or has grown, the brokers may tell other ends than those that are read here."""
+    bench = Bench()
+    bench.run(SECOND)
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), EndOffsets({}))
+    versions = {keys.index_version(shard) for shard in range(keys.INDEX_SHARDS)}
+    bench.hold_back(lambda effect: isinstance(effect, Read) and set(effect.keys) <= versions)
+    bench.event(an_event("2013-01-01"))
+    bench.run(5 * SECOND)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(SECOND)
+    bench.release()
+    bench.run(SECOND)
+    assert bench.started == []
+    bench.event(an_event("2013-01-02"))
+    bench.run(SECOND)
+    assert len(bench.started) == 1
