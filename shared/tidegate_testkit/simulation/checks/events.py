@@ -58,6 +58,8 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
             for announced in case.world.producers.announced.values():
                 if announced.lost:
                     continue
+                if announced.by_source and not _is_mapped(case, announced.appended[0]):
+                    continue
                 if announced.dataset == leaf["dataset"] and _is_heard(case, last[0], announced.appended[0]):
                     yield f"{number} {announced.id}"
         else:
@@ -66,6 +68,10 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
                 counts = row.state in leaf["states"] or (leaf["states"] == ["started"] and row.started_at is not None)
                 if counts and _is_heard(case, last[0], (row.admitted_at or 0) - SKEW_MS):
                     yield f"{number} {row.job_id}"
+
+
+def _is_mapped(case: Case, instant: int) -> bool:
+    return any(user.is_mapped(instant) for user in case.world.sources)
 
 
 def _is_heard(case: Case, segment: Segment, instant: int) -> bool:
