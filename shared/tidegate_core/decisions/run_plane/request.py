@@ -121,7 +121,7 @@ class ApplyRequest(Procedure):
         position = Position.parse(self.row.origin)
         match request:
             case ScheduleTrigger():
-                yield from lane.decide_alone(TriggerNow(request, request_id, position, outcome))
+                yield from lane.decide_alone(TriggerNow(request, request_id, position, outcome, self.memory))
             case RunCancel():
                 cancel_run = CancelRun(lane.shard, request.run_id, request_id, request.namespace, outcome)
                 yield from lane.decide_alone(cancel_run)
