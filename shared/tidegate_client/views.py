@@ -72,6 +72,7 @@ class ScheduleView(View):
         version: Counts 1, 2, 3 ... within the name; also its ETag.
         next: Up to three coming instants of a time trigger.
         reason: Of the last request that changed it.
+        gone: Deleted schedules that its trigger waited for, and does without now.
         spec: The definition in its canonical form.
     """
 
@@ -85,6 +86,7 @@ class ScheduleView(View):
     changed_at: Moment | None = None
     actor: str | None = None
     reason: str | None = None
+    gone: list[str] = Field(default_factory=list)
     spec: dict[str, Any] = Field(default_factory=dict)
 
 

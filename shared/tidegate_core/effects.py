@@ -99,9 +99,14 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class ReadEndOffsets:
-    """End offsets of all topic partitions of a topic, asked now. Answer: `EndOffsets` or `Unavailable`."""
+    """End offsets of all topic partitions of a topic, asked now. Answer: `EndOffsets` or `Unavailable`.
+
+    Attributes:
+        may_be_missing: A topic that is not there, or that the node may not read, is told as one without topic partitions.
+    """
 
     topic: str
+    may_be_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +305,18 @@ class LoadSampled:
 
 @dataclass(frozen=True, slots=True)
 class StartReading:
-    """Deliver the records of a topic partition from `offset` on (None = from its beginning) as `RecordsArrived`. No answer."""
+    """Deliver the records of a topic partition from `offset` on (None = from its beginning) as `RecordsArrived`. No answer.
+
+    Attributes:
+        topic_id: Of the topic that is meant: one that was made anew under its name is another one.
+        topic_partitions: Their number, as far as the reader knows.
+    """
 
     topic: str
     topic_partition: int
     offset: int | None
+    topic_id: str
+    topic_partitions: int
 
 
 @dataclass(frozen=True, slots=True)

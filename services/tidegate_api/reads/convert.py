@@ -48,6 +48,7 @@ def schedule_view(state: ScheduleState, definition: Definition | None, now: int)
         changed_at=moment(state.changed_at),
         actor=state.actor,
         reason=state.reason,
+        gone=list(state.gone),
         spec={} if definition is None else json.loads(definition.spec),
     )
 

@@ -67,6 +67,35 @@ class RunFact(Document):
         return f"{self.run_id}/{self.attempt}/{self.state}"
 
 
+class ScheduleGone(Document):
+    """A schedule was deleted: what waits for runs of it waits in vain. No leaf counts it; owners prune by it (CD-017).
+
+    Attributes:
+        schedule: Its name.
+        incarnation: The one that ended.
+        at: When.
+    """
+
+    EXAMPLE: ClassVar = {
+        "type": "schedule_gone",
+        "namespace": "flights",
+        "schedule": "join-day",
+        "incarnation": "01K9XFT8F8QVR2MZ123DW6Y1VD",
+        "at": "2026-11-20T22:00:00.250Z",
+    }
+
+    type: Literal["schedule_gone"] = "schedule_gone"
+    namespace: Namespace
+    schedule: Name
+    incarnation: str
+    at: InstantField
+
+    @property
+    def event_key(self) -> str:
+        """Under which schedules that wait for its runs are found."""
+        return f"run/{self.namespace}/{self.schedule}"
+
+
 def _kind_of(fact: Any) -> str:
     kind = fact.get("type") if isinstance(fact, dict) else fact.type
     return "custom" if str(kind).startswith("custom.") else str(kind)

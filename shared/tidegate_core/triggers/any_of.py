@@ -32,8 +32,8 @@ class AnyOfTrigger(CompositeTrigger):
     or_mode: Literal["one", "each"] = "one"
 
     @property
-    def waits_for_others(self) -> bool:
-        return False
+    def children_needed(self) -> int:
+        return 1
 
     def outermost_fields(self) -> tuple[str, ...]:
         return (*super().outermost_fields(), *(("or_mode",) if self.or_mode == "each" else ()))

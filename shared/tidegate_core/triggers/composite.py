@@ -142,8 +142,13 @@ class CompositeTrigger(EventTrigger, ABC):
 
     @property
     @abstractmethod
+    def children_needed(self) -> int:
+        """How many of `triggers` have to be satisfied."""
+
+    @property
     def waits_for_others(self) -> bool:
         """Whether one child alone does not satisfy it: then what came first must not wait for ever for the rest."""
+        return self.children_needed > 1
 
     def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
         given = (together or DEFAULT_TTL_MS) if self.waits_for_others else together

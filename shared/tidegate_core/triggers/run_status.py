@@ -68,8 +68,12 @@ class RunStatusTrigger(LeafTrigger):
         before, slash, after = self.schedule.partition("/")
         return (before, after) if slash else (namespace, self.schedule)
 
+    def upstream_ref(self, namespace: str) -> str:
+        """Returns the same as `<ns>/<name>`."""
+        return "/".join(self.upstream(namespace))
+
     def event_key(self, namespace: str) -> str:
-        return "run/" + "/".join(self.upstream(namespace))
+        return f"run/{self.upstream_ref(namespace)}"
 
     def accepts(self, event: Fact, namespace: str) -> str | None:
         if not isinstance(event, RunFact) or event.event_key != self.event_key(namespace):

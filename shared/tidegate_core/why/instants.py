@@ -100,7 +100,7 @@ def _due(facts: Facts, spec: ScheduleSpec, instant: Instant) -> list[Reason]:
         return [Reason("not_due", f"due at {format_instant(instant)}", instant, {"nominal": format_instant(instant)})]
     if spec.sends_messages:
         return [_message(facts, instant)]
-    if state.next_nominal is not None and instant >= min(state.next_nominal, state.gathered_from or instant):
+    if state.next_nominal is not None and instant >= (state.gathered_from or state.next_nominal):
         return unserved(facts) or [being_made(state.next_nominal)]
     if instant < state.activated_at:
         since = format_instant(state.activated_at)

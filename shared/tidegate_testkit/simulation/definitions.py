@@ -204,7 +204,12 @@ def _composites(chance: Random) -> list[Definition]:
         Definition("some", {"type": "at_least", "k": 2, **several, "timeout": chance.choice(("8s", "6h"))}),
         Definition("either", {"type": "any_of", "triggers": [_data("b", 3), _data("c", 2)]}, most=None),
     ]
-    return [each for each in kinds if chance.random() < COMPOSITE_SHARE]
+    drawn = [each for each in kinds if chance.random() < COMPOSITE_SHARE]
+    awaited = chance.choice(("bell", "tock", "pair", "count"))
+    upstream = {"type": "run_status", "schedule": awaited, "states": ["succeeded", "failed"]}
+    if chance.random() < COMPOSITE_SHARE:
+        drawn.append(Definition("or-else", {"type": "any_of", "triggers": [upstream, _data("a", 3)]}, most=None))
+    return drawn
 
 
 def needed_of(trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:

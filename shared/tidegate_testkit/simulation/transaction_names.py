@@ -49,6 +49,7 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",
+    "move_sources": "no simulated user has sources yet",
     "lost": "there is one platform for all nodes: a run's host is never another one",
 }
 """Transactions of production that the simulation does not send, each with the reason."""

@@ -21,6 +21,7 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkSubmitted, RejectRun, RunGone
 from tidegate_core.decisions.run_plane.until import ResumeWhenDue
+from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.effects import Items, Read
 
@@ -52,7 +53,7 @@ class Quarantine:
         match work:
             case AdmitNext(ref):
                 self._set_first_aside(ref)
-            case ResumeWhenDue():
+            case ResumeWhenDue() | UpstreamGone():
                 self._later(work)  # Nobody waits for its answer.
             case ApplyRequest():
                 self._host.start_safely("refuse", work.about, self._refuse(work, error))

@@ -9,9 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 
 from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.log_ends import log_ends
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
-from tidegate_core.effects import EndOffsets, Items, Read, ReadEndOffsets, ReadRange
+from tidegate_core.effects import Items, Read, ReadRange
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Page, RangeRead
@@ -30,13 +31,16 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         shard: Of the schedules.
         refs: `<ns>/<name>` of the schedules whose time-outs are due.
     """
-    ends = yield from host.read_for_good(ReadEndOffsets(host.holding.events.name))
-    assert isinstance(ends, EndOffsets)
+    ends = yield from log_ends(host, {ref.split("/", 1)[0] for ref in refs})
     upstream = yield from _upstream_schedules(host, shard, refs)
     give_up = host.now + PATIENCE_MS
     while True:
-        behind = yield from _unread(host, ends.offsets)
-        unread = [f"topic partitions {', '.join(map(str, behind))} of the events topic"] if behind else []
+        unread: list[str] = []
+        for topic, offsets in ends.items():
+            behind = yield from _unread(host, offsets)
+            if behind:
+                which = "the events topic" if topic == host.holding.events.name else f"the topic {topic}"
+                unread.append(f"topic partitions {', '.join(map(str, behind))} of {which}")
         for ref in upstream:
             unread += [f"ended runs of {ref}"] if (yield from _has_ends_to_tell(host, ref)) else []
         if not unread or host.now >= give_up:

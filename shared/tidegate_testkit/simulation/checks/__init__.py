@@ -26,6 +26,7 @@ from tidegate_testkit.simulation.checks.repeats import check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.checks.stops import check_stops
+from tidegate_testkit.simulation.checks.upstreams import check_upstreams
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
@@ -49,6 +50,7 @@ CHECKS: tuple[Check, ...] = (
     check_messages,
     check_recurring,
     check_repeats,
+    check_upstreams,
 )
 
 

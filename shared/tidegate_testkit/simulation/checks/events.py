@@ -61,7 +61,8 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
                 if announced.dataset == leaf["dataset"] and _is_heard(case, last[0], announced.appended[0]):
                     yield f"{number} {announced.id}"
         else:
-            for row in case.rows_of.get(leaf["schedule"], []):
+            lost = {each.upstream for each in case.record.upstreams_of(life.name)}
+            for row in case.rows_of.get(leaf["schedule"], []) if leaf["schedule"] not in lost else []:
                 if row.state in leaf["states"] and _is_heard(case, last[0], (row.admitted_at or 0) - SKEW_MS):
                     yield f"{number} {row.job_id}"
 

@@ -127,6 +127,21 @@ def follow_a_run(bench: Bench) -> None:
     bench.run(12 * SECOND)
 
 
+def lose_an_upstream(bench: Bench) -> None:
+    """One schedule ends with it, one goes on without it."""
+    bench.request(an_apply(a_spec("up", every("10s"))))
+    bench.request(an_apply(a_spec("both", all_of(on_run_of("up"), on_data("a", 2)))))
+    either = {"type": "any_of", "triggers": [on_run_of("up"), on_data("a", 3)]}
+    bench.request(an_apply(a_spec("either", either)))
+    bench.run(12 * SECOND)
+    bench.event(an_event("d1", "a"))
+    bench.request(a_request("delete", "up"))
+    bench.run(5 * SECOND)
+    for day in ("d2", "d3"):
+        bench.event(an_event(day, "a"))
+    bench.run(3 * SECOND)
+
+
 def update_while_pending(bench: Bench) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), constraints=[CLOSED])))
     bench.run(75 * SECOND)
@@ -275,6 +290,7 @@ SCENARIOS: list[Scenario] = [
     wait_for_deadlines,
     remind_of_what_is_there,
     follow_a_run,
+    lose_an_upstream,
     update_while_pending,
     delete_with_many_pending,
     suspend_before_the_gate,

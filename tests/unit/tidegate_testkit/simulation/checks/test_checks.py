@@ -11,6 +11,7 @@ import pytest
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_testkit.simulation.checks import violations
 from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.constraints import check_constraints
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
@@ -271,3 +272,22 @@ def test_given_a_late_write_that_changed_something_then_a_former_owner_was_heard
 ) -> None:
     monkeypatch.setattr(case.world, "came_late", ("bodies: +1",))
     assert found(check_rest(case), "I5", "bodies: +1")
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [{"type": "rate", "max": 2, "per": "4s"}, {"type": "since_last_run", "at_least": "4s", "of": "success"}],
+)
+@pytest.mark.parametrize("is_forced", [True, False])
+def test_given_admissions_of_one_instant_then_those_that_were_forced_came_after_the_one_that_a_constraint_let_go(
+    case: Case, constraint: dict[str, Any], is_forced: bool
+) -> None:
+    """Seed 800274: the ledger does not tell their order."""
+    life = next(life for life in case.lives if life.name == "tick")
+    row = one_of(case, "tick", "time")
+    forced = "{}" if is_forced else None
+    definition = replace(life.definition, constraints=(constraint,), pending_timeout="1ms", late="force")
+    changed = with_rows(case, lambda each: None)
+    changed.rows = [replace(row, job_id=f"forced-{number}", forced=forced) for number in range(2)] + [row]
+    changed.lives = [replace(life, definition=definition)]
+    assert found(check_constraints(changed), "constraints", row.job_id) is not is_forced
