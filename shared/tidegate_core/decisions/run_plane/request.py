@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.lane import Decision, Lane, Procedure
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -21,6 +21,7 @@ from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
 from tidegate_core.decisions.run_plane.updating import ALREADY_ACTIVE, update_problems
+from tidegate_core.decisions.work import Decision, Procedure
 from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
