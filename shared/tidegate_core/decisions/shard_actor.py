@@ -14,7 +14,7 @@ from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.recurring_change import PlaceRecord
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.lane import Lane, Work
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outage_watch import OutageWatch, WriteDownOutage
 from tidegate_core.decisions.run_plane.attempts import Attempts
@@ -29,6 +29,7 @@ from tidegate_core.decisions.run_plane.quarantine import Quarantine
 from tidegate_core.decisions.run_plane.until import resume_when_due
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
+from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Poke
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import Controls
