@@ -78,6 +78,7 @@ class Lane:
         self.view = View(shard)
         self._epoch = epoch
         self.controls = Controls(version=controls)
+        self._carrying = controls
         self._observe = observe
         self._settled = settled
         self._failed = failed
@@ -184,7 +185,7 @@ class Lane:
         Raises:
             Fenced: Another owner has acquired the shard.
         """
-        seen = self.controls.version
+        seen, self._carrying = self.controls.version, controls.version
         if controls.version != seen:
             yield from self._move_lease(
                 carry_controls(self.shard, self._epoch, seen, controls.version, self.host.token())
@@ -315,8 +316,8 @@ class Lane:
             return True
         transaction = unit.transaction(name, self.host.token())
         verdict = yield from self.host.commit_for_good(transaction)
-        if isinstance(verdict, Refused) and lease(self.shard) in dict(verdict.failed):
-            raise Fenced(lease(self.shard))
+        if isinstance(verdict, Refused):
+            self._look_for_a_fence(verdict)
         applied = isinstance(verdict, Committed)
         if isinstance(verdict, Refused) and verdict.doubtful:
             applied = yield from self._void(unit, transaction.token)
@@ -352,10 +353,22 @@ class Lane:
         verdict = yield from self.host.commit_for_good(void)
         if not isinstance(verdict, Refused):
             return False
-        failed = dict(verdict.failed)
-        if lease(self.shard) in failed:
-            raise Fenced(lease(self.shard))
-        return any(item is not None and item.get("w") == token for item in failed.values())
+        self._look_for_a_fence(verdict)
+        return any(item is not None and item.get("w") == token for _, item in verdict.failed)
+
+    def _look_for_a_fence(self, verdict: Refused) -> None:
+        """A lease that has this epoch, and carries what this lane has moved it to, refuses what was decided beside the lane, at a
+        drain, from the controls of before. They only rise, so it will never be applied.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        key, failed = lease(self.shard), dict(verdict.failed)
+        if key not in failed:
+            return
+        stored = failed[key]
+        if stored is None or (stored["epoch"], stored["controls"]) != (self._epoch, self._carrying):
+            raise Fenced(key)
 
     def _applied(self, unit: UnitOfWork, transaction: Transaction) -> None:
         self.view.applied(unit.writes, transaction.token, unit.behind())

@@ -91,7 +91,7 @@ class ShardActor:
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
         self._outgoing = Outgoing(self._lane, self.memory, index)
-        self._attempts = Attempts(self._lane, self.memory)
+        self._attempts = Attempts(self._lane, self.memory, index)
         self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._inbox, self._attempts)
         self._controls = ShardControls(self._lane, self.memory, plane, carried.done)
         self._draining = False

@@ -23,7 +23,7 @@ def check_answers(case: Case) -> Iterator[str]:
                 break  # What follows is judged by a state that is not the real one.
     for request_id, receipts in sorted(case.record.receipts.items()):
         asked = case.world.requests.asked.get(request_id)
-        if asked is None or not str(asked.document["type"]).startswith(("schedule.", "control.")):
+        if asked is None or not str(asked.document["type"]).startswith(("schedule.", "control.", "source.")):
             continue
         statuses = sorted({receipt.status for receipt in receipts})
         if len(statuses) > 1:
