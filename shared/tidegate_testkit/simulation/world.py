@@ -10,7 +10,7 @@ from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.controls import ControlUser, control_users
-from tidegate_testkit.simulation.definitions import crowd, draw, with_policies, with_shared_limits
+from tidegate_testkit.simulation.definitions import crowd, draw, with_policies, with_retries, with_shared_limits
 from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
 from tidegate_testkit.simulation.group import Coordinator
@@ -84,6 +84,7 @@ def build(
     definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
     definitions = with_policies(source(seed, "policies"), definitions)
     definitions = with_shared_limits(source(seed, "shared limits"), definitions)
+    definitions = with_retries(source(seed, "retries"), definitions)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     limits.priorities |= {each.name: each.priority for each in definitions}
     users = draw_users(cluster, requests, definitions)
