@@ -90,6 +90,23 @@ class ScheduleView(View):
     spec: dict[str, Any] = Field(default_factory=dict)
 
 
+class SourceView(View):
+    """A source as it stands.
+
+    Attributes:
+        status: `open`, or `opening` until its first offsets are known.
+        version: Counts 1, 2, 3 ... within the name; also its ETag.
+        spec: The definition in its canonical form.
+    """
+
+    namespace: str
+    name: str
+    status: str
+    version: int
+    topic: str
+    spec: dict[str, Any] = Field(default_factory=dict)
+
+
 class Verdict(View):
     """What one constraint says of a job that it holds back.
 

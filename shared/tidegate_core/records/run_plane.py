@@ -221,6 +221,7 @@ class Run:
         failure: JSON of how the last attempt ended, while the run waits for, or makes, the next one.
         submissions_before: Attempts, those that cost no try left out, before the program's present try.
         covered, covered_from, free_attempts, catch_up, missing: As of its job.
+        told: True once its start was told to those who listen.
     """
 
     id: str
@@ -268,6 +269,7 @@ class Run:
     forced: str | None = None
     catch_up: bool | None = None
     missing: tuple[str, ...] = ()
+    told: bool | None = None
     retries: int = 0
     failure: str | None = None
     submissions_before: int = 0
@@ -423,6 +425,7 @@ class OutboxRow:
     Attributes:
         record: JSON of the record for `tidegate.runs`; empty where nothing goes there.
         fact: JSON of the fact that triggers see.
+        started: When it had passed the gate, where that was not told before its end.
         page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
         matched: All have.
     """
@@ -432,6 +435,7 @@ class OutboxRow:
     state: str
     record: str
     fact: str
+    started: int | None = None
     page: str = ""
     matched: bool = False
 
@@ -490,6 +494,7 @@ class IndexRow:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
         asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
+        starts: True where starts of runs count, not only their ends.
     """
 
     event_key: str
@@ -502,6 +507,7 @@ class IndexRow:
     activated_at: int
     vector: str | None = None
     asked_at: int = 0
+    starts: bool | None = None
 
     def key(self) -> Key:
         return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)

@@ -215,6 +215,9 @@ def _composites(chance: Random) -> list[Definition]:
     upstream = {"type": "run_status", "schedule": awaited, "states": ["succeeded", "failed"]}
     if chance.random() < COMPOSITE_SHARE:
         drawn.append(Definition("or-else", {"type": "any_of", "triggers": [upstream, _data("a", 3)]}, most=None))
+    if chance.random() < COMPOSITE_SHARE:
+        started = {"type": "run_status", "schedule": chance.choice(("tick", "bell")), "states": ["started"]}
+        drawn.append(Definition("on-start", started))
     return drawn
 
 

@@ -15,6 +15,8 @@ from tidegate_testkit.simulation.world import World
 
 REST_MS_MAX: Final = 300_000
 """A healed world comes to rest within this, or something is stuck."""
+CATCH_UP_MS_MAX: Final = 1_200_000
+"""After hours without a node: thousands of instants are walked, two at a time where that knob is turned, in a store that is slow."""
 LOOK_MS: Final = 1_000
 QUIET_MS: Final = 8_000
 """Nothing to do for this long is rest: what was lost is looked for again within it, or with the next sweep."""
@@ -41,7 +43,7 @@ def run(world: World) -> World:
 def _run_until_rest(world: World) -> None:
     timeline, swarm = world.cluster.timeline, world.cluster.swarm
     timeline.run(START + swarm.busy_ms + HEAL_AFTER_MS)
-    last = timeline.now + REST_MS_MAX
+    last = timeline.now + (CATCH_UP_MS_MAX if swarm.node.black_outs else REST_MS_MAX)
     quiet_since: int | None = None
     while timeline.now < last and not world.at_rest:
         timeline.run(timeline.now + LOOK_MS)

@@ -23,6 +23,7 @@ from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.recurring import draw_recurring
 from tidegate_testkit.simulation.requests import Requests
 from tidegate_testkit.simulation.schedules import ScheduleUser, draw_users
+from tidegate_testkit.simulation.sources import SourceUser, source_users
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.timeline import START, Timeline
@@ -48,6 +49,7 @@ class World:
     senders: Senders
     limits: LimitMonitor
     controllers: list[ControlUser]
+    sources: list[SourceUser]
     at_rest: bool = False
     ended_at: int = 0
     came_late: tuple[str, ...] = ()
@@ -89,7 +91,8 @@ def build(
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)
     controllers = control_users(cluster, requests, seed)
-    world = World(seed, cluster, requests, users, producers, senders, limits, controllers)
+    sources = source_users(cluster, requests, producers, seed)
+    world = World(seed, cluster, requests, users, producers, senders, limits, controllers, sources)
     Troubles(world).plan()
     return world
 

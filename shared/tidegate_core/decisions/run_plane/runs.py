@@ -122,7 +122,7 @@ class LookAtRun(_AboutRun):
                 and run.started_at is not None
                 and self._is_unfound(max(run.started_at, run.not_before), now)
             ):
-                mark_lost(unit, run)
+                mark_lost(unit, run, now)
             else:
                 unit.after(lambda: self.seen(run))
 
@@ -216,7 +216,22 @@ class MarkLost(_AboutRun):
         if run.state in BEFORE_GATE:
             end_before_gate(unit, run, "failed", "host_lost", "lost", now)
         else:
-            mark_lost(unit, run)
+            mark_lost(unit, run, now)
+
+
+@dataclass(frozen=True, slots=True)
+class TellStart(_AboutRun):
+    """A program has passed the gate, and somebody waits for that: once for each run, whatever becomes of it."""
+
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.told or run.started_at is None or run.ended_at is not None:
+            return  # Or its end says it as well.
+        unit.put(replace(run, told=True), run.key(unit.shard))
+        out = told_row(run, RunState.RUNNING, run.started_at)
+        unit.put_new(out, out.key(unit.shard))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +274,13 @@ def conclude(unit: UnitOfWork, run: Run, memory: Memory | None, now: int) -> Non
         finish(unit, run, now)
 
 
-def mark_lost(unit: UnitOfWork, run: Run) -> None:
+def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
     """Says that nobody can ask for a running program; what it reports counts all the same."""
     if run.state == "running":
-        unit.put(replace(run, state="lost", reason=HOST_SILENT), run.key(unit.shard))
+        lost = replace(run, state="lost", reason=HOST_SILENT)
+        unit.put(lost, run.key(unit.shard))
+        out = told_row(lost, RunState.LOST, now)
+        unit.put_new(out, out.key(unit.shard))
 
 
 def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:
@@ -352,6 +370,22 @@ def outbox_row(run: Run) -> OutboxRow:
     """Returns the terminal state on its way out: a fact for triggers, a record for `tidegate.runs`."""
     assert run.ended_at is not None
     state = RunState(run.outcome or "failed")
+    return OutboxRow(
+        run_id=run.id,
+        attempt=run.attempt,
+        state=state.value,
+        record=run_record(run, state, run.ended_at),
+        fact=_fact(run, state, run.ended_at),
+        started=None if run.told else run.started_at,
+    )
+
+
+def told_row(run: Run, state: RunState, at: int) -> OutboxRow:
+    """Returns what triggers are told of a run that has not ended; its record for `tidegate.runs` goes out by itself."""
+    return OutboxRow(run_id=run.id, attempt=run.attempt, state=state.value, record="", fact=_fact(run, state, at))
+
+
+def _fact(run: Run, state: RunState, at: int) -> str:
     fact = RunFact.model_construct(
         namespace=run.namespace,
         schedule=run.name,
@@ -364,15 +398,9 @@ def outbox_row(run: Run) -> OutboxRow:
         admitted_at=run.admitted_at,
         nominal=run.nominal,
         job=run.id,
-        ended_at=run.ended_at,
+        ended_at=at,
     )
-    return OutboxRow(
-        run_id=run.id,
-        attempt=run.attempt,
-        state=state.value,
-        record=run_record(run, state, run.ended_at),
-        fact=fact_to_json(fact),
-    )
+    return fact_to_json(fact)
 
 
 def outputs_of(run: Run) -> dict[str, Any]:
@@ -406,9 +434,11 @@ __all__ = [
     "RejectRun",
     "RequestCancel",
     "RunGone",
+    "TellStart",
     "close_run",
     "finish",
     "give_permit_back",
     "outbox_row",
     "run_record",
+    "told_row",
 ]

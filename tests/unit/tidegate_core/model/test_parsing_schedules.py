@@ -137,7 +137,6 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"trigger": {"type": "absent", "k": 2}}, "trigger.type", "0.5"),
         ({"trigger": {"type": "data_partitions", "dataset": "d", "late": "rerun"}}, "trigger.late", "0.5"),
         ({"trigger": {"type": "data_partitions", "dataset": "d", "prefer": []}}, "trigger.prefer", "0.5"),
-        ({"trigger": {"type": "run_status", "schedule": "a", "states": ["lost"]}}, "trigger.states[0]", "0.5"),
         ({"target": {"type": "message", "topic": "t", "payload": "${nominal}"}}, "target.payload", "0.3"),
         (
             {"target": {"type": "message", "topic": "t", "payload": 1, "headers": {"k": "${x}"}}},

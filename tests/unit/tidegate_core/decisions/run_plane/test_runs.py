@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.lane import Decision
 from tidegate_core.decisions.run_plane.runs import (
     SUBMIT_TRIES_MAX,
     UNKNOWN_HOST_MS,
@@ -21,6 +20,7 @@ from tidegate_core.decisions.run_plane.runs import (
     RunGone,
     outbox_row,
 )
+from tidegate_core.decisions.work import Decision
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
 from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
 from tidegate_core.store import keys
