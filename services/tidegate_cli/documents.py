@@ -55,7 +55,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class ScheduleDocument:
-    """One schedule of a file.
+    """One schedule, or source, of a file.
 
     Attributes:
         spec: Its fields, with a program's `file` made absolute.
@@ -81,15 +81,19 @@ class ScheduleDocument:
         return f"{self.path}:{node.start_mark.line + 1}"
 
 
-def read_documents(source: Path) -> list[ScheduleDocument]:
+def read_documents(source: Path, kind: str = "schedule") -> list[ScheduleDocument]:
     """Returns the schedules of a file, or of all YAML and JSON files of a folder, in order.
+
+    Args:
+        source: File or folder.
+        kind: What it is to hold, for people.
 
     Raises:
         CommandFailed: Nothing is there, or it is no YAML; with file and line.
     """
     documents = [document for path in _files(source) for document in _read(path)]
     if not documents:
-        raise CommandFailed(f"{source}: there is no schedule in it", Exit.USAGE)
+        raise CommandFailed(f"{source}: there is no {kind} in it", Exit.USAGE)
     return documents
 
 

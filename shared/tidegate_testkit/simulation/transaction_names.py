@@ -13,9 +13,11 @@ OWNERS: Final = (
     *("controls", "controls_done", "end_covered", "move_controls", "settle_control"),
 )
 """Transactions that nodes send. `mixed` is a group of decisions of several kinds."""
+OF_SOURCES: Final = ("move_sources",)
+"""Those that only worlds with a source have: faults aim at them there."""
 OWNERLESS: Final = ("start", "finished")
 """Those that API processes send for programs."""
-TRANSACTIONS: Final = (*OWNERS, *OWNERLESS)
+TRANSACTIONS: Final = (*OWNERS, *OF_SOURCES, *OWNERLESS)
 
 RARE: Final = (
     "void",
@@ -50,7 +52,6 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",
-    "move_sources": "no simulated user has sources yet",
     "lost": "there is one platform for all nodes: a run's host is never another one",
 }
 """Transactions of production that the simulation does not send, each with the reason."""
