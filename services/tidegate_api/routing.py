@@ -5,8 +5,16 @@ from __future__ import annotations
 from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.requests import ControlRequest, JobCancel, MessageCancel, MessageSend, Request, RunCancel
-from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard
+from tidegate_core.model.requests import (
+    ControlRequest,
+    JobCancel,
+    MessageCancel,
+    MessageSend,
+    Request,
+    RunCancel,
+    SourceRequest,
+)
+from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard, sources_shard
 
 
 def shard_of_request(request: Request, request_id: str, shards: int) -> int:
@@ -29,6 +37,8 @@ def shard_of_request(request: Request, request_id: str, shards: int) -> int:
             return run_shard(run, shards, "job_id")
         case ControlRequest():
             return controls_shard(shards)
+        case SourceRequest():
+            return sources_shard(shards)
         case _:
             return schedule_shard(request.namespace, request.name, shards)
 

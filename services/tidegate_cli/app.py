@@ -20,6 +20,7 @@ class Commands(LazyGroup):
             "tidegate_cli.dev.command", "Start Kafka, DynamoDB Local, a node and the API on this machine."
         ),
         "schedule": Subcommand(f"{COMMANDS}.schedules", "Apply, list, suspend, resume, trigger and delete schedules."),
+        "source": Subcommand(f"{COMMANDS}.sources", "Topics of one's own that are read as events."),
         "job": Subcommand(f"{COMMANDS}.jobs", "Occurrences in the making, and what each waits for."),
         "run": Subcommand(f"{COMMANDS}.runs", "Launched jobs: list, logs, cancel, wait."),
         "why": Subcommand(f"{COMMANDS}.why", "Say why a schedule, a job or a run does not run, or did not then."),

@@ -55,7 +55,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class ScheduleDocument:
-    """One schedule of a file.
+    """One schedule, or source, of a file.
 
     Attributes:
         spec: Its fields, with a program's `file` made absolute where it is to be.
@@ -81,11 +81,12 @@ class ScheduleDocument:
         return f"{self.path}:{node.start_mark.line + 1}"
 
 
-def read_documents(source: Path, *, absolute: bool = True) -> list[ScheduleDocument]:
+def read_documents(source: Path, kind: str = "schedule", *, absolute: bool = True) -> list[ScheduleDocument]:
     """Returns the schedules of a file, or of all YAML and JSON files of a folder, in order.
 
     Args:
-        source: The file or folder.
+        source: File or folder.
+        kind: What it is to hold, for people.
         absolute: Whether a program's relative `file` counts from the YAML's folder, or stays as it is written.
 
     Raises:
@@ -93,7 +94,7 @@ def read_documents(source: Path, *, absolute: bool = True) -> list[ScheduleDocum
     """
     documents = [document for path in _files(source) for document in _read(path, absolute=absolute)]
     if not documents:
-        raise CommandFailed(f"{source}: there is no schedule in it", Exit.USAGE)
+        raise CommandFailed(f"{source}: there is no {kind} in it", Exit.USAGE)
     return documents
 
 

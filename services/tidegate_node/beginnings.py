@@ -29,7 +29,7 @@ class Beginnings:
     def __init__(
         self,
         topics: Topics,
-        start: Callable[[str, int, int], None],
+        start: Callable[[TopicFacts, int, int], None],
         notices: Notices,
         ask_again_s: float = ASK_AGAIN_S,
     ) -> None:
@@ -80,7 +80,7 @@ class Beginnings:
             offset = found.offsets.get(f"{topic.id}/{number}")
             if offset is not None:
                 wanted.discard(number)
-                self._start(topic.name, number, offset)
+                self._start(topic, number, offset)
         if wanted:
             return (
                 f"topic {topic.name} with id {topic.id} has no topic partitions {', '.join(map(str, sorted(wanted)))}"

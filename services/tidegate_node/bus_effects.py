@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from tidegate_core.decisions.inputs import Poked
+from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import (
     EndOffsets,
     NotProduced,
@@ -40,7 +40,7 @@ class BusEffects:
 
     Args:
         membership: Of the group; it also brings the requests.
-        reader: Of events and pokes.
+        reader: Of events, sources' topics and pokes.
         guarded: Publisher of what is irreversible.
         plain: Publisher of what may repeat.
         topics: Asks the brokers.
@@ -85,27 +85,26 @@ class BusEffects:
         return outcome
 
     async def read_end_offsets(self, effect: ReadEndOffsets) -> EndOffsets | Unavailable:
-        return await self._topics.end_offsets(effect.topic)
+        return await self._topics.end_offsets(effect.topic, may_be_missing=effect.may_be_missing)
 
     async def prove_membership(self, effect: ProveMembership) -> Proof:
         return Proof(await self._membership.prove(effect.topic_partition))
 
     def start_reading(self, effect: StartReading) -> None:
         self._ends(effect.topic, effect.topic_partition)
+        topic = TopicFacts(effect.topic, effect.topic_id, effect.topic_partitions)
+        self._standing_still.reads(topic)
         if effect.offset is not None:
-            self._start(effect.topic, effect.topic_partition, effect.offset)
+            self._start(topic, effect.topic_partition, effect.offset)
             return
         # Nobody has read it yet, so nothing of it can be missed: it begins where its log begins.
-        facts = self._facts
-        topic = facts.requests if effect.topic == facts.requests.name else facts.events
         self._beginnings.find(topic, effect.topic_partition)
 
-    def _start(self, topic: str, topic_partition: int, offset: int) -> None:
-        if topic == self._facts.requests.name:
+    def _start(self, topic: TopicFacts, topic_partition: int, offset: int) -> None:
+        if topic.name == self._facts.requests.name:
             self._membership.seek_and_resume(topic_partition, offset)
         else:
-            events = self._facts.events
-            self._reader.assign(Topic(events.name, events.id, events.topic_partitions), topic_partition, offset)
+            self._reader.assign(Topic(topic.name, topic.id, topic.topic_partitions), topic_partition, offset)
 
     def _ends(self, topic: str, topic_partition: int) -> None:
         """What went on for it before is over: a search for its beginning, or a stand-still."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.effects import Unavailable
 from tidegate_core.store import keys
 from tidegate_node.facts import NodeFacts
@@ -27,6 +28,7 @@ class StandingStill:
         self._notices = notices
         self._gone: dict[tuple[str, int], int] = {}
         self._telling: set[asyncio.Task[None]] = set()
+        self._topic_ids = {topic.name: topic.id for topic in (facts.requests, facts.events)}
         # So that an alert finds a series before there is anything to alert about.
         for topic in (facts.requests, facts.events):
             metrics.set("tidegate_position_gone", 0, topic=topic.name)
@@ -35,6 +37,10 @@ class StandingStill:
     def positions(self) -> Mapping[tuple[str, int], int]:
         """The stored position of each (topic, topic partition) that stands still."""
         return dict(self._gone)
+
+    def reads(self, topic: TopicFacts) -> None:
+        """Which topic is meant by this name from now on: one of the users' own may be made anew."""
+        self._topic_ids[topic.name] = topic.id
 
     def gone(self, topic: str, topic_partition: int, position: int) -> None:
         """The log does not hold `position`: nothing is read until reading is started again."""
@@ -54,9 +60,9 @@ class StandingStill:
 
     async def _tell(self, topic: str, topic_partition: int, position: int) -> None:
         """Names what an operator needs to decide; what the brokers do not answer is left out."""
-        facts = self._facts.requests if topic == self._facts.requests.name else self._facts.events
-        item = keys.topic_position(self._facts.cluster.cluster_id, facts.id, topic_partition).pk
-        where = f"{facts.id}/{topic_partition}"
+        topic_id = self._topic_ids[topic]
+        item = keys.topic_position(self._facts.cluster.cluster_id, topic_id, topic_partition).pk
+        where = f"{topic_id}/{topic_partition}"
         begins, ends = await asyncio.gather(self._topics.begin_offsets(topic), self._topics.end_offsets(topic))
         begin = None if isinstance(begins, Unavailable) else begins.offsets.get(where)
         end = None if isinstance(ends, Unavailable) else ends.offsets.get(where)

@@ -72,6 +72,7 @@ class ScheduleView(View):
         version: Counts 1, 2, 3 ... within the name; also its ETag.
         next: Up to three coming instants of a time trigger.
         reason: Of the last request that changed it.
+        gone: Deleted schedules that its trigger waited for, and does without now.
         spec: The definition in its canonical form.
     """
 
@@ -85,6 +86,24 @@ class ScheduleView(View):
     changed_at: Moment | None = None
     actor: str | None = None
     reason: str | None = None
+    gone: list[str] = Field(default_factory=list)
+    spec: dict[str, Any] = Field(default_factory=dict)
+
+
+class SourceView(View):
+    """A source as it stands.
+
+    Attributes:
+        status: `open`, or `opening` until its first offsets are known.
+        version: Counts 1, 2, 3 ... within the name; also its ETag.
+        spec: The definition in its canonical form.
+    """
+
+    namespace: str
+    name: str
+    status: str
+    version: int
+    topic: str
     spec: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -207,6 +226,8 @@ class RunView(View):
         outputs: What the program reported.
         program: Type, file, args, conf and properties with all templates resolved; None when only the ledger is left.
         disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
+        last_failure: How the attempt before the present one ended, when a retry followed on it.
+        next_attempt_at: When the next attempt begins, while the run waits for it.
     """
 
     id: str
@@ -235,6 +256,8 @@ class RunView(View):
     cancel_requested: bool = False
     disposition: str | None = None
     program: dict[str, Any] | None = None
+    last_failure: dict[str, Any] | None = None
+    next_attempt_at: Moment | None = None
 
     @property
     def is_ended(self) -> bool:

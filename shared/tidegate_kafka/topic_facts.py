@@ -25,6 +25,10 @@ EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  #
 PASSING = frozenset(
     {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART}
 )
+OUT_OF_REACH = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
+MISSING_S = 2.0
+"""An activation waits for it, so not for long; a broker that has just begun knows all topics by then."""
+MISSING_AGAIN_S = 0.25
 PASSING_S = 0.05
 """Between two questions while a leader changes; it takes milliseconds."""
 
@@ -67,15 +71,36 @@ class TopicFacts:
                 found[name] = Topic(name, hex_id(described.topic_id), len(described.partitions))
         return found
 
-    async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
+    async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         """The next offset of each topic partition, open transactions included; the count is asked now, not remembered."""
         found = await self._offsets(topic, "end", LATEST)
+        if may_be_missing and isinstance(found, Unavailable) and await self._is_out_of_reach(topic):
+            return EndOffsets({})
         return found if isinstance(found, Unavailable) else EndOffsets(found)
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         """The first offset that each topic partition still holds (its low watermark)."""
         found = await self._offsets(topic, "begin", EARLIEST)
         return found if isinstance(found, Unavailable) else BeginOffsets(found)
+
+    async def _is_out_of_reach(self, topic: str) -> bool:
+        """Whether the brokers say, and go on saying for a while, that it is not there or not ours to read."""
+        until = time.monotonic() + MISSING_S
+        while True:
+            future = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self._patience_s)[topic]
+            try:
+                await self._answer(future)
+            except KafkaException as failure:
+                if failure.args[0].code() not in OUT_OF_REACH:
+                    return False
+            except TimeoutError:
+                return False
+            else:
+                return False
+            if time.monotonic() > until:
+                return True
+            # Right after it was made, or after a broker's start, a topic may be unknown for a moment.
+            await asyncio.sleep(MISSING_AGAIN_S)
 
     async def _offsets(self, topic: str, which: str, spec: OffsetSpec) -> dict[str, int] | Unavailable:
         until = time.monotonic() + self._patience_s

@@ -23,6 +23,7 @@ class Record(NamedTuple):
         topic_id: Hex, 32 digits: a topic that was deleted and made again under its name has another one.
         append_time_ms: The broker's time for `LogAppendTime` topics (milliseconds since the epoch), else the producer's.
         headers: In order, repeats included; a header without a value reads as empty.
+        timed_by_broker: Whether the time is the broker's.
     """
 
     topic: str
@@ -33,6 +34,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...]
+    timed_by_broker: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,13 @@ class Publisher(Protocol):
 class Topics(Protocol):
     """Facts about topics, asked of the brokers now."""
 
-    async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
-        """The next offset to be written in each topic partition."""
+    async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
+        """The next offset to be written in each topic partition.
+
+        Args:
+            topic: Its name.
+            may_be_missing: A topic that is not there, or may not be read, has none; without this it is `Unavailable`.
+        """
         ...
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:

@@ -74,6 +74,8 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
     "not_a_member": LogEvent(
         "The group coordinator does not know this member any more; everything is dropped.", "warning"
     ),
+    "source_read": LogEvent("A topic partition is read because a source names its topic."),
+    "source_left": LogEvent("A topic partition is not read any more: no source names its topic, or it was made anew."),
     "position_gone": LogEvent(
         "The logic of a topic partition was told that its position is gone; `reading_stands_still` says what to do.",
         "warning",
@@ -112,11 +114,22 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_decisions_failed_total",
         ("name",),
     ),
+    "upstream_deleted": LogEvent(
+        "A schedule that another one waits for was deleted: that one's trigger does without it, or, where it cannot (`ended`), the "
+        "schedule is deleted as well. Apply it again if it is to wait for what comes under that name.",
+        "warning",
+        "tidegate_upstreams_deleted_total",
+    ),
     "permit_stuck": LogEvent(
         "A permit of a shared limit is held by a run that is not open any more, while others wait for it. It is never freed "
         "by itself: report it, and take it out of the limit's item by hand once it is certain that the program has ended.",
         "error",
         "tidegate_permits_stuck_total",
+    ),
+    "retries_exhausted": LogEvent(
+        "A program failed, and its schedule's `retry` allows no further attempt after that error: the run has failed.",
+        "warning",
+        "tidegate_retries_exhausted_total",
     ),
     "load_unknown": LogEvent(
         "A load that jobs wait for cannot be sampled; `problem` says why. Told once, when it begins: 5 minutes later jobs go "
@@ -284,8 +297,14 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_fenced_total": Metric(
         "counter", "Times that a newer epoch ended what this node did for a topic partition."
     ),
+    "tidegate_upstreams_deleted_total": Metric(
+        "counter", "Schedules that lost one that they waited for, because that was deleted."
+    ),
     "tidegate_permits_stuck_total": Metric(
         "counter", "Permits of shared limits that were found with runs that are not open any more; alert on any."
+    ),
+    "tidegate_retries_exhausted_total": Metric(
+        "counter", "Runs that failed although their schedule has retries: no further attempt followed."
     ),
     "tidegate_loads_unknown_total": Metric(
         "counter", "Loads that could not be sampled while jobs waited for them; alert when it grows.", ("source",)

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick
+from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick, TopicFacts
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.effects import (
     Answer,
@@ -118,6 +118,7 @@ class Bench(Programs, Outcomes):
         self.lives = 0
         self.is_member: bool | None = True
         self._holding = holding
+        self.topics: dict[str, TopicFacts] = {}
         self._logs: dict[tuple[str, int], list[LogRecord]] = {}
         if beside is not None:
             self._share(beside)
@@ -132,7 +133,7 @@ class Bench(Programs, Outcomes):
     def _share(self, other: Bench) -> None:
         """What is outside of an actor is the same for both."""
         self.store, self.now, self.started = other.store, other.now, other.started
-        self._logs, self._processes = other._logs, other._processes
+        self._logs, self._processes, self.topics = other._logs, other._processes, other.topics
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -195,6 +196,10 @@ class Bench(Programs, Outcomes):
 
     def event(self, document: Doc | bytes, topic_partition: int = 0) -> None:
         self.append(EVENTS, topic_partition, document)
+
+    def create_topic(self, name: str, topic_partitions: int = 1, topic_id: str = "c" * 32) -> None:
+        """A topic of the users' own, or the one of this name made anew."""
+        self.topics[name] = TopicFacts(name, topic_id, topic_partitions)
 
     def append(self, topic: str, topic_partition: int, *documents: Doc | bytes) -> None:
         """Appends records; they arrive as one batch if the topic partition is being read."""
@@ -397,7 +402,10 @@ class Bench(Programs, Outcomes):
         return step
 
     def _end_offsets(self, topic: str) -> EndOffsets:
-        facts = self.holding.requests if topic == REQUESTS else self.holding.events
+        own = {REQUESTS: self.holding.requests, EVENTS: self.holding.events}
+        facts = own.get(topic) or self.topics.get(topic)
+        if facts is None:
+            return EndOffsets({})
         # The brokers know of topic partitions that came after the holder had asked for their number.
         known = [number for name, number in self._logs if name == topic]
         each = range(max([facts.topic_partitions, *(number + 1 for number in known)]))

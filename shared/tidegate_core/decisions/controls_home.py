@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.log_ends import as_vector, log_ends
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.ending import LISTED_MAX
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
-from tidegate_core.effects import EndOffsets, Items, Poke, Read, ReadEndOffsets
+from tidegate_core.effects import Items, Poke, Read
 from tidegate_core.model.controls import ControlRequest, ControlResume, ControlSuspend
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
@@ -63,7 +64,8 @@ class ApplyControl(ApplyRequest):
     def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         assert isinstance(request, ControlSuspend | ControlResume)
         if outcome.receipt is None:
-            vector = (yield from _end_offsets(lane, self.row)) if isinstance(request, ControlResume) else None
+            resumes = isinstance(request, ControlResume)
+            vector = (yield from _end_offsets(lane, self.row, request.namespace)) if resumes else None
             position = Position.parse(self.row.origin)
             yield from lane.decide_alone(MoveControls(request, request_id, position, vector, outcome))
 
@@ -75,11 +77,10 @@ def _is_settled(lane: Lane, receipt: Receipt) -> bool:
     return receipt.status not in CARRIED_OUT or item is None or from_item(StoredReceipt, item).settled
 
 
-def _end_offsets(lane: Lane, row: InboxRow) -> Operation[str]:
+def _end_offsets(lane: Lane, row: InboxRow, namespace: str | None) -> Operation[str]:
     """Stores the log's ends, read after the request arrived; before the item names them."""
-    result = yield from lane.host.read_for_good(ReadEndOffsets(lane.host.holding.events.name))
-    assert isinstance(result, EndOffsets)
-    vector_id, key, item = vector_item(f"controls {row.origin}", result.offsets)
+    ends = yield from log_ends(lane.host, None if namespace is None else [namespace])
+    vector_id, key, item = vector_item(f"controls {row.origin}", as_vector(ends))
     expiring = {**item, "expires_at": expiry(lane.host.now, VECTOR_DAYS)}
     yield from lane.host.write_for_good(Batch("vector", (Put(key, expiring),)))
     return vector_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import LogRecord
@@ -19,6 +19,8 @@ OPEN_BYTES_MAX = 32_000_000
 PATIENCE_MS = 1_000
 """So long the position waits, so that with a broker that answers it never passes a record before its copy is there."""
 MESSAGE_BYTES_MAX = 1_024
+SOURCE_HEADER = "tidegate.error.source"
+"""`<namespace>/<name>` of a source that refused the record; one header for each."""
 
 
 class DeadLetters:
@@ -69,14 +71,20 @@ class DeadLetters:
         self._unread.discard(offset)
         return known
 
-    def bury(self, record: LogRecord, refused: RefusedRecord) -> None:
-        """Begins to copy a record, and to answer its sender where its id can be read."""
+    def bury(self, record: LogRecord, refused: RefusedRecord, by: Sequence[str] = ()) -> None:
+        """Begins to copy a record, and to answer its sender where its id can be read.
+
+        Args:
+            record: As it was read.
+            refused: Why.
+            by: Sources that refused it.
+        """
         if record.offset in self._copying:
             return
         self._open[record.offset] = len(record.value or b"")
         self._copying.add(record.offset)
         about = f"{self._topic} {self._topic_partition} {record.offset}"
-        self._host.start_safely("dead_letter", about, self._copy(record, refused))
+        self._host.start_safely("dead_letter", about, self._copy(record, refused, by))
 
     def settled(self) -> Operation[None]:
         """Waits until what was buried is acknowledged: a moment, or as long as there is no room for more."""
@@ -102,7 +110,7 @@ class DeadLetters:
 
     # -- copies -------------------------------------------------------------------------------------------------------
 
-    def _copy(self, record: LogRecord, refused: RefusedRecord) -> Operation[None]:
+    def _copy(self, record: LogRecord, refused: RefusedRecord, by: Sequence[str]) -> Operation[None]:
         message = str(refused).encode()[:MESSAGE_BYTES_MAX].decode(errors="ignore")
         self._host.note(
             "record_dead_lettered",
@@ -120,6 +128,7 @@ class DeadLetters:
             ("tidegate.error.class", refused.error_class.encode()),
             ("tidegate.error.message", message.encode()),
             ("tidegate.error.at", format_instant(self._host.now).encode()),
+            *((SOURCE_HEADER, each.encode()) for each in by),
         )
         # A record without a value leaves none: the message says that it had none.
         yield from self._produce(Produce(self._copies, record.key, record.value or b"", headers))

@@ -94,7 +94,7 @@ class EventIndex:
             found = yield from host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in missing)))
             assert isinstance(found, Items)
             items = {vector: found.found.get(keys.offsets_vector(vector)) for vector in missing}
-            vectors |= {vector: _offsets(item) for vector, item in items.items() if item is not None}
+            vectors |= {vector: stored_vector(item) for vector, item in items.items() if item is not None}
         return vectors
 
 
@@ -104,7 +104,8 @@ def _version(item: Item | None) -> int:
     return version
 
 
-def _offsets(item: Item) -> Mapping[str, int]:
+def stored_vector(item: Item) -> Mapping[str, int]:
+    """Returns the offsets that a vector's item holds, by `<topic id>/<topic partition>`."""
     text = item["offsets"]
     assert isinstance(text, str)
     offsets: dict[str, int] = json.loads(text)

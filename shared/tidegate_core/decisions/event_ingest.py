@@ -1,4 +1,5 @@
-"""Reads one topic partition of `tidegate.events`: matched events become inbox rows of the schedules that listen (DESIGN 7).
+"""Reads one topic partition of `tidegate.events`, or of a source's topic: matched events become inbox rows of the schedules
+that listen (DESIGN 7).
 
 Position, inbox rows and dedupe rows are one transaction, so each event is handed to each of its schedules once, whatever is
 replayed. An event that matches more schedules than one transaction holds is handed out page by page; the page is part of
@@ -12,14 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate_core.decisions.event_index import EventIndex, Listener
+from tidegate_core.decisions.event_reading import EventReading, Found, ReadEvents
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.events import Event
 from tidegate_core.model.facts import fact_to_json
-from tidegate_core.model.parsing import parse_events
-from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
@@ -38,9 +38,14 @@ DEDUPE_HORIZON_MS = 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class _Handing:
-    """One event to one listener. `place` orders all handings of a record: the page of the cursor is the last one's."""
+    """One event to one listener. `place` orders all handings of a record: the page of the cursor is the last one's.
+
+    Attributes:
+        tag: What `place` begins with, the same for all listeners of the event.
+    """
 
     record: LogRecord
+    tag: str
     place: str
     event: Event
     listener: Listener
@@ -89,19 +94,27 @@ class _Move:
 
 
 class EventIngest:
-    """One per topic partition of the events topic that the holding reads."""
+    """One per topic partition of the events topic, and of sources' topics, that the holding reads.
 
-    def __init__(self, cursor: TopicCursor, index: EventIndex) -> None:
+    Args:
+        cursor: Its position.
+        index: Who listens.
+        reading: From records to events.
+    """
+
+    def __init__(self, cursor: TopicCursor, index: EventIndex, reading: EventReading) -> None:
         self.cursor = cursor
         self._index = index
+        self._reading = reading
 
     def serve(self) -> Operation[None]:
         return self.cursor.serve(self._process)
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
-        events = [(record, self._events_of(record)) for record in batch]
+        read = yield from self._reading.read(self.cursor, batch)
+        events = [(each.record, self._kept(each)) for each in read]
         yield from self.cursor.dead_letters.settled()
-        wanted = {event.event_key for _, found in events for event in found}
+        wanted = {event.event_key for _, found in events for _, event in found}
         listeners = yield from self._index.match(self.cursor.host, wanted)
         while True:
             counted = yield from self._counted_before(events, listeners)
@@ -109,25 +122,20 @@ class EventIngest:
             if done:
                 return
 
-    def _events_of(self, record: LogRecord) -> tuple[Event, ...]:
-        """Returns the events of a record, or none where it is a dead letter."""
-        reason = self.cursor.refusal_of_passed(record)
-        events: tuple[Event, ...] = ()
-        try:
-            events = parse_events(record.value, record.headers)
-        except RefusedRecord as refused:
-            reason = refused
-        if reason is None:
-            return events
-        self.cursor.dead_letters.bury(record, reason)
-        return ()
+    def _kept(self, read: ReadEvents) -> Found:
+        """Returns the events of a record; one that was refused is copied, and is read again for that alone."""
+        passed = self.cursor.refusal_of_passed(read.record)
+        reason = passed if read.refused is None else read.refused
+        if reason is not None:
+            self.cursor.dead_letters.bury(read.record, reason, read.by)
+        return () if passed is not None else read.found
 
     def _counted_before(
-        self, events: Sequence[tuple[LogRecord, tuple[Event, ...]]], listeners: dict[str, tuple[Listener, ...]]
+        self, events: Sequence[tuple[LogRecord, Found]], listeners: dict[str, tuple[Listener, ...]]
     ) -> Operation[set[Key]]:
         """Returns dedupe keys that are within their horizon."""
         dedupe_keys = sorted(
-            {_dedupe_key(event) for _, found in events for event in found if listeners[event.event_key]}
+            {_dedupe_key(event) for _, found in events for _, event in found if listeners[event.event_key]}
         )
         if not dedupe_keys:
             return set()
@@ -138,7 +146,7 @@ class EventIngest:
 
     def _hand_out(
         self,
-        events: Sequence[tuple[LogRecord, tuple[Event, ...]]],
+        events: Sequence[tuple[LogRecord, Found]],
         listeners: dict[str, tuple[Listener, ...]],
         counted: set[Key],
     ) -> Operation[bool]:
@@ -165,15 +173,15 @@ class EventIngest:
     def _handings(
         self,
         record: LogRecord,
-        found: tuple[Event, ...],
+        found: Found,
         listeners: dict[str, tuple[Listener, ...]],
         counted: set[Key],
     ) -> Iterable[_Handing]:
         """Returns what is still to be handed out of a record, in the order of its pages."""
         cursor = self.cursor.at
         page = cursor.page if record.offset == cursor.next else BETWEEN_RECORDS
-        for number, event in enumerate(found):
-            begun = page.startswith(f"{number:04d}#")
+        for tag, event in found:
+            begun = page.startswith(f"{tag}#")
             if not begun and _dedupe_key(event) in counted:
                 continue  # Counted by an earlier record (or by an earlier page's event of this one).
             heard = sorted(
@@ -183,9 +191,9 @@ class EventIngest:
             if heard:  # What nobody heard was not counted: its repeat may come when somebody listens.
                 counted.add(_dedupe_key(event))
             for listener in heard:
-                place = f"{number:04d}#{listener.row.key().sk}"
+                place = f"{tag}#{listener.row.key().sk}"
                 if page == BETWEEN_RECORDS or place > page:
-                    yield _Handing(record, place, event, listener)
+                    yield _Handing(record, tag, place, event, listener)
 
     def _hears(self, listener: Listener, record: LogRecord) -> bool:
         cursor = self.cursor
@@ -194,7 +202,7 @@ class EventIngest:
     def _note_id(self, move: _Move, handing: _Handing) -> None:
         """The event's id counts once; a later page of the same event finds it noted."""
         cursor, event = self.cursor.at, handing.event
-        in_middle = handing.record.offset == cursor.next and cursor.page.startswith(handing.place[:5])
+        in_middle = handing.record.offset == cursor.next and cursor.page.startswith(f"{handing.tag}#")
         key = _dedupe_key(event)
         if not in_middle and key not in move.dedupe:
             now = self.cursor.host.now

@@ -15,6 +15,7 @@ from tidegate_core.decisions.controls import ControlsWatch
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.event_ingest import EventIngest
+from tidegate_core.decisions.event_reading import OwnEvents
 from tidegate_core.decisions.host import Countdown, Fenced, Host
 from tidegate_core.decisions.inputs import (
     Begin,
@@ -31,6 +32,7 @@ from tidegate_core.decisions.outage_watch import OutageWatch, read_signs
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, last_sign, with_outage
 from tidegate_core.decisions.request_ingest import RequestIngest
 from tidegate_core.decisions.shard_actor import ShardActor
+from tidegate_core.decisions.source_watch import SourceWatch
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import (
     STORE_ANSWERS,
@@ -82,6 +84,7 @@ class PartitionActor:
         self._cursors: dict[tuple[str, int], TopicCursor] = {}
         self._ingests: list[RequestIngest | EventIngest] = []
         self._controls = ControlsWatch(self._host, self.shards)
+        self._sources: SourceWatch | None = None
         self._draining = False
 
     # -- the driver's side --------------------------------------------------------------------------------------------
@@ -152,6 +155,8 @@ class PartitionActor:
                     cursor.offer(records)
             case Poked(controls=True):
                 self._controls.look()
+                if self._sources is not None:
+                    self._sources.look()
             case Poked(shard, run_id):
                 if shard in self.shards:
                     self.shards[shard].poke(run_id)
@@ -186,13 +191,15 @@ class PartitionActor:
         log_end = log_ends.offsets.get(f"{requests.topic.id}/{requests.topic_partition}", 0)
         self._ingests = [RequestIngest(requests, self.planes, log_end)]
         self._ingests += [
-            EventIngest(cursor, self._index) for cursor in self._cursors.values() if cursor is not requests
+            EventIngest(cursor, self._index, OwnEvents()) for cursor in self._cursors.values() if cursor is not requests
         ]
         for ingest in self._ingests:
             self._host.operations.start(ingest.serve())
         self._host.operations.start(self._controls.serve())
         for cursor in self._cursors.values():
             cursor.start_reading()
+        self._sources = SourceWatch(self._host, self._index, requests, self._cursors)
+        self._host.operations.start(self._sources.serve())
         self.is_serving = True
         self._host.note("serving", topic_partition=self.holding.topic_partition, shards=len(self.shards))
 
@@ -267,11 +274,13 @@ class PartitionActor:
     def _drain(self) -> Operation[None]:
         """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
         self._draining = True
+        if self._sources is not None:
+            self._sources.close()
         self._stop_reading()
         for cursor in self._cursors.values():
             cursor.forget_buffer()
         # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
-        while not all(ingest.cursor.is_idle for ingest in self._ingests):
+        while not all(each.is_idle for each in self._in_flight()):
             yield from self._host.sleep(DRAIN_LOOK_MS)
         # Planes send as soon as they are recovered, long before all shards are.
         drains = [plane.drain() for plane in self.planes.values()]
@@ -280,6 +289,10 @@ class PartitionActor:
         yield from self._side_by_side(drains)
         self._host.tell(Drained(self.holding.topic_partition))
         self._host.ended = True
+
+    def _in_flight(self) -> Sequence[TopicCursor | SourceWatch]:
+        sources = [] if self._sources is None else [self._sources]
+        return [*(ingest.cursor for ingest in self._ingests), *sources]
 
     def _side_by_side(self, operations: Sequence[Operation[None]]) -> Operation[None]:
         countdown = Countdown(self._host, len(operations))
@@ -299,6 +312,7 @@ class PartitionActor:
         self._host.operations.asked = asked
         self.shards, self.planes, self._cursors, self._ingests = {}, {}, {}, []
         self._controls = ControlsWatch(self._host, self.shards)
+        self._sources = None
         self.is_serving = False
         if self._draining:
             self._host.tell(Drained(self.holding.topic_partition))

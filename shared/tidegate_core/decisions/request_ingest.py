@@ -29,9 +29,10 @@ from tidegate_core.model.requests import (
     Request,
     RunCancel,
     ScheduleApply,
+    SourceRequest,
     check_delivery,
 )
-from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard
+from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard, sources_shard
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 
@@ -138,6 +139,8 @@ class RequestIngest:
                 return shard
             case ControlRequest():
                 return controls_shard(shards)
+            case SourceRequest():
+                return sources_shard(shards)
             case _:
                 return schedule_shard(request.namespace, request.name, shards)
 
@@ -176,5 +179,7 @@ def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
             return request.namespace or "-", run
         case ControlRequest():
             return keys.NO_NAMESPACE, keys.CONTROLS_NAME
+        case SourceRequest():
+            return keys.NO_NAMESPACE, keys.SOURCES_NAME
         case _:
             return request.namespace, request.name

@@ -41,6 +41,8 @@ class TopicCursor:
         self.is_idle = True
         self._buffer: deque[LogRecord] = deque()
         self._popped = 0
+        self._ends = False
+        self._ended = Signal(f"end of {topic.name} {topic_partition}")
         self._arrived = Signal(f"records {topic.name} {topic_partition}")
         self.dead_letters = DeadLetters(host, copies, topic.name, topic_partition, self._look)
 
@@ -81,11 +83,19 @@ class TopicCursor:
     def start_reading(self) -> None:
         """Asks for the records from the position on, or from the first one whose dead letter is open."""
         offset = min((*self.at.open, self.at.next)) if self.at.next or self.at.last_append_time else None
-        self.host.tell(StartReading(self.topic.name, self.topic_partition, offset))
+        topic = self.topic
+        self.host.tell(StartReading(topic.name, self.topic_partition, offset, topic.id, topic.topic_partitions))
 
     def forget_buffer(self) -> None:
         """What was read and not begun is the successor's."""
         self._buffer.clear()
+
+    def end(self) -> Operation[None]:
+        """Ends `serve` after the batch that is under way; dead letters that are open stay so in the position."""
+        self._ends = True
+        self._buffer.clear()
+        self._look()
+        yield self._ended
 
     def offer(self, records: Sequence[LogRecord]) -> None:
         self._buffer.extend(records)
@@ -95,16 +105,17 @@ class TopicCursor:
         self.host.operations.raise_(self._arrived)
 
     def serve(self, process: Process) -> Operation[None]:
-        """Gives batches to `process`, which moves the position through them. Never ends."""
-        while True:
+        """Gives batches to `process`, which moves the position through them, until `end`."""
+        while not self._ends:
             batch = self._next_batch()
             if batch or self._has_closed():
                 self.is_idle = False
                 yield from self._serve(process, batch)
                 self.is_idle = True
             self._give_back_credits()
-            if not self._buffer and not self._has_closed():
+            if not self._buffer and not self._has_closed() and not self._ends:
                 yield self._arrived
+        self.host.operations.raise_(self._ended)
 
     def _serve(self, process: Process, batch: Sequence[LogRecord]) -> Operation[None]:
         try:

@@ -14,9 +14,10 @@ from tidegate_core.model.states import RunState
 
 
 class RunFact(Document):
-    """A run ended.
+    """A run ended, or came to another state that somebody may wait for: it has started, or nobody can ask for it.
 
     Attributes:
+        ended_at: When it came to `state`.
         schedule: Whose run it was.
         args: Its resolved arguments, for `${upstream.args[n]}`.
         outputs: What it reported, for `${upstream.outputs.<key>}`.
@@ -65,6 +66,35 @@ class RunFact(Document):
     def dedupe_id(self) -> str:
         """Equal for repeats."""
         return f"{self.run_id}/{self.attempt}/{self.state}"
+
+
+class ScheduleGone(Document):
+    """A schedule was deleted: what waits for runs of it waits in vain. No leaf counts it; owners prune by it (CD-017).
+
+    Attributes:
+        schedule: Its name.
+        incarnation: The one that ended.
+        at: When.
+    """
+
+    EXAMPLE: ClassVar = {
+        "type": "schedule_gone",
+        "namespace": "flights",
+        "schedule": "join-day",
+        "incarnation": "01K9XFT8F8QVR2MZ123DW6Y1VD",
+        "at": "2026-11-20T22:00:00.250Z",
+    }
+
+    type: Literal["schedule_gone"] = "schedule_gone"
+    namespace: Namespace
+    schedule: Name
+    incarnation: str
+    at: InstantField
+
+    @property
+    def event_key(self) -> str:
+        """Under which schedules that wait for its runs are found."""
+        return f"run/{self.namespace}/{self.schedule}"
 
 
 def _kind_of(fact: Any) -> str:

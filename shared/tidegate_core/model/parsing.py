@@ -6,7 +6,7 @@ The node's ingest, the API and the CLI call these three functions and nothing be
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
@@ -26,15 +26,22 @@ from tidegate_core.model.problems import (
     shortened,
 )
 from tidegate_core.model.records import Headers, ReadRecord, read_id, read_record, read_text
-from tidegate_core.model.requests import PLANNED_TYPES, REQUEST_TYPES, MessageSend, Request, ScheduleApply
+from tidegate_core.model.requests import PLANNED_TYPES, REQUEST_TYPES, MessageSend, Request, ScheduleApply, SourceApply
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import fitting_problems
+from tidegate_core.model.sources import SourceSpec
 
 _SCHEDULE_PLACEHOLDER = ScheduleSpec.model_validate(ScheduleSpec.EXAMPLE)
 """Stands in for a faulty spec, so that the problems of the request around it are found in the same pass."""
+_SOURCE_PLACEHOLDER = SourceSpec.model_validate(SourceSpec.EXAMPLE)
 _EVENT_TYPES = ("data.partition", "custom.<name>")
 
 _Model = TypeVar("_Model", bound=Document)
+_Applying: TypeAlias = ScheduleApply | SourceApply
+
+
+class _ParseSpec(Protocol):
+    def __call__(self, document: Mapping[str, Any], *, namespace: str | None, name: str | None) -> Document: ...
 
 
 def parse_schedule(
@@ -56,6 +63,18 @@ def parse_schedule(
     except ValidationError as error:
         raise InvalidInput([*problems, *problems_of(error, ScheduleSpec)]) from error
     problems += fitting_problems(spec)
+    if problems:
+        raise InvalidInput(problems)
+    return spec
+
+
+def parse_source(document: Mapping[str, Any], *, namespace: str | None = None, name: str | None = None) -> SourceSpec:
+    """Returns the source of a document; as `parse_schedule`."""
+    merged, problems = _with_identity(dict(document), namespace, name)
+    try:
+        spec = SourceSpec.model_validate(merged)
+    except ValidationError as error:
+        raise InvalidInput([*problems, *problems_of(error, SourceSpec)]) from error
     if problems:
         raise InvalidInput(problems)
     return spec
@@ -99,7 +118,9 @@ def _request(document: dict[str, Any]) -> Request:
     if model is None:
         raise _refusal(document, [_unknown_type(document, (*REQUEST_TYPES,))])
     if model is ScheduleApply:
-        return _schedule_apply(document)
+        return _apply(document, ScheduleApply, parse_schedule, _SCHEDULE_PLACEHOLDER)
+    if model is SourceApply:
+        return _apply(document, SourceApply, parse_source, _SOURCE_PLACEHOLDER)
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -119,25 +140,25 @@ def _clockwork_request(document: dict[str, Any]) -> MessageSend:
         raise _refusal(document, problems) from error
 
 
-def _schedule_apply(document: dict[str, Any]) -> ScheduleApply:
+def _apply(document: dict[str, Any], model: type[_Applying], parse: _ParseSpec, placeholder: Document) -> _Applying:
     given = document.get("spec")
-    # Whoever writes a schedule's names twice may as well write them once.
+    # Whoever writes an object's names twice may as well write them once.
     inner = given if isinstance(given, dict) else {}
     outer = {**{field: inner[field] for field in ("namespace", "name") if field in inner}, **document}
     problems: list[Problem] = []
-    spec = _SCHEDULE_PLACEHOLDER
+    spec = placeholder
     if isinstance(given, dict):
         try:
-            spec = parse_schedule(given, namespace=read_text(outer, "namespace"), name=read_text(outer, "name"))
+            spec = parse(given, namespace=read_text(outer, "namespace"), name=read_text(outer, "name"))
         except InvalidInput as refusal:
             problems += refusal.problems
     elif "spec" in document:
         problems.append(Problem("spec", "is not a mapping of fields"))
     envelope = {**outer, "spec": spec} if "spec" in document else outer
     try:
-        request = ScheduleApply.model_validate(envelope)
+        request = model.model_validate(envelope)
     except ValidationError as error:
-        raise _refusal(outer, dict.fromkeys([*problems, *problems_of(error, ScheduleApply)])) from error
+        raise _refusal(outer, dict.fromkeys([*problems, *problems_of(error, model)])) from error
     if problems:
         raise _refusal(outer, problems)
     return request

@@ -21,6 +21,7 @@ from tidegate_core.model.names import Name, Namespace, RunId
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
 from tidegate_core.model.request_base import MAX_RECORD_BYTES, RequestBase
 from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.sources import SourceSpec
 
 __all__ = [
     "MAX_PAYLOAD_BYTES",
@@ -42,6 +43,9 @@ __all__ = [
     "ScheduleResume",
     "ScheduleSuspend",
     "ScheduleTrigger",
+    "SourceApply",
+    "SourceDelete",
+    "SourceRequest",
     "check_delivery",
 ]
 
@@ -146,6 +150,42 @@ class ScheduleTrigger(ScheduleRequest):
     force_overlap: Flag = False
 
 
+class SourceRequest(RequestBase):
+    """A request about one source.
+
+    Attributes:
+        name: The source's.
+        expected_version: Compare-and-set: None is no check, 0 means that it must not exist.
+    """
+
+    namespace: Namespace
+    name: Name
+    expected_version: Annotated[Whole, Field(ge=0)] | None = None
+
+
+class SourceApply(SourceRequest):
+    """Create a source or replace its mapping; its topic stays what it is."""
+
+    EXAMPLE: ClassVar = {
+        "id": "src-1",
+        "type": "source.apply",
+        "namespace": "flights",
+        "name": "landed-files",
+        "spec": SourceSpec.EXAMPLE,
+    }
+
+    type: Literal["source.apply"] = "source.apply"
+    spec: SourceSpec
+
+
+class SourceDelete(SourceRequest):
+    """Delete a source: no record that is produced after the answer becomes an event."""
+
+    EXAMPLE: ClassVar = {"id": "src-2", "type": "source.delete", "namespace": "flights", "name": "landed-files"}
+
+    type: Literal["source.delete"] = "source.delete"
+
+
 class RunCancel(RequestBase):
     """End a run: before the start gate it is closed, after it its process is stopped.
 
@@ -187,6 +227,8 @@ Request: TypeAlias = (
     | MessageCancel
     | ControlSuspend
     | ControlResume
+    | SourceApply
+    | SourceDelete
 )
 
 REQUEST_TYPES: dict[str, type[Request]] = {
@@ -201,6 +243,8 @@ REQUEST_TYPES: dict[str, type[Request]] = {
     "job.cancel": JobCancel,
     "control.suspend": ControlSuspend,
     "control.resume": ControlResume,
+    "source.apply": SourceApply,
+    "source.delete": SourceDelete,
 }
 
 PLANNED_TYPES = {

@@ -15,6 +15,7 @@ from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import Request
 from tidegate_core.model.run_records import RunRecord
 from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.sources import SourceSpec
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _FORMATS: dict[str, tuple[Any, Literal["validation", "serialization"], str]] = {
@@ -22,6 +23,11 @@ _FORMATS: dict[str, tuple[Any, Literal["validation", "serialization"], str]] = {
         ScheduleSpec,
         "validation",
         "A schedule, as a file for `tidegate schedule apply` and as a request's spec",
+    ),
+    "source": (
+        SourceSpec,
+        "validation",
+        "A source, as a file for `tidegate source apply` and as a request's spec",
     ),
     "request": (
         Annotated[Request, Field(discriminator="type")],

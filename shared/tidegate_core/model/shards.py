@@ -40,6 +40,11 @@ def controls_shard(shard_count: int) -> int:
     return shard_of("controls", shard_count=shard_count)
 
 
+def sources_shard(shard_count: int) -> int:
+    """Returns the home shard of all sources."""
+    return shard_of("sources", shard_count=shard_count)
+
+
 def message_shard(namespace: str, key: str | None, message_id: str, shard_count: int) -> int:
     """Returns the shard of a message: of its key, so that a replacement meets it, else of its id."""
     return shard_of(namespace, message_id if key is None else key, shard_count=shard_count)

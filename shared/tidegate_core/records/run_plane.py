@@ -25,7 +25,8 @@ class ScheduleState:
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of; `next_nominal` is its next reminder.
+        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of;
+            `next_nominal` is its next reminder.
         gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
             where it goes on.
         gathered_from, gathered_through: The first and the last of them.
@@ -43,6 +44,7 @@ class ScheduleState:
         kept_from: Oldest generation whose pending jobs go on; None = only the present one.
         carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
             first, last ...
+        gone: `<ns>/<name>` of the schedules that were deleted since the trigger listened to them: it does without.
         shedding: What a resume leaves of the backlog (`last`, `coalesce`, `none`), while it is being ended; until then
             nothing is admitted.
     """
@@ -83,6 +85,7 @@ class ScheduleState:
     kept_from: int | None = None
     carried: tuple[int, ...] = ()
     shedding: str | None = None
+    gone: tuple[str, ...] = ()
 
     def key(self, shard: int) -> Key:
         return keys.schedule_state(shard, self.namespace, self.name)
@@ -214,7 +217,11 @@ class Run:
         not_before: A further submission of an attempt that died before the gate waits until then.
         remembered: True when its schedule's past counts it (`PastRuns`), so that its end has to be counted as well.
         forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
+        retries: Further attempts after a program that failed, those that cost a try.
+        failure: JSON of how the last attempt ended, while the run waits for, or makes, the next one.
+        submissions_before: Attempts, those that cost no try left out, before the program's present try.
         covered, covered_from, free_attempts, catch_up, missing: As of its job.
+        told: True once its start was told to those who listen.
     """
 
     id: str
@@ -262,6 +269,10 @@ class Run:
     forced: str | None = None
     catch_up: bool | None = None
     missing: tuple[str, ...] = ()
+    told: bool | None = None
+    retries: int = 0
+    failure: str | None = None
+    submissions_before: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -373,7 +384,8 @@ class InboxRow:
     """Something for the owner of a shard, put there by whoever read it from Kafka, in the transaction of its cursor.
 
     Attributes:
-        kind: `Q` a request of the run plane, `M` one about a message, `X` events matched for one schedule.
+        kind: `Q` a request of the run plane, `M` one about a message, `X` events matched for one schedule, `G` a schedule that
+            it waits for is gone.
         origin: Text of the position of the (first) record.
         body: The request in its canonical form, or a JSON list of matched events.
         payload: Of a message, as it is delivered: its bytes, because as JSON they could outgrow an item. `body` is the
@@ -408,9 +420,12 @@ class InboxRow:
 class OutboxRow:
     """A terminal state on its way to those who listen: event source for `run_status`, record for `tidegate.runs`.
 
+    Also a schedule that is gone: `run_id` is its incarnation then, `attempt` 0, `state` `deleted`.
+
     Attributes:
-        record: JSON of the record for `tidegate.runs`.
+        record: JSON of the record for `tidegate.runs`; empty where nothing goes there.
         fact: JSON of the fact that triggers see.
+        started: When it had passed the gate, where that was not told before its end.
         page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
         matched: All have.
     """
@@ -420,6 +435,7 @@ class OutboxRow:
     state: str
     record: str
     fact: str
+    started: int | None = None
     page: str = ""
     matched: bool = False
 
@@ -478,6 +494,7 @@ class IndexRow:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
         asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
+        starts: True where starts of runs count, not only their ends.
     """
 
     event_key: str
@@ -490,6 +507,7 @@ class IndexRow:
     activated_at: int
     vector: str | None = None
     asked_at: int = 0
+    starts: bool | None = None
 
     def key(self) -> Key:
         return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)

@@ -30,7 +30,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `W#<limit hash>#<order>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
-Other partition keys of `main`: `MAP`, `CONTROLS`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
+Other partition keys of `main`: `MAP`, `CONTROLS`, `SOURCES`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
 `PERMIT#<run id>`), `NODE#<owner>`, `DD#<namespace>#<hash>`.
 `history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
 """
@@ -57,6 +57,9 @@ SHARED_LIMIT = "LIMIT#"
 CONTROLS_KEY = Key("CONTROLS", "CONTROLS")
 CONTROLS_NAME = "controls"
 """Under which requests on wide controls lie in the inbox of their home shard, beside `NO_NAMESPACE`."""
+SOURCES_KEY = Key("SOURCES", "SOURCES")
+SOURCES_NAME = "sources"
+"""The same for requests on sources."""
 
 
 def instant_text(instant: int) -> str:

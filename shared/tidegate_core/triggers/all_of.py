@@ -31,8 +31,8 @@ class AllOfTrigger(CompositeTrigger):
     timeout: DurationField = Field(default=DEFAULT_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"})
 
     @property
-    def waits_for_others(self) -> bool:
-        return True
+    def children_needed(self) -> int:
+        return len(self.triggers)
 
     def _combined(self, shortfalls: Sequence[str | None]) -> str | None:
         return "; ".join(text for text in shortfalls if text is not None) or None

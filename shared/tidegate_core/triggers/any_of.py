@@ -32,8 +32,12 @@ class AnyOfTrigger(CompositeTrigger):
     or_mode: Literal["one", "each"] = "one"
 
     @property
-    def waits_for_others(self) -> bool:
-        return False
+    def has_one_state(self) -> bool:
+        return super().has_one_state and self.or_mode == "one"
+
+    @property
+    def children_needed(self) -> int:
+        return 1
 
     def outermost_fields(self) -> tuple[str, ...]:
         return (*super().outermost_fields(), *(("or_mode",) if self.or_mode == "each" else ()))

@@ -42,8 +42,8 @@ class AtLeastTrigger(CompositeTrigger):
         return self
 
     @property
-    def waits_for_others(self) -> bool:
-        return self.k > 1
+    def children_needed(self) -> int:
+        return self.k
 
     def _combined(self, shortfalls: Sequence[str | None]) -> str | None:
         missing = [text for text in shortfalls if text is not None]

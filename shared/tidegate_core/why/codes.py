@@ -42,6 +42,7 @@ TIME: Final[Mapping[str, str]] = {
 EVENTS: Final[Mapping[str, str]] = {
     "waiting_for_events": "some of what its trigger needs has come, and some is missing",
     "no_events": "nothing that its trigger counts has come",
+    "upstream_gone": "a schedule that its trigger waited for was deleted: it does without",
     "not_satisfied": "its trigger was not satisfied at that instant",
 }
 JOBS: Final[Mapping[str, str]] = {
@@ -88,6 +89,8 @@ LEDGER: Final[Mapping[str, str]] = {
     "cancelled/suspended": "a suspend ended it",
     "cancelled/superseded": "an update ended it",
     "cancelled/schedule_deleted": "a delete ended it",
+    "cancelled/upstream_deleted": "its trigger waited for a schedule that was deleted, and cannot fire without it",
+    "expired/upstream_deleted": "its trigger waited for a schedule that was deleted, and what had come was not enough",
     "cancelled/by_request": "somebody cancelled it",
     "cancelled/overlap": "a later one took its place before its program started (`overlap: cancel_running`)",
 }

@@ -9,29 +9,28 @@ from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
 from tidegate_core.decisions.run_plane.standing import admits
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import Evidence, Job
-from tidegate_core.transactions.view import View
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.why.facts import Facts
-from tidegate_core.why.looking import Look, look_at, look_in_line, waiting_of
+from tidegate_core.why.looking import Look, Views, look_at, look_in_line, waiting_of
 from tidegate_core.why.reason import Reason
 from tidegate_core.why.runs import of_run
 from tidegate_core.why.standing import standing
 
 
-def of_job(view: View, facts: Facts, job: Job) -> list[Reason]:
+def of_job(views: Views, facts: Facts, job: Job) -> list[Reason]:
     """Returns at least one reason why the job does not run yet; its run's, once it was admitted.
 
     Raises:
-        NotAtHand: The view lacks something: read it, and ask again.
+        NotAtHand: Something was not read yet: read it, and ask again.
     """
     if job.state != PENDING_CONSTRAINT:
         return [of_run(run, facts.now) for run in facts.runs if run.id == job.id]
     reasons = _of_schedule(facts)
-    looks = look_in_line(view, facts)
+    looks = look_in_line(views, facts)
     look = looks[job.id]
     if not look.was_reached:
         reasons += _behind(facts, job, looks)
-        look = look_at(view, facts, job)
+        look = look_at(views, facts, job)
     reasons += look.holds
     return [_about(reason, job) for reason in reasons or [_decided(look)]]
 

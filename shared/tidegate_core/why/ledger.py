@@ -20,7 +20,8 @@ def of_ledger(row: LedgerRow) -> Reason:
     if row.disposition == Disposition.LAUNCHED:
         values["run"] = row.job_id
         values["state"] = row.state or ""
-        text = f"launched as run {row.job_id}, which {_ended(row)}"
+        when = "" if row.ended_at is None else f" at {format_instant(row.ended_at)}"
+        text = f"launched as run {row.job_id}, which ended as {row.state}{when}"
         return Reason(code, f"{text}: {detail}" if detail else text, None, values)
     values["job"] = row.job_id
     if row.covered is not None and row.covered_from is not None:
@@ -28,11 +29,6 @@ def of_ledger(row: LedgerRow) -> Reason:
         values["covered_from"] = format_instant(row.covered_from)
     text = f"{CODES.get(code, code)}; decided at {format_instant(row.at)}"
     return Reason(code, f"{text}: {_in_words(detail)}" if detail else text, None, values)
-
-
-def _ended(row: LedgerRow) -> str:
-    when = "" if row.ended_at is None else f" at {format_instant(row.ended_at)}"
-    return f"is {row.state}{when}" if row.state else "has ended"
 
 
 def _in_words(detail: str) -> str:

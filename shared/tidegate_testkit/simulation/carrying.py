@@ -80,8 +80,8 @@ class Carrier:
                 self._answer_soon(token, Inspected())
             case SampleLoad():
                 self._answer_soon(token, LoadSampled(0.5))
-            case StartReading(topic, topic_partition, offset):
-                self._start_reading(topic, topic_partition, offset or 0)
+            case StartReading(topic, topic_partition, offset, topic_id):
+                self._start_reading(topic, topic_partition, offset or 0, topic_id)
             case StopReading(topic, topic_partition):
                 self._stop_reading(topic, topic_partition)
             case Poke(shard, run_id, controls):
@@ -136,7 +136,7 @@ class Carrier:
         for topic, topic_partition in list(self._readers):
             self._stop_reading(topic, topic_partition)
 
-    def _start_reading(self, topic: str, topic_partition: int, offset: int) -> None:
+    def _start_reading(self, topic: str, topic_partition: int, offset: int, topic_id: str) -> None:
         self._stop_reading(topic, topic_partition)
 
         def deliver(records: Sequence[LogRecord]) -> None:
@@ -147,7 +147,7 @@ class Carrier:
 
         reader = Reader(self._node.process, topic, topic_partition, offset, deliver, gone)
         self._readers[(topic, topic_partition)] = reader
-        self._cluster.broker.read(reader, self._node.topics[topic].id)
+        self._cluster.broker.read(reader, topic_id)
 
     def _stop_reading(self, topic: str, topic_partition: int) -> None:
         reader = self._readers.pop((topic, topic_partition), None)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.outages import outages_of
+from tidegate_core.records.receipts import StoredReceipt
+from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Key, Put, RangeRead, Transaction
 from tidegate_memory.store import BeforeImages, MemoryStore
-from tidegate_testkit.simulation.record import Author, Record
+from tidegate_testkit.simulation.record import UPSTREAM, Author, Record, UpstreamSeen
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
 
@@ -46,6 +50,7 @@ class StoreMonitor:
         self._check_witness(written)
         self._note_evidence(written, before)
         self._note_outages(written, before)
+        self._note_upstreams(written)
         self._check_pacing(written, before)
         if written.name in OWNERLESS:
             return
@@ -75,6 +80,23 @@ class StoreMonitor:
                 evidence[str(action.item["id"])].schedule = str(action.item["name"])
             elif isinstance(action, Delete) and kind == "E" and (item := before.get(action.key)) is not None:
                 evidence[str(item["id"])].gone = self._store.now
+
+    def _note_upstreams(self, written: Transaction) -> None:
+        """Nobody is told of it by a receipt: the stored answers say what was pruned, and until when it ended things."""
+        puts = [action.item for action in written.actions if isinstance(action, Put)]
+        for item in (each for each in puts if str(each.get("request_id")).startswith(UPSTREAM)):
+            answer = from_item(StoredReceipt, item)
+            receipt = json.loads(answer.body)
+            seen = self._record.upstreams.get(answer.request_id)
+            if seen is None and receipt["status"] == "accepted":
+                moved = next(each for each in puts if each["sk"] == f"S#{receipt['namespace']}/{receipt['name']}")
+                state = from_item(ScheduleState, moved)
+                ended = state.status == "deleted"
+                upstream = (state.reason or "").split(",")[0] if ended else state.gone[-1]
+                seen = UpstreamSeen(state.name, upstream.split("/")[1], self._store.now, state.version, ended)
+                self._record.upstreams[answer.request_id] = seen
+            if seen is not None and answer.settled and seen.done is None:
+                seen.done, seen.running = self._store.now, tuple(receipt.get("running") or ())
 
     def _note_outages(self, written: Transaction, before: BeforeImages) -> None:
         """A fact is written once: nothing takes it back, makes it shorter, or writes it beside itself."""

@@ -12,6 +12,9 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.records.outages import Outage
 from tidegate_core.store.values import Value
 
+UPSTREAM = "upstream/"
+"""What the id of an answer begins with that nobody asked for: a schedule lost one that it waited for."""
+
 
 @dataclass(slots=True)
 class Body:
@@ -137,6 +140,29 @@ class EvidenceSeen:
     chunks: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class UpstreamSeen:
+    """A schedule that has lost one that it waited for, as the store took it.
+
+    Attributes:
+        schedule: Which one.
+        upstream: The one that was deleted.
+        at: True time at which its state moved.
+        version: Its version then.
+        ended: Whether it ended itself.
+        done: True time at which all that was pending had ended.
+        running: Runs past the gate.
+    """
+
+    schedule: str
+    upstream: str
+    at: int
+    version: int
+    ended: bool
+    done: int | None = None
+    running: tuple[str, ...] = ()
+
+
 class Author(NamedTuple):
     """Who sent a transaction, read from its token `<owner>/<topic partition>.<tenure>/<number>`."""
 
@@ -169,6 +195,7 @@ class Record:
         evidence: By its id.
         outages: Facts by shard, in the order in which they were written; a later one may go on with an earlier one.
         holders: Who took the present epoch of a shard or of a topic partition's position, by partition key.
+        upstreams: What lost a schedule that it waited for, by the id of the stored answer.
         failures: What must not happen at all (an actor that raises, a monitor that objects).
     """
 
@@ -184,7 +211,11 @@ class Record:
     evidence: defaultdict[str, EvidenceSeen] = field(default_factory=lambda: defaultdict(EvidenceSeen))
     outages: defaultdict[int, dict[Outage, None]] = field(default_factory=lambda: defaultdict(dict))
     holders: dict[str, Author] = field(default_factory=dict)
+    upstreams: dict[str, UpstreamSeen] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+
+    def upstreams_of(self, schedule: str) -> list[UpstreamSeen]:
+        return [each for each in self.upstreams.values() if each.schedule == schedule]
 
     def receipt_appended(self, topic_partition: int, record: LogRecord) -> None:
         body = json.loads(record.value or b"{}")

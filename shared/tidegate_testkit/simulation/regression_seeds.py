@@ -55,6 +55,9 @@ REGRESSION_SEEDS: dict[int, str] = {
     131: "a cancel that was written twice was answered not_found, and its message stayed held back for ever",
     352: "late rows of a create that was refused, because its repeat had been accepted before, were sent as well",
     710009: "a hand-over was called orderly although a fire without acknowledgement held the position up: a later one was sent again",
+    800274: "the judge took a run that a constraint let go for a later one than those that were forced at the same instant",
+    800496: "the judge objected to what a node that had been frozen decided as the store fell silent",
+    801025: "the judge wanted what was missed in an outage before what was due",
     300301: "a replacement fell behind its guard, a younger record was accepted first: what it replaced stayed held for ever",
 }
 

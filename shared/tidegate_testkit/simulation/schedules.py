@@ -80,6 +80,8 @@ class ScheduleUser:
             life.suspended, life.mode = True, str(asked.document.get("mode", "drop"))
         elif kind == "schedule.resume" and accepted:
             life.suspended = False
+        if asked.status == "not_found":
+            life.deleted, life.suspended = True, False  # It ended with one that it waited for.
         if kind == "schedule.trigger" and accepted and self._cluster.timeline.happens(0.5):
             made = str(asked.receipt.body["id"]) if asked.receipt else ""
             self._cluster.timeline.after(self._cluster.timeline.between(0, 3_000), lambda: self._cancel(made))

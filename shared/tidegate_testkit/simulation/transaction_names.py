@@ -13,9 +13,11 @@ OWNERS: Final = (
     *("controls", "controls_done", "end_covered", "move_controls", "settle_control"),
 )
 """Transactions that nodes send. `mixed` is a group of decisions of several kinds."""
+OF_SOURCES: Final = ("move_sources",)
+"""Those that only worlds with a source have: faults aim at them there."""
 OWNERLESS: Final = ("start", "finished")
 """Those that API processes send for programs."""
-TRANSACTIONS: Final = (*OWNERS, *OWNERLESS)
+TRANSACTIONS: Final = (*OWNERS, *OF_SOURCES, *OWNERLESS)
 
 RARE: Final = (
     "void",

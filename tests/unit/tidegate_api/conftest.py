@@ -128,7 +128,7 @@ class FakeBus:
         record = Record(TOPICS.receipts, "0" * 32, 0, 7, NOW, receipt.request_id.encode(), receipt.to_json(), ())
         self.listener.records(TOPICS.receipts, 0, [record])
 
-    async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
+    async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         return Unavailable("down") if self.is_down else EndOffsets({f"{'0' * 32}/{n}": 100 + n for n in range(2)})
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:

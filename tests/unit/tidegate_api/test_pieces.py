@@ -17,7 +17,7 @@ from tidegate_api.tokens import run_token, speaks_for
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.model.requests import REQUEST_TYPES
-from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard
+from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard, sources_shard
 
 
 @given(st.builds(Place, st.integers(0, 9), st.integers(0, 9_999), st.none() | st.text()))
@@ -88,6 +88,8 @@ def test_given_any_type_of_request_then_its_shard_is_that_of_what_it_is_about(ki
         "job.cancel": 42,
         "control.suspend": controls_shard(256),
         "control.resume": controls_shard(256),
+        "source.apply": sources_shard(256),
+        "source.delete": sources_shard(256),
     }
     assert shard == expected.get(kind, schedule_shard("flights", "join-day", 256))
 

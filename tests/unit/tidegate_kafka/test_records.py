@@ -21,7 +21,7 @@ def test_given_headers_then_they_come_in_order_as_bytes(
     headers: list[tuple[str, str | bytes | None]] | None, converted: tuple[tuple[str, bytes], ...]
 ) -> None:
     message = Message(topic="t", partition=1, offset=2, key=None, value=b"v", headers=headers, timestamp=(1, 3))
-    assert to_record(message, "id") == Record("t", "id", 1, 2, 3, None, b"v", converted)
+    assert to_record(message, "id") == Record("t", "id", 1, 2, 3, None, b"v", converted, timed_by_broker=False)
 
 
 class Poisoned:
@@ -48,7 +48,7 @@ class Poisoned:
 )
 def test_given_headers_that_cannot_be_read_then_the_record_says_so_and_goes_on(failure: Exception) -> None:
     record = to_record(Poisoned(failure), "id")  # type: ignore[arg-type]  # Python makes no such message itself
-    assert record == Record("t", "id", 1, 2, 3, None, b"v", UNREADABLE)
+    assert record == Record("t", "id", 1, 2, 3, None, b"v", UNREADABLE, timed_by_broker=False)
 
 
 def test_given_a_record_then_its_size_counts_all_its_bytes() -> None:

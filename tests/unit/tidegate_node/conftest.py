@@ -99,7 +99,7 @@ class FakeBus:
         return self.outcome
 
     # Topics
-    async def end_offsets(self, topic: str) -> EndOffsets | Unavailable:
+    async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         return self.log_ends
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:

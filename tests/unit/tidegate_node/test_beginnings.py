@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.effects import Unavailable
 from tidegate_node.beginnings import Beginnings
 from tidegate_ports.bus import BeginOffsets
@@ -20,9 +21,10 @@ class World:
         self.around = around
         self.topic = around.facts.events
         self.started: list[tuple[str, int, int]] = []
-        self.beginnings = Beginnings(
-            around.bus, lambda *where: self.started.append(where), around.notes, ask_again_s=0.0
-        )
+        self.beginnings = Beginnings(around.bus, self._start, around.notes, ask_again_s=0.0)
+
+    def _start(self, topic: TopicFacts, topic_partition: int, offset: int) -> None:
+        self.started.append((topic.name, topic_partition, offset))
 
     def answer(self, *answers: dict[int, int] | Unavailable) -> None:
         self.around.bus.log_begins = [

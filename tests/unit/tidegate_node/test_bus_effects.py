@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate_core.decisions.inputs import Poked
+from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import (
     EndOffsets,
     Membership,
@@ -29,10 +29,14 @@ if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
 
+def starting(topic: TopicFacts, topic_partition: int, offset: int | None) -> StartReading:
+    return StartReading(topic.name, topic_partition, offset, topic.id, topic.topic_partitions)
+
+
 async def test_given_requests_then_they_flow_by_the_membership(around: Surroundings) -> None:
     effects, topic = around.bus_effects(), around.facts.requests.name
 
-    effects.start_reading(StartReading(topic, 2, 17))
+    effects.start_reading(starting(around.facts.requests, 2, 17))
     effects.taken(Taken(topic, 2, 5, 22))
     effects.stop_reading(StopReading(topic, 2))
 
@@ -42,7 +46,7 @@ async def test_given_requests_then_they_flow_by_the_membership(around: Surroundi
 async def test_given_events_then_they_flow_by_the_reader(around: Surroundings) -> None:
     effects, topic = around.bus_effects(), around.facts.events.name
 
-    effects.start_reading(StartReading(topic, 6, 4))
+    effects.start_reading(starting(around.facts.events, 6, 4))
     effects.taken(Taken(topic, 6, 1, 5))
     effects.stop_reading(StopReading(topic, 6))
 
@@ -53,8 +57,8 @@ async def test_given_no_position_then_reading_starts_where_the_log_begins(around
     effects, requests, events = around.bus_effects(), around.facts.requests, around.facts.events
     around.bus.log_begins = [BeginOffsets({f"{requests.id}/3": 40, f"{events.id}/7": 5})]
 
-    effects.start_reading(StartReading(requests.name, 3, None))
-    effects.start_reading(StartReading(events.name, 7, None))
+    effects.start_reading(starting(requests, 3, None))
+    effects.start_reading(starting(events, 7, None))
 
     assert around.bus.calls == [], "not before the brokers have answered"
     await until(lambda: len(around.bus.calls) == 2, "both flow")
@@ -67,13 +71,13 @@ async def test_given_another_order_before_the_beginning_is_known_then_it_holds(
 ) -> None:
     effects, topic = around.bus_effects(), around.facts.requests
     around.bus.log_begins = [BeginOffsets({f"{topic.id}/{number}": 40 for number in range(4)})]
-    effects.start_reading(StartReading(topic.name, 3, None))
-    effects.start_reading(StartReading(topic.name, 2, None))
+    effects.start_reading(starting(topic, 3, None))
+    effects.start_reading(starting(topic, 2, None))
 
     if then == "stop":
         effects.stop_reading(StopReading(topic.name, 3))
     else:
-        effects.start_reading(StartReading(topic.name, 3, 77))
+        effects.start_reading(starting(topic, 3, 77))
 
     await until(lambda: ("seek", 2, 40) in around.bus.calls, "the other one flows")
     assert around.bus.calls[0] == (("stop", 3) if then == "stop" else ("seek", 3, 77))
@@ -85,7 +89,10 @@ async def test_given_a_stand_still_then_starting_or_stopping_ends_it(around: Sur
     effects, topic = around.bus_effects(), around.facts.requests.name
     around.standing_still.gone(topic, 2, 17)
 
-    effects.stop_reading(StopReading(topic, 2)) if then == "stop" else effects.start_reading(StartReading(topic, 2, 17))
+    if then == "stop":
+        effects.stop_reading(StopReading(topic, 2))
+    else:
+        effects.start_reading(starting(around.facts.requests, 2, 17))
 
     assert around.standing_still.positions == {}
 

@@ -37,8 +37,9 @@ class QuietActor:
         if not isinstance(incoming, Begin):
             return []
         reading = (
-            StartReading("tidegate.requests", self._number, 0),
-            StartReading("tidegate.events", self._number + 4, 0),
+            StartReading("tidegate.requests", self._number, 0, "a", 1),
+            StartReading("tidegate.events", self._number + 4, 0, "b", 1),
+            StartReading("lake", self._number + 4, 0, "c", 1),
         )
         return [Ask(0, each) for each in reading]
 
@@ -188,6 +189,23 @@ async def test_given_an_assignment_of_what_is_held_already_then_it_begins_anew(w
 
     await until(lambda: len(world.actors[0]) == 2 and world.given(0), "anew")
     assert world.given(0) == [Begin()]
+
+
+@pytest.mark.parametrize("timed_by_broker", [True, False])
+async def test_given_a_users_topic_then_only_the_brokers_times_are_believed(
+    world: World, until: Any, timed_by_broker: bool
+) -> None:
+    """A producer's own may be any; the events topic is ours, and its times were looked at when the node started."""
+    world.group.assigned([1])
+    await until(lambda: world.holdings.serving == {1}, "it reads")
+
+    for topic in ("lake", "tidegate.events"):
+        record = world.record(topic, 5, b"v")._replace(timed_by_broker=timed_by_broker)
+        world.others.records(topic, 5, [record])
+
+    await until(lambda: len(world.given(1)) == 3, "both")
+    times = [each.records[0].append_time for each in world.given(1) if isinstance(each, RecordsArrived)]
+    assert times == [77 if timed_by_broker else world.around.clock.now_ms(), 77]
 
 
 async def test_given_records_then_they_go_to_the_holder(world: World, until: Any) -> None:

@@ -113,7 +113,7 @@ async def test_given_records_that_the_former_actor_had_asked_for_then_the_next_o
     def script(incoming: Input) -> list[Ask]:
         if isinstance(incoming, Tick):
             raise ValueError("a bug")
-        return [Ask(0, StartReading(topic, 1, 100))] if isinstance(incoming, Poked) else []
+        return [Ask(0, StartReading(topic, 1, 100, "b", 4))] if isinstance(incoming, Poked) else []
 
     watched = Watched(around, lambda: ScriptedActor(script))
     watched.driver.give(Poked(1))
@@ -188,7 +188,7 @@ async def test_given_a_step_that_raises_then_the_actor_is_built_anew_and_old_ans
     def script(incoming: Input) -> list[Ask]:
         nonlocal broken
         if isinstance(incoming, Begin):
-            return [Ask(1, Watch("r", 1)), Ask(0, StartReading(around.facts.events.name, 5, 3))]
+            return [Ask(1, Watch("r", 1)), Ask(0, StartReading(around.facts.events.name, 5, 3, "b", 8))]
         if isinstance(incoming, Poked) and broken:
             broken = False
             raise ValueError("a bug")

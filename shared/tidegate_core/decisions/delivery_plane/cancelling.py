@@ -126,11 +126,17 @@ def _cancel(
         live_from = max(live_from, guard.live_from)
     before = raised_over(guard, live_from)
     again = guard is not None and guard.live_from == live_from
+    behind = guard is not None and guard.live_from > live_from
     # A printed id names a message of any namespace, so it is asked whose it is.
     versions = [
         message for message in (yield from versions_of(plane, name.id, guard)) if message.namespace == request.namespace
     ]
-    covered = [message for message in versions if before <= message.version < live_from]
+    if behind:
+        # A younger record of the key was dealt with before this one, or before it was done again: that the guard is above it
+        # hides what it was about, which is what was the newest then.
+        covered = [message for message in versions if message.version < live_from][:1]
+    else:
+        covered = [message for message in versions if before <= message.version < live_from]
     printed = PUBLIC_ID.fullmatch(request.message_id or "") is not None
     if again and not covered and not printed and guard is not None and guard.through is not None:
         # What it took back the first time was removed by the create in front of it, which was done again as well. Not for a
@@ -154,7 +160,7 @@ def _cancel(
         if (
             held[message.version].maybe_sent
             if message.version in held
-            else not take_back(plane, message, counted=again)
+            else not take_back(plane, message, counted=again or behind)
         )
     ]
     timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in covered]

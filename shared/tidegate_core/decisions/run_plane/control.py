@@ -17,6 +17,7 @@ from tidegate_core.decisions.run_plane import missed
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.outbox import gone_row
 from tidegate_core.decisions.run_plane.standing import carried_on, fires, kept_from
 from tidegate_core.model.identity import incarnation_of
 from tidegate_core.model.modes import OnUpdate
@@ -102,6 +103,9 @@ class MoveState:
             unit.set_row(row, row.key(unit.shard))
         self._move_until(unit, state, ref)
         unit.put(state, key)
+        if state.status == "deleted" and before is not None and before.status != "deleted":
+            gone = gone_row(before, now)
+            unit.put_new(gone, gone.key(unit.shard))
         if self.memory.has_waiting(ref):
             unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may hold for what waits.
         if self.recurring is not None and (before is None or before.generation != state.generation):
@@ -172,10 +176,11 @@ def applied_spec(
     on_update: OnUpdate = "restart",
 ) -> Applied:
     """`schedule.apply`: every change restarts unless it says otherwise (SEMANTICS 12.2); an identical spec changes nothing
-    (12.1).
+    (12.1), unless the trigger has lost schedules that it waited for: then it listens to them anew.
     """
     spec_hash = spec.spec_hash()
-    if before is not None and before.status != "deleted" and before.spec_hash == spec_hash:
+    alike = before is not None and before.spec_hash == spec_hash and not before.gone
+    if alike and before is not None and before.status != "deleted":
         return untouched(ReceiptStatus.UNCHANGED, before, position)
     fresh = before is None or before.status == "deleted"
     state = next_state(before, position, spec.namespace, spec.name, now)
@@ -188,7 +193,9 @@ def applied_spec(
         state = replace(state, carried=carried_on(before))
     else:
         state = replace(_restarted(state, spec, now), kept_from=kept_from(before), carried=before.carried)
-    state = replace(state, version=state.version + 1, spec_hash=spec_hash, actor=actor, reason=reason, expires_at=None)
+    state = replace(
+        state, version=state.version + 1, spec_hash=spec_hash, actor=actor, reason=reason, expires_at=None, gone=()
+    )
     definition = Definition(
         namespace=spec.namespace, name=spec.name, version=state.version, spec=spec.canonical_json(), created_at=now
     )

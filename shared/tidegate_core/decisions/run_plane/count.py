@@ -7,13 +7,14 @@ row that is there has not been counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.entries import Entry, entry_of
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.hearing import Heard, heard_since_resume
+from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.facts import fact_from_json
 from tidegate_core.records.codec import from_item
@@ -54,7 +55,7 @@ class CountEvents:
         spec = spec_of(unit, namespace, schedule, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
             return
-        sorting = _Sorting(spec.trigger, namespace, heard_since_resume(unit, namespace))
+        sorting = _Sorting(spec.trigger, namespace, heard_since_resume(unit, namespace), state.gone)
         for row in rows:
             fact = None
             for matched in json.loads(row.body):
@@ -92,11 +93,12 @@ def _append_times(row: InboxRow) -> list[int]:
 class _Sorting:
     """Matched events as entries, by the evidence that they belong to, so that each evidence item is written once."""
 
-    def __init__(self, trigger: EventTrigger, namespace: str, heard: Heard) -> None:
+    def __init__(self, trigger: EventTrigger, namespace: str, heard: Heard, gone: Sequence[str]) -> None:
         self._trigger = trigger
         self._leaves = trigger.leaves()
         self._namespace = namespace
         self._heard = heard
+        self._gone = frozenset(f"{RUNS}{ref}" for ref in gone)
         self.groups: dict[str, tuple[str | None, list[Entry]]] = {}
 
     def add(self, matched: Entry) -> None:
@@ -105,6 +107,8 @@ class _Sorting:
             return  # From an index row of a request that came to nothing.
         fact = fact_from_json(matched["fact"])
         leaf = self._leaves[number]
+        if leaf.event_key(self._namespace) in self._gone:
+            return  # A later life of what was deleted: the trigger does without it.
         key = leaf.accepts(fact, self._namespace) if self._heard(fact, matched) else None
         if key is None:
             return

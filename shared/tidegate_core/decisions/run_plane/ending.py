@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
-from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job
+from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel, close_run
 from tidegate_core.decisions.run_plane.standing import keeps_pending, kept_from, version_of
@@ -18,13 +18,16 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
+UPSTREAM_DELETED = "upstream_deleted"
+"""Reason of what ends because a schedule that it waits for was deleted. Nobody asked for that, and nobody is answered: evidence
+has an entry in the ledger, too."""
 ENDED_PER_PAGE = 6
 """Pending things that one transaction ends: a run before the gate takes up to nine actions."""
 LISTED_MAX = 1_000
 """Things that a receipt lists by name: 40 KB of ids, well below an item's 400 KB. The ledger has them all."""
 
 
-def end(unit: UnitOfWork, pending: Run | Job | Evidence, reason: str, now: int) -> None:
+def end(unit: UnitOfWork, pending: Run | Job | Evidence, reason: str, now: int, detail: str = "") -> None:
     """Ends something that has not passed the gate."""
     match pending:
         case Run():
@@ -32,6 +35,8 @@ def end(unit: UnitOfWork, pending: Run | Job | Evidence, reason: str, now: int) 
         case Job():
             end_job(unit, pending, "cancelled", reason, now)
         case Evidence():
+            if reason == UPSTREAM_DELETED:
+                expire_evidence(unit, pending, detail, reason, now)
             end_evidence(unit, pending, now)
 
 
@@ -75,7 +80,7 @@ class EndPending:
             elif isinstance(each, Evidence) and each.job:
                 _seal_kept(unit, each)
             else:
-                end(unit, each, self.reason, now)
+                end(unit, each, self.reason, now, self.request.reason or "")
                 if isinstance(each, Run | Job):
                     jobs.append(each.id)
                 else:

@@ -11,6 +11,8 @@ from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.run_plane.count import CountEvents, in_decisions
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.decisions.run_plane.upstream_gone import upstream_gone
+from tidegate_core.decisions.sources_home import ApplySource
 from tidegate_core.effects import Produce
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import InboxRow
@@ -89,10 +91,15 @@ class Inbox:
         for ref, rows in events.items():
             for group in in_decisions(rows):
                 self._lane.add(CountEvents(ref, group))
+        # Behind the ends of runs from before, which were there first: their rows are read after these.
+        for row in (row for _, row in fresh if row.kind == "G"):
+            self._lane.add(upstream_gone(row, self._memory, self._plane.recurring, self._done))
 
     def _application_of(self, row: InboxRow) -> ApplyRequest:
         if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.CONTROLS_NAME):
             return ApplyControl(row, self._memory, self._plane.recurring, self.announce)
+        if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.SOURCES_NAME):
+            return ApplySource(row, self._memory, self._plane.recurring, self.announce)
         return ApplyRequest(row, self._memory, self._plane.recurring, self.announce)
 
     # -- removing -----------------------------------------------------------------------------------------------------
@@ -107,7 +114,13 @@ class Inbox:
         refusal = yield from self._host.produce_for_good(Produce(topic, request_id.encode(), receipt.encode()))
         if refusal is not None:
             self._host.note("produce_refused", topic=topic, id=request_id, message=refusal)
-        # Whoever removes it: its receipt was stored under the lease, and is published.
+        yield from self._remove(row)
+
+    def _done(self, row: InboxRow) -> None:
+        self._host.operations.start(self._remove(row))
+
+    def _remove(self, row: InboxRow) -> Operation[None]:
+        # Whoever removes it: its answer was stored under the lease, and is published where somebody waits for it.
         key = row.key(self._lane.shard)
         yield from self._host.write_for_good(Batch("inbox_done", (Delete(key),)))
         self._memory.inbox_row_gone(key)

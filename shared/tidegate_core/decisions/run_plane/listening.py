@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.log_ends import as_vector, log_ends
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
-from tidegate_core.effects import EndOffsets, Items, Read, ReadEndOffsets
+from tidegate_core.effects import Items, Read
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.codec import from_item, to_item
@@ -87,17 +88,17 @@ def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operati
             activated_at=state.activated_at,
             vector=None if event_key.startswith(RUNS) else vector,
             asked_at=Position.parse(state.position).append_time,
+            starts=leaf.hears_starts or None,
         )
-        for number, event_key in enumerate(event_keys)
+        for number, (leaf, event_key) in enumerate(zip(spec.trigger.leaves(), event_keys, strict=True))
     ]
 
 
 def _activation_vector(lane: Lane, state: ScheduleState) -> Operation[str]:
     """Reads the end offsets after the request arrived: events below never count, those after the receipt always do."""
-    result = yield from lane.host.read_for_good(ReadEndOffsets(lane.host.holding.events.name))
-    assert isinstance(result, EndOffsets)
+    ends = yield from log_ends(lane.host, [state.namespace])
     owner = f"{keys.schedule_ref(state.namespace, state.name)}#{state.generation}"
-    vector_id, key, item = vector_item(owner, result.offsets)
+    vector_id, key, item = vector_item(owner, as_vector(ends))
     yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
     return vector_id
 

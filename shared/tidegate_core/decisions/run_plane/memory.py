@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.loads import Loads
+from tidegate_core.decisions.run_plane.retry_budget import RetryBudget
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run, TimerRow
@@ -38,6 +39,7 @@ class Memory:
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
         outages: Facts of the shard, as PROGRESS says.
+        retries: What of retries its owner has seen; a successor begins with those that are open.
         loads: Samples of loads that jobs wait for; the one thing here that no row holds, and that is asked for anew.
     """
 
@@ -52,6 +54,7 @@ class Memory:
         self.horizon = 0
         self.outages: tuple[Outage, ...] = ()
         self.loads = Loads()
+        self.retries = RetryBudget()
         self._set_aside: set[str] = set()
         self._holds: dict[str, int] = {}
         self._hold_order: list[tuple[int, str]] = []
@@ -103,8 +106,10 @@ class Memory:
     def _learn_run(self, run_id: str, run: Run | None) -> None:
         if run is None:
             self.runs.pop(run_id, None)
-        else:
-            self.runs[run_id] = run
+            return
+        if run_id not in self.runs:
+            self.retries.launched(run.namespace, run.admitted_at)
+        self.runs[run_id] = run
 
     def _learn_timer(self, key: Key, row: TimerRow | None) -> None:
         if row is None:

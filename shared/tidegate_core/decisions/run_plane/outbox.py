@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.effects import Poke
-from tidegate_core.model.facts import RunFact, fact_from_json
-from tidegate_core.records.run_plane import InboxRow, OutboxRow
+from tidegate_core.model.facts import RunFact, ScheduleGone, fact_from_json
+from tidegate_core.model.states import RunState
+from tidegate_core.records.run_plane import InboxRow, OutboxRow, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -23,6 +24,27 @@ PAGE_BYTES_MAX = 2_000_000
 """Their bodies, each with all that the run reported: with the outbox row, before and after, below DynamoDB's 4 MB."""
 ACTIVATION_SLACK_MS = 1_000
 """SEMANTICS 6.8: a run counts when it was admitted not earlier than the activation minus 1 s (twice the allowed clock skew)."""
+
+
+GONE = "deleted"
+"""State of an outbox row that tells of a schedule that is gone."""
+
+
+def gone_row(state: ScheduleState, now: int) -> OutboxRow:
+    """Returns what tells who listens that a schedule was deleted."""
+    fact = ScheduleGone.model_construct(
+        namespace=state.namespace, schedule=state.name, incarnation=state.incarnation, at=now
+    )
+    return OutboxRow(run_id=state.incarnation, attempt=0, state=GONE, record="", fact=fact.canonical_json())
+
+
+def news_of(row: OutboxRow) -> RunFact | ScheduleGone:
+    """Returns what an outbox row tells."""
+    if row.state == GONE:
+        return ScheduleGone.model_validate_json(row.fact)
+    fact = fact_from_json(row.fact)
+    assert isinstance(fact, RunFact)
+    return fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +65,11 @@ class Distribute:
         row = unit.record(OutboxRow, self.key)
         if row is None or row.matched:
             return
-        fact = fact_from_json(row.fact)
-        assert isinstance(fact, RunFact)
-        wanted = self._by_schedule(fact, row.page)
+        news = news_of(row)
+        wanted = self._by_schedule(news, row.page)
         page, served, size = row.page, 0, 0
         for ref, listeners in list(wanted.items())[:LISTENERS_PER_PAGE]:
-            inbox = _inbox_row(row, listeners, fact.ended_at or now)
+            inbox = _inbox_row(row, listeners, news, now)  # With its start, where that is news as well.
             size += inbox.size
             if served and size > PAGE_BYTES_MAX:
                 break
@@ -58,7 +79,7 @@ class Distribute:
             page, served = ref, served + 1
         unit.put(replace(row, page=page, matched=served == len(wanted)), self.key)
 
-    def _by_schedule(self, fact: RunFact, after: str) -> dict[str, list[Listener]]:
+    def _by_schedule(self, news: RunFact | ScheduleGone, after: str) -> dict[str, list[Listener]]:
         """Returns the listeners that hear it, by schedule, in the order of the pages; `after` is the last one served.
 
         All leaves and generations of a schedule share one inbox row: while an update is under way rows of both generations
@@ -66,18 +87,20 @@ class Distribute:
         """
         wanted: dict[str, list[Listener]] = {}
         for listener in sorted(self.listeners, key=lambda each: (_ref(each), each.row.key().sk)):
-            heard = fact.admitted_at >= listener.row.activated_at - ACTIVATION_SLACK_MS
-            if heard and _ref(listener) > after:
+            if _hears(listener, news) and _ref(listener) > after:
                 wanted.setdefault(_ref(listener), []).append(listener)
         return wanted
 
 
-def _ref(listener: Listener) -> str:
-    return keys.schedule_ref(listener.row.namespace, listener.row.name)
+def _hears(listener: Listener, news: RunFact | ScheduleGone) -> bool:
+    if isinstance(news, ScheduleGone):
+        return news.at >= listener.row.activated_at  # Whoever was activated later waits for what comes under the name.
+    if news.state is RunState.RUNNING and not listener.row.starts:
+        return False
+    return news.admitted_at >= listener.row.activated_at - ACTIVATION_SLACK_MS
 
 
-def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], at: int) -> InboxRow:
-    origin = f"{row.run_id}.{row.attempt:04d}.{row.state}"
+def _matched(listeners: Sequence[Listener], fact: str, at: int, origin: str) -> list[dict[str, object]]:
     matched: list[dict[str, object]] = [
         {
             "leaf": listener.row.leaf,
@@ -89,11 +112,26 @@ def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], at: int) -> InboxR
         for listener in listeners
     ]
     # Once, for all of them: with what the run reported it may have 64 KB, and an item 400 KB.
-    matched[0]["fact"] = row.fact
+    matched[0]["fact"] = fact
+    return matched
+
+
+def _ref(listener: Listener) -> str:
+    return keys.schedule_ref(listener.row.namespace, listener.row.name)
+
+
+def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], news: RunFact | ScheduleGone, now: int) -> InboxRow:
+    at = (news.ended_at or now) if isinstance(news, RunFact) else news.at
+    origin = f"{row.run_id}.{row.attempt:04d}.{row.state}"
+    matched = _matched(listeners, row.fact, at, origin)
+    starts = [listener for listener in listeners if listener.row.starts]
+    if row.started is not None and starts and isinstance(news, RunFact):
+        began = news.model_copy(update={"state": RunState.RUNNING, "outputs": {}, "ended_at": row.started})
+        matched = _matched(starts, began.canonical_json(), row.started, origin) + matched
     return InboxRow(
         namespace=listeners[0].row.namespace,
         name=listeners[0].row.name,
-        kind="X",
+        kind="X" if isinstance(news, RunFact) else "G",
         origin=origin,
         body=json.dumps(matched, separators=(",", ":"), ensure_ascii=False),
     )

@@ -8,9 +8,8 @@ from tidegate_core.decisions.event_index import EventIndex, Listener
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.outbox import Distribute
+from tidegate_core.decisions.run_plane.outbox import GONE, Distribute, news_of
 from tidegate_core.effects import Produce
-from tidegate_core.model.facts import fact_from_json
 from tidegate_core.records.run_plane import OutboxRow
 from tidegate_core.store.values import Batch, Delete, Key
 
@@ -27,12 +26,15 @@ class Outgoing:
         self._listeners: dict[Key, Sequence[Listener]] = {}
 
     def recover(self) -> None:
-        for key in list(self._memory.outbox):
+        found = list(self._memory.outbox)
+        self._matched |= {key: Signal(f"matched {key.sk}") for key in found}  # One may wait for others.
+        for key in found:
             self._begin(key)
 
     def follow(self, key: Key, known: bool) -> None:
         """The row was written: for the first time, or with a further page of its listeners."""
         if not known:
+            self._matched[key] = Signal(f"matched {key.sk}")
             self._begin(key)
         elif self._memory.outbox[key].matched:
             self._listeners.pop(key, None)
@@ -42,15 +44,12 @@ class Outgoing:
 
     def _begin(self, key: Key) -> None:
         row = self._memory.outbox[key]
-        self._matched[key] = Signal(f"matched {key.sk}")
         self._host.start_safely("match", key.sk, self._match(key, row))
         self._host.start_safely("send_out", key.sk, self._send_out(key, row))
 
     def _send_out(self, key: Key, row: OutboxRow) -> Operation[None]:
-        topic = self._host.holding.runs_topic
-        refusal = yield from self._host.produce_for_good(Produce(topic, row.run_id.encode(), row.record.encode()))
-        if refusal is not None:
-            self._host.note("produce_refused", topic=topic, id=row.run_id, message=refusal)
+        if row.record:
+            yield from self._publish(row)
         while not self._memory.outbox[key].matched:
             yield self._matched[key]
         yield from self._host.write_for_good(Batch("outbox_done", (Delete(key),)))
@@ -58,10 +57,27 @@ class Outgoing:
         self._matched.pop(key, None)
         self._lane.view.forget([key])
 
+    def _publish(self, row: OutboxRow) -> Operation[None]:
+        topic = self._host.holding.runs_topic
+        refusal = yield from self._host.produce_for_good(Produce(topic, row.run_id.encode(), row.record.encode()))
+        if refusal is not None:
+            self._host.note("produce_refused", topic=topic, id=row.run_id, message=refusal)
+
     def _match(self, key: Key, row: OutboxRow) -> Operation[None]:
         if row.matched:
             return
-        event_key = fact_from_json(row.fact).event_key
+        event_key = news_of(row).event_key
+        if row.state == GONE:
+            yield from self._behind_others(key, event_key)
         matched = yield from self._index.match(self._host, [event_key])
         self._listeners[key] = matched[event_key]
         self._lane.add(Distribute(key, matched[event_key], self._lane.shard))
+
+    def _behind_others(self, key: Key, event_key: str) -> Operation[None]:
+        """What ended before a schedule was deleted counts before that does."""
+        others = [other for other, row in self._memory.outbox.items() if other != key and row.state != GONE]
+        for other in others:
+            while (row := self._memory.outbox.get(other)) is not None and not row.matched:
+                if news_of(row).event_key != event_key:
+                    break
+                yield self._matched[other]

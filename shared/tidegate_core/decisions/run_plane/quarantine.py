@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from tidegate_core.decisions.lane import Lane, Work
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.attempts import Attempts
@@ -21,7 +21,9 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkSubmitted, RejectRun, RunGone
 from tidegate_core.decisions.run_plane.until import ResumeWhenDue
+from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 from tidegate_core.decisions.run_plane.waiting import Waiting
+from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Items, Read
 
 TRY_AGAIN_MS = 10 * 60_000
@@ -52,7 +54,7 @@ class Quarantine:
         match work:
             case AdmitNext(ref):
                 self._set_first_aside(ref)
-            case ResumeWhenDue():
+            case ResumeWhenDue() | UpstreamGone():
                 self._later(work)  # Nobody waits for its answer.
             case ApplyRequest():
                 self._host.start_safely("refuse", work.about, self._refuse(work, error))

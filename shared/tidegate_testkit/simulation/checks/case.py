@@ -50,7 +50,7 @@ class Case:
 
     def steps(self, life: Life) -> list[Step]:
         if life.name not in self._steps:
-            self._steps[life.name] = steps_of(life)
+            self._steps[life.name] = steps_of(life, self.record.upstreams_of(life.name))
         return self._steps[life.name]
 
     def segments(self, life: Life) -> list[Segment]:

@@ -34,12 +34,17 @@ def check_constraints(case: Case) -> Iterator[str]:
         rows = [
             row for row in case.rows_of.get(life.name, []) if row.admitted_at is not None and not _was_taken_back(row)
         ]
-        rows.sort(key=lambda row: (row.incarnation, row.admitted_at))
+        rows.sort(key=_order_of_admission)
         since = waiting_since(case.rows_of.get(life.name, []))
         for constraint in life.definition.constraints:
             for _, of_incarnation in groupby(rows, key=lambda row: row.incarnation):
                 yield from _check(life.definition, constraint, list(of_incarnation))
         yield from _check_forced(life.definition, rows, since)
+
+
+def _order_of_admission(row: LedgerRow) -> tuple[str, int, bool]:
+    """Of those of one instant the forced ones come last: a constraint let the others go, which shows that these were not there."""
+    return (row.incarnation, _admitted(row), row.forced is not None)
 
 
 def _was_taken_back(row: LedgerRow) -> bool:

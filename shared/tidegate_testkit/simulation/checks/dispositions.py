@@ -13,6 +13,7 @@ from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.checks.constraints import may_abort, waiting_since
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.overlap import ENDED_UNDER
+from tidegate_testkit.simulation.record import UPSTREAM
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.history import Step
     from tidegate_testkit.simulation.schedules import Life
 
-ENDED_BY: Final[Mapping[str, str]] = {"superseded": "apply", "suspended": "suspend", "schedule_deleted": "delete"}
+ENDED_BY: Final[Mapping[str, str]] = {
+    "superseded": "apply",
+    "suspended": "suspend",
+    "schedule_deleted": "delete",
+    "upstream_deleted": "delete",
+}
 """Reason of a cancelled occurrence, and the kind of request that ends it so."""
 
 
@@ -60,6 +66,8 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
             return None if life.definition.key is not None and row.correlation is None else "all that it names is there"
         case "skipped", "outage":
             return None if row.covered is not None else "it stands for no outage"
+        case "cancelled" | "expired", "upstream_deleted":
+            return None if _was_ended(case, life, row) else "nothing that it waits for was deleted then"
         case "expired", "constraint_timeout":
             return _constraint_problem(life, row, since)
         case "expired", "trigger_timeout":
@@ -75,6 +83,7 @@ def _was_ended(case: Case, life: Life, row: LedgerRow) -> bool:
     return any(
         step.moves
         and step.kind == ENDED_BY[row.reason]
+        and step.asked.id.startswith(UPSTREAM) == (row.reason == "upstream_deleted")
         and row.version <= step.version
         and step.sent - SKEW_MS <= row.at <= step.done + SKEW_MS
         for step in case.steps(life)
@@ -157,6 +166,8 @@ def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
         # Of two records of an event the one counts that is read first.
         if announced.partition == row.correlation
         and not announced.lost
+        # A time-out waits for what the brokers tell of.
+        and announced.untold_until <= deadline
         and row.nominal <= announced.appended[0]
         and announced.appended[-1] < deadline
         and any(

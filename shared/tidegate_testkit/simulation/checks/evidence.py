@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NOT_IN_TIME = frozenset({"trigger_timeout", "evidence_expired"})
 """Reasons of evidence that did not become a job."""
+WITHOUT_ENOUGH = NOT_IN_TIME | {"upstream_deleted"}
 
 
 def check_evidence(case: Case) -> Iterator[str]:
@@ -57,7 +58,7 @@ def _check_fate(case: Case, life: Life, evidence: str, entries: list[Entry], *, 
             yield f"I1: {evidence} of {life.name} was satisfied and has no entry; it counted {entries}"
         elif rows[0].reason in NOT_IN_TIME:
             yield f"I1: {evidence} of {life.name} expired with all that it waited for: {entries}"
-    elif rows and rows[0].reason not in NOT_IN_TIME:
+    elif rows and rows[0].reason not in WITHOUT_ENOUGH:
         yield f"I1: {evidence} of {life.name} is {rows[0].disposition}/{rows[0].reason} with too little: {entries}"
     elif not rows and not is_open and not _was_discarded(case, life, evidence):
         yield f"I3: {evidence} of {life.name} vanished, and no request of then discarded it; it counted {entries}"

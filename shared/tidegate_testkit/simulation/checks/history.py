@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidegate_testkit.simulation.record import UPSTREAM, ReceiptSeen
+from tidegate_testkit.simulation.requests import Asked
+
 if TYPE_CHECKING:
-    from tidegate_testkit.simulation.requests import Asked
+    from tidegate_testkit.simulation.record import UpstreamSeen
     from tidegate_testkit.simulation.schedules import Life
 
 SKEW_MS = 1_000
@@ -67,19 +71,48 @@ class Segment:
         return self.begin.sent <= instant <= (self.end.done if self.end else NEVER)
 
 
-def steps_of(life: Life) -> list[Step]:
-    """Replays a user's requests on a model of a few lines: the answers have to be these."""
+def steps_of(life: Life, lost: Sequence[UpstreamSeen] = ()) -> list[Step]:
+    """Replays a user's requests on a model of a few lines: the answers have to be these.
+
+    Args:
+        life: The requests.
+        lost: When the schedule lost another one that it waited for: it ended then as by a delete, or its trigger was pruned.
+    """
     steps: list[Step] = []
     model = _Model(sends_messages=life.definition.sends_messages)
-    for asked in life.steps:
-        if asked.receipt is None:
-            break
-        status, moves = model.apply(asked.document)
+    ends = [each for each in lost if each.ended]
+    answered = [asked for asked in life.steps if asked.receipt is not None]
+    for asked in _with_ends(answered, ends):
+        model.pruned = model.pruned or any(not each.ended and each.at <= asked.acked_at for each in lost)
+        status, moves = model.apply(asked.document, asked.status)
         active = model.exists and model.mode in (None, "hold")
         parks = model.exists and model.mode in {"hold", "freeze"}
         numbers = (model.generation, model.version, model.incarnation, model.kept_from)
         steps.append(Step(asked, status, moves, active, *numbers, parks))
     return steps
+
+
+def _with_ends(answered: list[Asked], ends: list[UpstreamSeen]) -> Iterator[Asked]:
+    """Yields the requests, and in their midst a delete that nobody asked for wherever the schedule ended by itself."""
+    left = list(ends)
+    for asked in answered:
+        while left and _came_after(asked, left[0]):
+            yield _as_delete(left.pop(0))
+        yield asked
+    yield from map(_as_delete, left)
+
+
+def _came_after(asked: Asked, end: UpstreamSeen) -> bool:
+    """Versions tell, tombstones included; a run asked for by hand says none, and is accepted or not."""
+    assert asked.receipt is not None
+    version = asked.receipt.body.get("version")
+    return asked.status == "not_found" if version is None else bool(version >= end.version)
+
+
+def _as_delete(end: UpstreamSeen) -> Asked:
+    document = {"id": f"{UPSTREAM}{end.upstream}", "type": "schedule.delete"}
+    seen = ReceiptSeen(NEVER if end.done is None else end.done, {"status": "accepted", "running": end.running})
+    return Asked(document, end.at, appended=[end.at], receipt=seen)
 
 
 @dataclass(slots=True)
@@ -88,6 +121,7 @@ class _Model:
 
     Attributes:
         mode: How it is suspended; None = it is not.
+        pruned: Its trigger may do without something that was deleted: to apply it again is a change then.
     """
 
     sends_messages: bool
@@ -99,13 +133,14 @@ class _Model:
     version: int = 0
     incarnation: int = 0
     kept_from: int = 0
+    pruned: bool = False
 
-    def apply(self, document: Any) -> tuple[str, bool]:
+    def apply(self, document: Any, answer: str) -> tuple[str, bool]:
         """Returns the answer that the request must have, and whether it changes anything."""
         kind = document["type"].removeprefix("schedule.")
         known, self.known = self.known, True
         if kind == "apply":
-            return self._replace(_variant(document), document.get("on_update", "restart"))
+            return self._replace(_variant(document), document.get("on_update", "restart"), answer)
         if not self.exists:
             if kind == "delete" and not known:
                 self.version += 1
@@ -126,8 +161,8 @@ class _Model:
         self.generation += 1
         self.kept_from = self.kept_from if keeps else self.generation
 
-    def _replace(self, variant: int, how: str) -> tuple[str, bool]:
-        if self.exists and self.variant == variant:
+    def _replace(self, variant: int, how: str, answer: str) -> tuple[str, bool]:
+        if self.exists and self.variant == variant and not (self.pruned and answer == "accepted"):
             return "unchanged", False
         if not self.exists:
             self.incarnation += 1

@@ -18,6 +18,7 @@ from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.faults.rare_moments import rare_controls, rare_moments, rare_outages
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
+from tidegate_testkit.simulation.transaction_names import OF_SOURCES
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
 
@@ -174,6 +175,21 @@ def refusals(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, broker=broker, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
 
 
+def sources(swarm: Swarm, chance: Random) -> Swarm:
+    """A topic of the users' own: owners fall at the steps of its source, and as soon as they have moved a position; in some worlds
+    nobody hears a poke.
+    """
+    steps = ("move_sources", "move_sources", "cursor", "cursor", "raise")
+    falls = tuple(
+        Trouble(chance.randint(0, 40_000), "crash", chance.randint(200, 9_000), once_applied=chance.choice(steps))
+        for _ in range(4)
+    )
+    store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_SOURCES})))
+    if chance.random() < 0.3:
+        swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
+    return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+
+
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
     return replace(swarm, busy_ms=max(swarm.busy_ms, WINDOW_MS + 24_000), bursts=(*swarm.bursts, *bursts))
 
@@ -186,6 +202,7 @@ TRAPS: Mapping[str, Trap] = {
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
+    "sources": Trap(sources, 0.06),
     "black_out": Trap(black_out, 0.05, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),

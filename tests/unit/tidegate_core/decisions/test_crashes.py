@@ -127,6 +127,33 @@ def follow_a_run(bench: Bench) -> None:
     bench.run(12 * SECOND)
 
 
+def follow_a_start(bench: Bench) -> None:
+    """One program goes on while it is followed, one has ended before anybody looked."""
+    quick, slow = Behaviour(starts_after=10, runs_for=10), Behaviour(runs_for=4 * SECOND)
+    bench.behaves = lambda order: slow if "flights/slow" in str(order.context) else quick
+    for name in ("slow", "quick"):
+        bench.request(an_apply(a_spec(f"after-{name}", on_run_of(name, "started"), ["${upstream.run_id}"])))
+    bench.run(2 * SECOND)
+    bench.request(an_apply(a_spec("slow", every("10s"))))
+    bench.request(an_apply(a_spec("quick", every("10s"))))
+    bench.run(12 * SECOND)
+
+
+def lose_an_upstream(bench: Bench) -> None:
+    """One schedule ends with it, one goes on without it."""
+    bench.request(an_apply(a_spec("up", every("10s"))))
+    bench.request(an_apply(a_spec("both", all_of(on_run_of("up"), on_data("a", 2)))))
+    either = {"type": "any_of", "triggers": [on_run_of("up"), on_data("a", 3)]}
+    bench.request(an_apply(a_spec("either", either)))
+    bench.run(12 * SECOND)
+    bench.event(an_event("d1", "a"))
+    bench.request(a_request("delete", "up"))
+    bench.run(5 * SECOND)
+    for day in ("d2", "d3"):
+        bench.event(an_event(day, "a"))
+    bench.run(3 * SECOND)
+
+
 def update_while_pending(bench: Bench) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), constraints=[CLOSED])))
     bench.run(75 * SECOND)
@@ -275,6 +302,8 @@ SCENARIOS: list[Scenario] = [
     wait_for_deadlines,
     remind_of_what_is_there,
     follow_a_run,
+    follow_a_start,
+    lose_an_upstream,
     update_while_pending,
     delete_with_many_pending,
     suspend_before_the_gate,

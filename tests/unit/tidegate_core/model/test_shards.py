@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.model.shards import hash_of, message_shard, schedule_shard, shard_of
+from tidegate_core.model.shards import hash_of, message_shard, schedule_shard, shard_of, sources_shard
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,7 @@ def test_given_message_with_key_then_a_replacement_meets_it() -> None:
     assert message_shard("orders", "k", "id-1", 256) == message_shard("orders", "k", "id-2", 256)
     assert message_shard("orders", None, "id-1", 256) == shard_of("orders", "id-1", shard_count=256)
     assert schedule_shard("flights", "join-day", 256) == 36
+
+
+def test_given_the_sources_then_their_home_never_changes() -> None:
+    assert (sources_shard(32), sources_shard(256)) == (29, 157)

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.unit.tidegate_core.why import (
+    stories_of_ends,
+    stories_of_instants,
     stories_of_jobs,
+    stories_of_schedules,
+    stories_of_upstreams,
 )
 from tests.unit.tidegate_core.why.stories import STORIES, Story
 from tests.unit.tidegate_core.why.telling import told
@@ -14,7 +18,7 @@ from tests.unit.tidegate_core.why.telling import told
 from tidegate_core.why.codes import CODES, FAMILIES
 from tidegate_core.why.page import reasons_page
 
-MODULES = (stories_of_jobs,)
+MODULES = (stories_of_ends, stories_of_instants, stories_of_jobs, stories_of_schedules, stories_of_upstreams)
 PAGE = Path(__file__).parents[4] / "docs" / "reasons.md"
 
 
@@ -23,6 +27,11 @@ def test_given_each_code_then_its_story_is_told_word_for_word(story: Story) -> N
     explanation = story.tell()
     assert tuple(told(explanation)) == story.expected
     assert story.code in {each.code for each in explanation.reasons}
+
+
+def test_given_the_closed_list_then_each_code_has_its_story() -> None:
+    assert all(each.tell.__module__ in {module.__name__ for module in MODULES} for each in STORIES)
+    assert sorted(each.code for each in STORIES) == sorted(CODES)
 
 
 def test_given_the_documentations_page_then_it_is_made_of_the_list() -> None:

@@ -428,6 +428,31 @@ def test_given_a_crash_before_the_receipt_of_a_cancel_by_key_then_an_older_deliv
     assert len(bench.on("out")) == 1
 
 
+@pytest.mark.parametrize(("after", "status"), [("5m", "cancelled"), ("1s", "too_late")])
+def test_given_a_cancel_by_key_that_is_done_again_behind_a_younger_record_then_it_is_answered_as_before(
+    bench: Bench, after: str, status: str
+) -> None:
+    """The younger one came from another topic partition and raised the guard above it: what it took back is still what it took
+    back, and what was delivered before it is too late.
+    """
+    bench.request(a_send("m-1", after=after, key="k"))
+    bench.run(10 * SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "receipt")
+    bench.request(a_cancel(key="k"))
+    assert bench.status_of("c-1") is None
+    bench.crash()
+    (item,) = bench.rows("G#")
+    raised = from_item(Guard, item)
+    younger = a_position(99, at=bench.now + 1).text()
+    guard = Guard(id=raised.id, live_from=younger, request_id="m-2", before=raised.live_from)
+    key = Key(str(item["pk"]), str(item["sk"]))
+    bench.store.write([Put(key, to_item(guard, key))])
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == status
+    bench.run(10 * MINUTE)
+    assert len(bench.on("out")) == (1 if after == "1s" else 0)
+
+
 @WHICH
 def test_given_create_and_cancel_that_are_both_done_again_after_a_crash_then_the_cancel_is_answered_as_before(
     bench: Bench, sent: dict[str, str], cancel: dict[str, str]

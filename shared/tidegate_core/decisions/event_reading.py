@@ -1,0 +1,128 @@
+"""From records to events, before anybody asks who listens: for the events topic by its own format, for others by their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from tidegate_core.decisions.event_index import stored_vector
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.decisions.log_ends import present_sources
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.topic_cursor import TopicCursor
+from tidegate_core.effects import Items, Read
+from tidegate_core.model.events import Event
+from tidegate_core.model.parsing import parse_events
+from tidegate_core.model.problems import Problem, RefusedRecord
+from tidegate_core.records.sources import Source
+from tidegate_core.sources.mapping import event_of
+from tidegate_core.store import keys
+
+TAG_CHARACTERS = 8
+
+Found: TypeAlias = tuple[tuple[str, Event], ...]
+"""Events of one record, each under a tag that stands for it in the cursor's page: whoever reads the record again gives the
+same event the same tag. In the order of their tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEvents:
+    """What a record was found to say.
+
+    Attributes:
+        refused: Why it is a dead letter; `found` holds what others made of it all the same.
+        by: Sources that refused it, as `<namespace>/<name>`.
+    """
+
+    record: LogRecord
+    found: Found = ()
+    refused: RefusedRecord | None = None
+    by: tuple[str, ...] = ()
+
+
+class EventReading(Protocol):
+    """How the records of a topic are read."""
+
+    def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
+        """Returns what each record of a batch says; called after the batch was fetched."""
+        ...
+
+
+class OwnEvents:
+    """The events topic: each record is an event, or a notification of several."""
+
+    def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
+        yield ()  # Nothing has to be asked.
+        return [self._one(record) for record in batch]
+
+    def _one(self, record: LogRecord) -> ReadEvents:
+        try:
+            events = parse_events(record.value, record.headers)
+        except RefusedRecord as refused:
+            return ReadEvents(record, (), refused)
+        return ReadEvents(record, tuple((f"{number:04d}", event) for number, event in enumerate(events)))
+
+
+class SourceEvents:
+    """A topic of the users' own: each source of it makes one event of each record, or refuses it.
+
+    The sources are read after the batch was fetched: acknowledged(source) < produced < fetched < read, so that the answer to an
+    apply or a delete holds for all that is produced after it.
+    """
+
+    def __init__(self) -> None:
+        self._vectors: dict[str, Mapping[str, int]] = {}
+
+    def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
+        sources = yield from self.sources_of(cursor.host, cursor.topic.name)
+        place = f"{cursor.topic.id}/{cursor.topic_partition}"
+        return [self._one(record, sources, place) for record in batch]
+
+    def sources_of(self, host: Host, topic: str) -> Operation[list[tuple[Source, Mapping[str, int]]]]:
+        """Returns the open sources of a topic, each with the first offsets that it maps."""
+        present = yield from present_sources(host)
+        mine = [each for each in present.entries if each.is_open and each.spec.topic == topic]
+        vectors = yield from self._vectors_of(host, [each.vector for each in mine if each.vector is not None])
+        # A vector that is gone was removed with its source, after that was read.
+        return [(each, vectors[each.vector]) for each in mine if each.vector is not None and each.vector in vectors]
+
+    def _vectors_of(self, host: Host, wanted: Sequence[str]) -> Operation[Mapping[str, Mapping[str, int]]]:
+        missing = sorted({vector for vector in wanted if vector not in self._vectors})
+        known = {vector: self._vectors[vector] for vector in wanted if vector in self._vectors}
+        if missing:
+            found = yield from host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in missing)))
+            assert isinstance(found, Items)
+            items = {vector: found.found.get(keys.offsets_vector(vector)) for vector in missing}
+            known |= {vector: stored_vector(item) for vector, item in items.items() if item is not None}
+        self._vectors = known
+        return known
+
+    def _one(self, record: LogRecord, sources: Sequence[tuple[Source, Mapping[str, int]]], place: str) -> ReadEvents:
+        found: list[tuple[str, Event]] = []
+        refusals: list[tuple[str, RefusedRecord]] = []
+        for source, first in sources:
+            if record.offset < first.get(place, 0):
+                continue
+            ref = keys.schedule_ref(source.namespace, source.name)
+            try:
+                event = event_of(source.spec, record, f"{place}/{record.offset}")
+            except RefusedRecord as refused:
+                refusals.append((ref, refused))
+            else:
+                found.append((keys.text_hash(ref)[:TAG_CHARACTERS], event))
+        found.sort(key=lambda tagged: tagged[0])
+        return ReadEvents(record, tuple(found), _refusal(refusals), tuple(ref for ref, _ in refusals))
+
+
+def _refusal(refusals: Sequence[tuple[str, RefusedRecord]]) -> RefusedRecord | None:
+    """One refusal for the record: all reasons, each with its source's name. Nobody is answered: the record is no request."""
+    if not refusals:
+        return None
+    problems = [
+        Problem(each.field, f"source {ref}: {each.problem}", each.hint)
+        for ref, refused in refusals
+        for each in refused.problems
+    ]
+    return RefusedRecord(problems, refusals[0][1].error_class)

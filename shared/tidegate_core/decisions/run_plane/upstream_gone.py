@@ -1,0 +1,116 @@
+"""A schedule that others wait for was deleted: their triggers lose it, and those that cannot fire without it end (row CD-017).
+
+The delete leaves an outbox row, as the end of a run does: it reaches who listens through the index and their inboxes, behind
+all ends of runs from before. Here, at the owner of one that listens, it is a request that nobody has sent: with a stored
+answer, so that a successor goes on where a predecessor stopped. The inbox row goes last.
+
+What counts on is not touched: the trigger's leaves keep their places in evidence, and the state says which of them hear
+nothing more. So the definition stays as its user wrote it; applied again, it listens anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.answers import Outcome
+from tidegate_core.decisions.run_plane.control import Applied, deleted
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.ending import UPSTREAM_DELETED, EndPending
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.decisions.run_plane.until import ACTOR
+from tidegate_core.decisions.work import Decision
+from tidegate_core.model.facts import ScheduleGone
+from tidegate_core.model.position import FIRST_POSITION, Position
+from tidegate_core.model.receipts import ReceiptStatus
+from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
+from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.pruning import without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamGone(ApplyRequest):
+    """Takes a deleted schedule out of the trigger of one that waits for it.
+
+    Attributes:
+        gone: `<ns>/<name>` of the deleted one.
+        heard: Incarnation and generation of each version that heard of it. One that was activated later listens to whatever
+            comes under that name.
+        done: Removes the inbox row.
+    """
+
+    gone: str
+    heard: frozenset[tuple[str, int]]
+    done: Callable[[], None]
+    name: str = "upstream_gone"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        yield from self._receipt(lane)
+        self.done()
+
+    def _decide(
+        self,
+        lane: Lane,
+        request: ScheduleRequest,
+        position: Position,
+        before: ScheduleState | None,
+        definition: Definition | None,
+        now: int,
+    ) -> Operation[Applied]:
+        yield from ()
+        if before is None or definition is None or (before.incarnation, before.generation) not in self.heard:
+            return Applied(ReceiptStatus.UNCHANGED)  # It was deleted, stopped or replaced meanwhile.
+        trigger = parsed(definition.spec).trigger
+        if not isinstance(trigger, EventTrigger) or self.gone in before.gone:
+            return Applied(ReceiptStatus.UNCHANGED)
+        gone = (*before.gone, self.gone)
+        ends = without(trigger, before.namespace, frozenset(gone)) is None
+        lane.host.note("upstream_deleted", schedule=self.ref, upstream=self.gone, ended=ends)
+        if ends:
+            return deleted(before, request, Position.parse(before.position), now)
+        return Applied(ReceiptStatus.ACCEPTED, replace(before, gone=gone))
+
+    @property
+    def ref(self) -> str:
+        return keys.schedule_ref(self.row.namespace, self.row.name)
+
+    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome) -> Decision:
+        assert outcome.receipt is not None
+        return EndPending(request, outcome.receipt, UPSTREAM_DELETED, self.memory, outcome)
+
+
+def upstream_gone(
+    row: InboxRow, memory: Memory, recurring: RecurringSource, done: Callable[[InboxRow], None]
+) -> UpstreamGone:
+    """Returns the procedure for an inbox row of kind `G`."""
+    matched = json.loads(row.body)
+    told = ScheduleGone.model_validate_json(matched[0]["fact"])
+    upstream = keys.schedule_ref(told.namespace, told.schedule)
+    request = ScheduleDelete.model_construct(
+        id=f"upstream/{row.origin}/{keys.text_hash(row.namespace, row.name)}",
+        namespace=row.namespace,
+        name=row.name,
+        actor=ACTOR,
+        reason=f"{upstream}, which it waited for, was deleted",
+    )
+    asked = replace(row, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode())
+    return UpstreamGone(
+        row=asked,
+        memory=memory,
+        recurring=recurring,
+        announce=_nobody,
+        gone=upstream,
+        heard=frozenset((each["incarnation"], each["generation"]) for each in matched),
+        done=lambda: done(row),
+    )
+
+
+def _nobody(row: InboxRow, receipt: str) -> None:
+    """Nobody waits for the answer; it is stored for a successor."""

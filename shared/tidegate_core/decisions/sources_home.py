@@ -1,0 +1,220 @@
+"""Requests on sources, where their item lies: the owner of the home shard moves it by compare-and-set (decision 19).
+
+A new source is opened in two steps: it is listed, its topic's ends are read, then they are named as the first offsets that
+it maps. Who activates a schedule in between finds it listed and reads the topic's ends as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.event_index import vector_item
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.log_ends import present_sources
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.answers import Outcome, answer
+from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.effects import EndOffsets, Poke, ReadEndOffsets
+from tidegate_core.model.position import Position
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.requests import Request, SourceApply, SourceDelete, SourceRequest
+from tidegate_core.records.sources import NO_SOURCES, Source, Sources, StoredSources
+from tidegate_core.store import keys
+from tidegate_core.store.values import Batch, Delete, Key, Put
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+SOURCES_MAX = 64
+"""Of the cluster: with 5 KB each at most they fit DynamoDB's 400 KB, and are read with each batch of their topics."""
+BODY_BYTES_MAX = 5_000
+TOMBSTONES_MAX = 64
+TOMBSTONE_KEPT_MS = 8 * 86_400_000
+"""Longer than the requests topic keeps what could be older than the delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplySource(ApplyRequest):
+    """Applies a request on a source; what it comes to is poked to all holders, which look every few seconds as well."""
+
+    def run(self, lane: Lane) -> Operation[None]:
+        body = yield from self._receipt(lane)
+        for shard in range(lane.host.holding.topic_partitions):
+            lane.host.tell(Poke(shard, controls=True))  # Holder p has shard p.
+        self.announce(self.row, body)
+
+    def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+        assert isinstance(request, SourceApply | SourceDelete)
+        position = Position.parse(self.row.origin)
+        former = (yield from present_sources(lane.host)).find(request.namespace, request.name)
+        yield from lane.decide_alone(MoveSources(request, request_id, position, None, own_topics(lane), outcome))
+        if outcome.receipt is None:
+            assert isinstance(request, SourceApply)
+            first = yield from _first_offsets(lane, request, self.row.origin)
+            opening = MoveSources(request, request_id, position, first or "", own_topics(lane), outcome)
+            yield from lane.decide_alone(opening)
+        elif isinstance(request, SourceDelete) and outcome.receipt.status is ReceiptStatus.ACCEPTED:
+            vector = None if former is None else former.vector
+            if vector is not None:
+                yield from lane.host.write_for_good(Batch("unvector", (Delete(keys.offsets_vector(vector)),)))
+
+
+def own_topics(lane: Lane) -> str:
+    """Returns what the names of tidegate's own topics begin with."""
+    return lane.host.holding.requests.name.removesuffix("requests")
+
+
+def _first_offsets(lane: Lane, request: SourceApply, origin: str) -> Operation[str | None]:
+    """Stores the topic's ends, read after the source was listed; None where the topic is not there."""
+    asked = yield from lane.host.read_for_good(ReadEndOffsets(request.spec.topic, may_be_missing=True))
+    assert isinstance(asked, EndOffsets)
+    if not asked.offsets:
+        return None
+    vector_id, key, item = vector_item(f"source {origin}", asked.offsets)
+    yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
+    return vector_id
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSources:
+    """Moves the item, with the answer beside it.
+
+    Attributes:
+        vector: None: first look; a source that has to be opened is listed, and there is no answer yet. Else the vector of its first
+            offsets, empty where its topic is not there.
+        own_topics: What no source's topic may begin with.
+    """
+
+    request: SourceRequest
+    request_id: str
+    position: Position
+    vector: str | None
+    own_topics: str
+    outcome: Outcome
+    stale: tuple[Key, ...] = (keys.SOURCES_KEY,)
+    name: str = "move_sources"
+
+    @property
+    def about(self) -> str:
+        return keys.schedule_ref(self.request.namespace, self.request.name)
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        stored = unit.record(StoredSources, keys.SOURCES_KEY)
+        before = NO_SOURCES if stored is None else stored.sources
+        moved = moved_by(before, self.request, self.position, self.vector, self.own_topics)
+        if moved.sources is not before:
+            unit.put(StoredSources.of(_worth_keeping(moved.sources, now)), keys.SOURCES_KEY)
+        if moved.status is None:
+            return
+        receipt = Receipt.model_construct(
+            request_id=self.request_id,
+            status=moved.status,
+            namespace=self.request.namespace,
+            name=self.request.name,
+            version=moved.version,
+            errors=moved.errors,
+            at=now,
+        )
+        answer(unit, self.outcome, receipt, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a request makes of the sources; `status` None: listed, to be opened."""
+
+    status: ReceiptStatus | None
+    sources: Sources
+    version: int | None = None
+    errors: tuple[Problem, ...] = ()
+
+
+def moved_by(before: Sources, request: SourceRequest, position: Position, vector: str | None, own: str) -> Moved:
+    """Returns what a request makes of the sources, and how it is answered."""
+    entry = before.find(request.namespace, request.name)
+    if entry is not None and entry.position > position.text():
+        return Moved(ReceiptStatus.SUPERSEDED, before, _shown(entry))
+    if entry is None or entry.position != position.text():
+        conflict = _conflict(request, entry)
+        if conflict is not None:
+            return Moved(ReceiptStatus.CONFLICT, before, _shown(entry), (conflict,))
+    if isinstance(request, SourceApply):
+        return _applied(before, request, entry, position, vector, own)
+    return _deleted(before, request, entry, position)
+
+
+def _applied(
+    before: Sources, request: SourceApply, entry: Source | None, position: Position, vector: str | None, own: str
+) -> Moved:
+    body = request.spec.canonical_json()
+    there = entry is not None and entry.is_there
+    errors = _problems(before, request, entry, body, own)
+    if errors:
+        return Moved(ReceiptStatus.REJECTED, before, _shown(entry), errors)
+    if entry is not None and entry.is_open:
+        if entry.body == body:
+            return Moved(
+                ReceiptStatus.UNCHANGED, before.changed(replace(entry, position=position.text())), entry.version
+            )
+        after = replace(entry, position=position.text(), version=entry.version + 1, body=body)
+        return Moved(ReceiptStatus.ACCEPTED, before.changed(after), after.version)
+    listed = entry
+    if listed is None or not there or listed.position != position.text():
+        version = 1 if entry is None else entry.version + 1
+        ref = {"namespace": request.namespace, "name": request.name}
+        listed = Source(**ref, position=position.text(), version=version, body=body)
+    if vector is None:
+        return Moved(None, before if listed is entry else before.changed(listed))
+    if not vector:
+        gone = replace(listed, body=None)
+        hint = "create it first, and let the nodes read it"
+        problem = Problem("spec.topic", f'"{request.spec.topic}" is no topic that the nodes can read', hint)
+        return Moved(ReceiptStatus.REJECTED, before.changed(gone), None, (problem,))
+    return Moved(ReceiptStatus.ACCEPTED, before.changed(replace(listed, vector=vector)), listed.version)
+
+
+def _deleted(before: Sources, request: SourceRequest, entry: Source | None, position: Position) -> Moved:
+    """One that is not there leaves a tombstone as well: an older apply may come after this."""
+    there = entry is not None and entry.is_there
+    version = 0 if entry is None else entry.version
+    ref = {"namespace": request.namespace, "name": request.name}
+    gone = Source(**ref, position=position.text(), version=version)
+    return Moved(ReceiptStatus.ACCEPTED if there else ReceiptStatus.NOT_FOUND, before.changed(gone), version or None)
+
+
+def _problems(before: Sources, request: SourceApply, entry: Source | None, body: str, own: str) -> tuple[Problem, ...]:
+    topic = request.spec.topic
+    found: list[Problem] = []
+    if topic.startswith(own):
+        hint = "what is on the events topic is heard without a source"
+        found.append(Problem("spec.topic", f'"{topic}" is tidegate\'s own', hint))
+    if entry is not None and entry.is_open and entry.spec.topic != topic:
+        hint = "delete the source and apply it anew, or give the new one another name"
+        found.append(Problem("spec.topic", f'cannot be changed from "{entry.spec.topic}"', hint))
+    if len(body.encode()) > BODY_BYTES_MAX:
+        found.append(Problem("spec", f"has {len(body.encode())} bytes, at most {BODY_BYTES_MAX} can be kept"))
+    if entry is None or not entry.is_there:
+        others = sum(each.is_there for each in before.entries)
+        if others >= SOURCES_MAX:
+            found.append(Problem("name", f"would be one of more than {SOURCES_MAX} sources", "delete others first"))
+    return tuple(found)
+
+
+def _conflict(request: SourceRequest, entry: Source | None) -> Problem | None:
+    expected = request.expected_version
+    present = _shown(entry) or 0
+    if expected is None or expected == present:
+        return None
+    is_now = f"is at version {present}" if present else "does not exist"
+    return Problem("expected_version", f"is {expected}, the source {is_now}", "read it and decide anew")
+
+
+def _shown(entry: Source | None) -> int | None:
+    """The version that users see: of one that is there, and open."""
+    return entry.version if entry is not None and entry.is_open else None
+
+
+def _worth_keeping(sources: Sources, now: int) -> Sources:
+    """Drops tombstones that nothing older can meet any more; when there are too many, the oldest ones first."""
+    there = [each for each in sources.entries if each.is_there]
+    gone = sorted((each for each in sources.entries if not each.is_there), key=lambda each: each.position)
+    recent = [each for each in gone if Position.parse(each.position).append_time > now - TOMBSTONE_KEPT_MS]
+    return replace(sources, entries=(*there, *recent[-TOMBSTONES_MAX:]))
