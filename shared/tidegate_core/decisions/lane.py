@@ -9,13 +9,12 @@ one schedule, run or request, everything behind it goes on.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
 from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.work import Decision, Procedure, Work
 from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
 from tidegate_core.records.controls import Controls
 from tidegate_core.store.keys import lease, shard_pk
@@ -42,48 +41,6 @@ class ReadsWithoutEnd(Exception):
 
 class Closed(Exception):
     """The lane takes no more work, so a procedure that has longer to go leaves the rest to the successor."""
-
-
-class Decision(Protocol):
-    """A pure step: reads and writes through the unit of work. Run again from the start when something was missing or refused,
-    so it must look at the present state first and do nothing when its work is done already.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def about(self) -> str:
-        """The schedule, run or row that it decides on, for whoever reads the log."""
-        ...
-
-    @property
-    def stale(self) -> tuple[Key, ...]:
-        """Items that others may have written since they were last read."""
-        ...
-
-    def decide(self, unit: UnitOfWork, now: int) -> None: ...
-
-
-class Procedure(ABC):
-    """Something that needs the lane for more than one transaction.
-
-    A base class and no protocol: each piece of work is asked several times which of the two it is.
-    """
-
-    @property
-    @abstractmethod
-    def name(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def about(self) -> str: ...
-
-    @abstractmethod
-    def run(self, lane: Lane) -> Operation[None]: ...
-
-
-Work = Decision | Procedure
 
 
 def _nothing() -> Operation[None]:
@@ -121,6 +78,7 @@ class Lane:
         self.view = View(shard)
         self._epoch = epoch
         self.controls = Controls(version=controls)
+        self._carrying = controls
         self._observe = observe
         self._settled = settled
         self._failed = failed
@@ -227,7 +185,7 @@ class Lane:
         Raises:
             Fenced: Another owner has acquired the shard.
         """
-        seen = self.controls.version
+        seen, self._carrying = self.controls.version, controls.version
         if controls.version != seen:
             yield from self._move_lease(
                 carry_controls(self.shard, self._epoch, seen, controls.version, self.host.token())
@@ -358,8 +316,8 @@ class Lane:
             return True
         transaction = unit.transaction(name, self.host.token())
         verdict = yield from self.host.commit_for_good(transaction)
-        if isinstance(verdict, Refused) and lease(self.shard) in dict(verdict.failed):
-            raise Fenced(lease(self.shard))
+        if isinstance(verdict, Refused):
+            self._look_for_a_fence(verdict)
         applied = isinstance(verdict, Committed)
         if isinstance(verdict, Refused) and verdict.doubtful:
             applied = yield from self._void(unit, transaction.token)
@@ -395,10 +353,22 @@ class Lane:
         verdict = yield from self.host.commit_for_good(void)
         if not isinstance(verdict, Refused):
             return False
-        failed = dict(verdict.failed)
-        if lease(self.shard) in failed:
-            raise Fenced(lease(self.shard))
-        return any(item is not None and item.get("w") == token for item in failed.values())
+        self._look_for_a_fence(verdict)
+        return any(item is not None and item.get("w") == token for _, item in verdict.failed)
+
+    def _look_for_a_fence(self, verdict: Refused) -> None:
+        """A lease that has this epoch, and carries what this lane has moved it to, refuses what was decided beside the lane, at a
+        drain, from the controls of before. They only rise, so it will never be applied.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        key, failed = lease(self.shard), dict(verdict.failed)
+        if key not in failed:
+            return
+        stored = failed[key]
+        if stored is None or (stored["epoch"], stored["controls"]) != (self._epoch, self._carrying):
+            raise Fenced(key)
 
     def _applied(self, unit: UnitOfWork, transaction: Transaction) -> None:
         self.view.applied(unit.writes, transaction.token, unit.behind())

@@ -217,6 +217,9 @@ class Run:
         not_before: A further submission of an attempt that died before the gate waits until then.
         remembered: True when its schedule's past counts it (`PastRuns`), so that its end has to be counted as well.
         forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
+        retries: Further attempts after a program that failed, those that cost a try.
+        failure: JSON of how the last attempt ended, while the run waits for, or makes, the next one.
+        submissions_before: Attempts, those that cost no try left out, before the program's present try.
         covered, covered_from, free_attempts, catch_up, missing: As of its job.
         told: True once its start was told to those who listen.
     """
@@ -267,6 +270,9 @@ class Run:
     catch_up: bool | None = None
     missing: tuple[str, ...] = ()
     told: bool | None = None
+    retries: int = 0
+    failure: str | None = None
+    submissions_before: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)

@@ -98,6 +98,11 @@ class Broker:
         topic.logs += [[] for _ in range(more)]
         self._trace.bit("grown", name)
 
+    def untold_until(self, name: str, topic_partition: int) -> int:
+        """Returns until when brokers may not tell of it yet; 0 when they do."""
+        topic = self.topics[name]
+        return 0 if topic_partition < self._told(topic) else topic.known[1]
+
     def recreate(self, name: str) -> None:
         """Somebody deletes a topic and makes it again: the same name, another id, and nothing in it.
 
@@ -202,6 +207,9 @@ class Broker:
         def look() -> None:
             if self._is_away(topic):
                 self._timeline.after(500, lambda: done(Unavailable(f"broker, end offsets of {topic}")))
+                return
+            if topic not in self.topics:
+                self._timeline.after(self._hop(), lambda: done(EndOffsets({})))
                 return
             found = self.topics[topic]
             told = enumerate(found.logs[: self._told(found)])

@@ -26,7 +26,9 @@ class Announced:
 
     Attributes:
         appended: Append times of its records; the first record is the one that counts.
+        by_source: It came through a source, and is an event as long as that is there.
         lost: The topic was made anew after all of them: whoever had not read them by then never will.
+        untold_until: Until when brokers may not have told of any topic partition that has one of them; 0 = they have all along.
     """
 
     id: str
@@ -34,6 +36,8 @@ class Announced:
     partition: str
     appended: list[int] = field(default_factory=list)
     lost: bool = False
+    untold_until: int = 0
+    by_source: bool = False
 
 
 class Producers:
@@ -97,10 +101,12 @@ class Producers:
         if "dataset" not in event:
             return
         known = self.announced.setdefault(event["id"], Announced(event["id"], event["dataset"], event["partition"]))
+        untold = self._cluster.broker.untold_until(world.EVENTS, topic_partition)
+        known.untold_until = min(known.untold_until, untold) if known.appended else untold
         known.appended.append(record.append_time)
         known.lost = False
 
     def events_are_gone(self) -> None:
         """The events topic is made anew."""
         for announced in self.announced.values():
-            announced.lost = True
+            announced.lost = not announced.by_source

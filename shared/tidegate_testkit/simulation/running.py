@@ -8,13 +8,15 @@ from typing import Final
 
 from tidegate_testkit.simulation.checks.case import ledger_rows
 from tidegate_testkit.simulation.checks.rest import open_work
-from tidegate_testkit.simulation.faults.knobs import turned
+from tidegate_testkit.simulation.faults.knobs import ALWAYS_TURNED, turned
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS
 from tidegate_testkit.simulation.world import World
 
 REST_MS_MAX: Final = 300_000
 """A healed world comes to rest within this, or something is stuck."""
+CATCH_UP_MS_MAX: Final = 1_200_000
+"""After hours without a node: thousands of instants are walked, two at a time where that knob is turned, in a store that is slow."""
 LOOK_MS: Final = 1_000
 QUIET_MS: Final = 8_000
 """Nothing to do for this long is rest: what was lost is looked for again within it, or with the next sweep."""
@@ -28,7 +30,7 @@ def run(world: World) -> World:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        with turned(world.cluster.swarm.knobs):
+        with turned((*ALWAYS_TURNED, *world.cluster.swarm.knobs)):
             _run_until_rest(world)
             if world.at_rest:
                 _run_until_nothing_is_late(world)
@@ -41,7 +43,7 @@ def run(world: World) -> World:
 def _run_until_rest(world: World) -> None:
     timeline, swarm = world.cluster.timeline, world.cluster.swarm
     timeline.run(START + swarm.busy_ms + HEAL_AFTER_MS)
-    last = timeline.now + REST_MS_MAX
+    last = timeline.now + (CATCH_UP_MS_MAX if swarm.node.black_outs else REST_MS_MAX)
     quiet_since: int | None = None
     while timeline.now < last and not world.at_rest:
         timeline.run(timeline.now + LOOK_MS)

@@ -111,12 +111,12 @@ class DeliveryPlane:
             yield from self.host.sleep(DRAIN_LOOK_MS)
         self.window.closed = True
         yield from self.recurring.bring_leftovers_near()
-        nothing_is_left = False
-        while not nothing_is_left:
-            nothing_is_left = yield from self._firing.send_leftovers()
-            # Also what lies before those that are left, for after a cut.
-            yield from self.checkpoints.write(last=True)
-            nothing_is_left = nothing_is_left or not self.slots.has_delivered
+        while not (yield from self._firing.send_leftovers()):
+            # What lies before those that are left, for after a cut. Only the last one may stay where it is.
+            yield from self.checkpoints.write()
+            if not self.slots.has_delivered:
+                break
+        yield from self.checkpoints.write(last=True)
 
     def _is_still(self) -> bool:
         under_way = self._writing or self.checkpoints.is_writing or self.slots.holds_position
@@ -290,4 +290,4 @@ class DeliveryPlane:
             if rows:
                 yield from self.load_payloads(rows)
             else:
-                yield from self.host.sleep(PAYLOADS_AHEAD_MS // 5)
+                yield from self.host.sleep(PAYLOADS_AHEAD_MS // 5, routine=True)

@@ -138,7 +138,7 @@ class Attempts:
             if found.where == "absent" and run.external_id is not None:
                 # Submitted or started, and nothing of it is left where the launcher can see all there is.
                 gone = Gone(None, message="nothing of it is left")
-                self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone))
+                self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory))
                 return
             # Or absent, and started by an artefact whose submission got no answer: nobody wrote down where it is. Its end
             # is its report; without one it is lost, and shown as that.
@@ -192,4 +192,4 @@ class Attempts:
     def _watch(self, run: Run) -> Operation[None]:
         gone = yield Watch(run.id, run.attempt)
         assert isinstance(gone, Gone)
-        self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone))
+        self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory))

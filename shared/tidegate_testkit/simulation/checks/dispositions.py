@@ -166,6 +166,8 @@ def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
         # Of two records of an event the one counts that is read first.
         if announced.partition == row.correlation
         and not announced.lost
+        # A time-out waits for what the brokers tell of.
+        and announced.untold_until <= deadline
         and row.nominal <= announced.appended[0]
         and announced.appended[-1] < deadline
         and any(

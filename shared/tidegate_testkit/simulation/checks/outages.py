@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.absences import SEEN_MS, absences
 from tidegate_testkit.simulation.checks.fires import at_text, instants_of, merged_into
@@ -46,7 +47,7 @@ def _check_facts(case: Case) -> Iterator[str]:
                 for stint in case.stints_of_shard(shard)
             )
             known = case.record.outages.get(shard, {})
-            if served and not any(_spans(fact, begin, end) for fact in known):
+            if served and not any(_spans(fact, _went_on(case, begin), end) for fact in known):
                 yield f"I1: shard {shard} was away from {at_text(begin)} to {at_text(end)}, and its facts are {_texts(known)}"
 
 
@@ -78,12 +79,25 @@ def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
     for begin, end in ((START + begin, START + end) for begin, end in absences(case.swarm)):
         # What a suspend that came meanwhile has ended was never made.
         made = [row for row in rows if row.covered is None and row.reason != "suspended"]
-        alone = [row.nominal for row in made if begin + SKEW_MS < row.nominal < end - SKEW_MS]
+        first = _went_on(case, begin) + SKEW_MS
+        alone = [row.nominal for row in made if first < row.nominal < end - SKEW_MS]
         if len(alone) > UNDER_WAY_MAX:
             yield (
                 f"I1: {len(alone)} instants of {life.name} from {at_text(alone[0])} on were made one by one, although it was "
                 f"away from {at_text(begin)} to {at_text(end)}"
             )
+
+
+def _went_on(case: Case, begin: int) -> int:
+    """Returns when the last node went on that was frozen as everybody went away, or `begin`.
+
+    What was due by then it decides in one transaction, which may arrive; and it hears only then what the store answered before,
+    so that its sign of life says that much. By the grace it would know better.
+    """
+    return max(
+        (goes_on for _, start, goes_on in case.record.pauses if start <= begin < goes_on < begin + OUTAGE_GRACE_MS),
+        default=begin,
+    )
 
 
 def _shard(row: LedgerRow) -> int:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.fires import MERGED, at_text, merged_into
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 
@@ -36,7 +37,7 @@ def check_overlap(case: Case) -> Iterator[str]:
     for life in case.lives:
         rows = case.rows_of.get(life.name, [])
         yield from _check_merged(life, rows)
-        yield from _check_order(life, rows)
+        yield from _check_order(case, life, rows)
         for row in rows:
             problem = _problem(case, life, row)
             if problem is not None:
@@ -95,15 +96,20 @@ def _check_merged(life: Life, rows: list[LedgerRow]) -> Iterator[str]:
             yield f"I1: {job} of {life.name} says that it stands for {whole and whole.covered}, {parts} are merged into it"
 
 
-def _check_order(life: Life, rows: list[LedgerRow]) -> Iterator[str]:
-    """Where one runs at a time they are admitted in their order, so that at most the newest ever waited."""
+def _check_order(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
+    """Where one runs at a time they are admitted in their order, so that at most the newest ever waited.
+
+    What was missed in an outage is made up for in an order of its own: what is due now goes beside it.
+    """
     definition = life.definition
     if definition.policy not in IN_ORDER or definition.most != 1 or not definition.is_timed:
         return
-    lives: defaultdict[tuple[str, int], list[LedgerRow]] = defaultdict(list)
+    lives: defaultdict[tuple[str, int, bool], list[LedgerRow]] = defaultdict(list)
     for row in rows:
         if row.trigger == "time" and row.admitted_at is not None:
-            lives[row.incarnation, row.version].append(row)
+            facts = case.record.outages.get(keys.shard_of_run(row.job_id), {})
+            was_missed = any(row.nominal in fact for fact in facts)
+            lives[row.incarnation, row.version, was_missed].append(row)
     for mine in lives.values():
         mine.sort(key=lambda row: row.admitted_at or 0)
         for before, after in itertools.pairwise(mine):

@@ -14,11 +14,12 @@ from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.decisions.delivery_plane.recurring_change import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.retrying import RETRY_FIRST_MS
-from tidegate_core.effects import Commit, Committed, Effect, NotProduced, Produce, Read, Write
+from tidegate_core.effects import Commit, Committed, Drained, Effect, NotProduced, Produce, Read, Write
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.bench_outcomes import Sent
 from tidegate_testkit.builders import (
     HOUR,
@@ -705,6 +706,34 @@ def test_given_a_hand_over_while_a_far_schedule_is_loaded_late_then_nothing_is_s
     bench.drain()
     bench.as_usual()
     bench.run(2 * SECOND)
+    bench.crash()
+    bench.run(MINUTE)
+    assert len(bench.on("other")) == 1
+    assert nominals(bench) == [due]
+
+
+def test_given_a_hand_over_while_the_lease_is_moved_to_other_controls_then_the_owner_does_not_take_itself_for_fenced() -> (
+    None
+):
+    """What is brought near beside the lane was decided under the controls of before, which the lease does not carry any more."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = bench.now + 65 * MINUTE
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
+    bench.away(due - bench.now - 100 * SECOND)
+    bench.run(40 * SECOND)
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "D#", times=1_000)
+    bench.run(55 * SECOND)
+    bench.request(a_send("m-1", after="10s", topic="other"))
+    bench.run(15 * SECOND)
+    bench.lose_answer_of(a_commit("controls"))
+    bench.request({"id": "c-1", "type": "control.suspend", "scope": "namespace", "namespace": "elsewhere"})
+    bench.drain()
+    bench.as_usual()
+    bench.lose_answer_of(a_commit("controls"), times=6)
+    bench.run(5 * SECOND)
+    assert bench.notices("fenced") == []
+    assert len(bench.all_asked(Drained)) == 1
     bench.crash()
     bench.run(MINUTE)
     assert len(bench.on("other")) == 1

@@ -8,15 +8,20 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import LedgerRow
-from tidegate_testkit.simulation.checks import violations
+from tidegate_core.store import keys
+from tidegate_testkit.simulation.checks import outages, violations
 from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.constraints import check_constraints
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.fires import check_fires
+from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.messages import check_messages
+from tidegate_testkit.simulation.checks.outages import check_outages
+from tidegate_testkit.simulation.checks.overlap import check_overlap
 from tidegate_testkit.simulation.checks.recurring import check_recurring
 from tidegate_testkit.simulation.checks.repeats import REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
@@ -24,6 +29,7 @@ from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.letters import Letter
 from tidegate_testkit.simulation.record import Delivery
 from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.world import World, build
 
 SEED = 0
@@ -115,6 +121,23 @@ def test_given_an_entry_of_events_without_evidence_then_it_came_from_nowhere(
     row = one_of(case, "count", "events")
     monkeypatch.setattr(case.record.evidence[row.job_id], "chunks", [])
     assert found(check_evidence(Case(case.world)), "I1", row.job_id, "without any evidence")
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_given_a_pair_that_expired_although_both_came_in_time_then_only_brokers_that_did_not_tell_of_one_excuse_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, later: int
+) -> None:
+    """A time-out waits for the ends of what the brokers tell of; after a growth that is too little for a while."""
+    life = next(life for life in case.lives if life.name == "pair")
+    row = one_of(case, "pair", "events")
+    halves = [each for each in case.world.producers.announced.values() if each.partition == row.correlation]
+    first, deadline = min(each.appended[0] for each in halves), row.at + MINUTE_MS
+    lie = changed_one(case, row, disposition="expired", reason="trigger_timeout", nominal=first, at=deadline)
+    trigger = {**life.definition.trigger, "timeout": f"{deadline - first}ms"}
+    lie.lives = [replace(life, definition=replace(life.definition, trigger=trigger))]
+    assert found(check_dispositions(lie), "I1", row.job_id, "came in time")
+    monkeypatch.setattr(halves[0], "untold_until", deadline + later)
+    assert found(check_dispositions(lie), "I1", row.job_id, "came in time") is (later == 0)
 
 
 def test_given_a_program_that_nobody_started_then_the_ledger_lies(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,3 +314,49 @@ def test_given_admissions_of_one_instant_then_those_that_were_forced_came_after_
     changed.rows = [replace(row, job_id=f"forced-{number}", forced=forced) for number in range(2)] + [row]
     changed.lives = [replace(life, definition=definition)]
     assert found(check_constraints(changed), "constraints", row.job_id) is not is_forced
+
+
+@pytest.mark.parametrize(("missed", "objects"), [("none", True), ("the older one", False), ("both", True)])
+def test_given_a_run_that_is_admitted_after_a_newer_one_then_only_what_was_missed_may_be(
+    case: Case, monkeypatch: pytest.MonkeyPatch, missed: str, objects: bool
+) -> None:
+    """Seed 801025: what is made up for after an outage runs one at a time, and what is due now goes beside it."""
+    life = next(life for life in case.lives if life.name == "tick")
+    row = one_of(case, "tick", "time")
+    newer = replace(row, nominal=row.nominal + MINUTE_MS, admitted_at=row.nominal + MINUTE_MS)
+    older = replace(row, admitted_at=row.nominal + 2 * MINUTE_MS)
+    lie = with_rows(case, lambda each: None)
+    lie.rows = [older, newer]
+    lie.lives = [replace(life, definition=replace(life.definition, overlap="queue", most=1, constraints=()))]
+    end = row.nominal + {"none": 0, "the older one": 1, "both": 2 * MINUTE_MS}[missed]
+    facts = {keys.shard_of_run(row.job_id): {Outage(row.nominal, end): None}}
+    monkeypatch.setattr(case.record, "outages", facts)
+    assert found(check_overlap(lie), "order", "tick") is objects
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_given_instants_that_were_made_one_by_one_while_nobody_was_there_then_only_a_freeze_until_then_excuses_them(
+    case: Case, monkeypatch: pytest.MonkeyPatch, frozen: bool
+) -> None:
+    """Seed 800496: a node that goes on decides what is due by then, and its transaction may arrive in spite of all."""
+    life = next(life for life in case.lives if life.name == "tick")
+    rows = [row for row in case.rows_of["tick"] if row.trigger == "time" and row.covered is None]
+    first, last = rows[0].nominal - SKEW_MS - 1, rows[3].nominal + SKEW_MS + 1
+    changed = Case(case.world)
+    changed.lives = [replace(life, definition=replace(life.definition, catch_up="last"))]
+    monkeypatch.setattr(outages, "absences", lambda _: [(first - START, last - START)])
+    monkeypatch.setattr(case.record, "pauses", [("node0", first - 1, last)] if frozen else [])
+    assert found(check_outages(changed), "I1", "one by one") is not frozen
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_given_a_fact_that_begins_late_then_only_a_freeze_until_then_excuses_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, frozen: bool
+) -> None:
+    """A node that goes on hears only then what the store answered before it fell silent."""
+    begin, late, end = 20_000, 40_000, 90_000
+    facts = {shard: {Outage(START + late, START + end): None} for shard in range(case.swarm.shards)}
+    monkeypatch.setattr(outages, "absences", lambda _: [(begin, end)])
+    monkeypatch.setattr(case.record, "outages", facts)
+    monkeypatch.setattr(case.record, "pauses", [("node0", START + begin - 1, START + late)] if frozen else [])
+    assert found(check_outages(case), "I1", "its facts are") is not frozen
