@@ -18,12 +18,13 @@ from tidegate_client.views import ProblemView
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent
 from tidegate_core.model.requests import REQUEST_TYPES
 from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.sources import SourceSpec
 
 REF = "#/components/schemas/{model}"
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 
-MODELS: tuple[type, ...] = (ScheduleSpec, *REQUEST_TYPES.values(), DataPartitionEvent, CustomEvent)
+MODELS: tuple[type, ...] = (ScheduleSpec, SourceSpec, *REQUEST_TYPES.values(), DataPartitionEvent, CustomEvent)
 """Whose schemas bodies refer to."""
 
 

@@ -20,6 +20,7 @@ from tidegate_api.reads.occurrences import OccurrenceReads
 from tidegate_api.reads.ranges import RangeReader
 from tidegate_api.reads.runs import RunReads
 from tidegate_api.reads.schedules import ScheduleReads
+from tidegate_api.reads.sources import SourceReads
 from tidegate_api.reads.why import WhyReads
 from tidegate_api.receipts import ReceiptDesk
 from tidegate_api.stored_answers import StoredAnswers
@@ -83,6 +84,7 @@ class Services:
     runs: RunReads
     occurrences: OccurrenceReads
     messages: MessageReads
+    sources: SourceReads
     why: WhyReads
 
 
@@ -134,5 +136,6 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         runs=RunReads(parts.store, pools, cluster, ranges),
         occurrences=OccurrenceReads(cluster, ranges),
         messages=MessageReads(parts.store, pools, cluster, parts.clock),
+        sources=SourceReads(parts.store, pools),
         why=WhyReads(parts.store, pools, cluster, parts.clock),
     )

@@ -20,11 +20,15 @@ class Commands(LazyGroup):
             "tidegate_cli.dev.command", "Start Kafka, DynamoDB Local, a node and the API on this machine."
         ),
         "schedule": Subcommand(f"{COMMANDS}.schedules", "Apply, list, suspend, resume, trigger and delete schedules."),
+        "source": Subcommand(f"{COMMANDS}.sources", "Topics of one's own that are read as events."),
         "job": Subcommand(f"{COMMANDS}.jobs", "Occurrences in the making, and what each waits for."),
         "run": Subcommand(f"{COMMANDS}.runs", "Launched jobs: list, logs, cancel, wait."),
         "why": Subcommand(f"{COMMANDS}.why", "Say why a schedule, a job or a run does not run, or did not then."),
         "event": Subcommand(f"{COMMANDS}.events", "Announce data partitions and events of your own."),
         "message": Subcommand(f"{COMMANDS}.messages", "Deliver a payload to a topic at a time; take it back."),
+        "simulate": Subcommand(
+            f"{COMMANDS}.simulate", "Run schedules on a virtual clock: what they would do, and why."
+        ),
         "version": Subcommand(f"{COMMANDS}.version", "Show the version."),
         "node": Subcommand(f"{COMMANDS}.node", "Run a node: owns shards, fires, launches."),
         "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),

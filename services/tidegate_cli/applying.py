@@ -1,10 +1,10 @@
-"""`schedule apply`: every document of the files is tried, each problem is shown with its line, and the worst one decides."""
+"""`schedule apply` and `source apply`: every document of the files is tried, each problem is shown with its line, and the worst one decides."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tidegate_cli.documents import ScheduleDocument, read_documents
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is wanted of each schedule.
+    """What is wanted of each schedule, or source.
 
     Attributes:
+        kind: Which of them the files hold.
         expected_version: Of the one schedule that the files hold.
     """
 
+    kind: Literal["schedule", "source"] = "schedule"
     dry_run: bool = False
     reason: str | None = None
     actor: str | None = None
@@ -32,15 +34,15 @@ class Wish:
 
 
 def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
-    """Applies all schedules of a file or folder.
+    """Applies all schedules, or sources, of a file or folder.
 
     Raises:
         CommandFailed: Some could not be applied; what was wrong stands on stderr.
         TidegateError: The API cannot be used at all; nothing further was tried, and what was applied is shown.
     """
-    documents = read_documents(source)
+    documents = read_documents(source, wish.kind)
     if wish.expected_version is not None and len(documents) > 1:
-        raise CommandFailed(f"--expected-version: {source} has {len(documents)} schedules; apply one", Exit.USAGE)
+        raise CommandFailed(f"--expected-version: {source} has {len(documents)} {wish.kind}s; apply one", Exit.USAGE)
     done: list[ReceiptView | DryRun] = []
     codes: list[Exit] = []
     try:
@@ -50,16 +52,20 @@ def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
             except (ApiUnreachable, ApiUnavailable, ApiFailed):
                 raise
             except TidegateError as error:
-                _report(document, error)
+                _report(document, wish.kind, error)
                 codes.append(exit_of(error))
     finally:
         if done:
-            _show(done, output)
+            _show(done, wish.kind, output)
     if codes:
-        raise CommandFailed(f"{len(codes)} of {len(documents)} schedules were not applied", max(codes))
+        raise CommandFailed(f"{len(codes)} of {len(documents)} {wish.kind}s were not applied", max(codes))
 
 
 def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView | DryRun:
+    if wish.kind == "source":
+        return api.apply_source(
+            document.spec, expected_version=wish.expected_version, reason=wish.reason, actor=wish.actor
+        )
     if wish.dry_run:
         return api.try_schedule(document.spec, expected_version=wish.expected_version)
     receipt = api.apply_schedule(
@@ -76,15 +82,15 @@ def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView
     return receipt.model_copy(update={"next": view.next})
 
 
-def _report(document: ScheduleDocument, error: TidegateError) -> None:
+def _report(document: ScheduleDocument, kind: str, error: TidegateError) -> None:
     if isinstance(error, InvalidRequest) and error.problems:
         for problem in error.problems:
-            note(f"{document.place_of(problem.field)}: schedule {document.title}: {problem}")
+            note(f"{document.place_of(problem.field)}: {kind} {document.title}: {problem}")
     else:
         note(f"{document.place_of('')}: {error}")
 
 
-def _show(done: list[ReceiptView | DryRun], output: Format) -> None:
+def _show(done: list[ReceiptView | DryRun], kind: str, output: Format) -> None:
     for view in done:
         for warning in view.warnings if isinstance(view, DryRun) else ():
             note(f"{view.namespace}/{view.name}: warning: {warning}")
@@ -98,4 +104,5 @@ def _show(done: list[ReceiptView | DryRun], output: Format) -> None:
         ("reading", lambda view: view.reading if isinstance(view, DryRun) else None),
     ]
     dry_run = any(isinstance(view, DryRun) for view in done)
-    show_list(done, columns if dry_run else columns[:-2], output)
+    shown = 4 if kind == "source" else len(columns) if dry_run else len(columns) - 2
+    show_list(done, columns[:shown], output)

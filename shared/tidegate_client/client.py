@@ -21,7 +21,7 @@ import httpx2
 from pydantic import BaseModel
 
 from tidegate_client.errors import InvalidRequest
-from tidegate_client.paths import job_path, run_path, schedule_path
+from tidegate_client.paths import job_path, run_path, schedule_path, source_path
 from tidegate_client.transport import TIMEOUT_S, Transport
 from tidegate_client.views import (
     DryRun,
@@ -34,6 +34,7 @@ from tidegate_client.views import (
     ReceiptView,
     RunView,
     ScheduleView,
+    SourceView,
     WhyView,
 )
 from tidegate_core.model.instants import format_instant, from_datetime
@@ -162,6 +163,44 @@ class Client:
         `fields`: `reason`, `actor`, `expected_version`, `force_overlap`.
         """
         return self._write("POST", f"{schedule_path(namespace, name)}/trigger", _given(fields), {}, request_id)
+
+    # -- sources ------------------------------------------------------------------------------------------------------
+
+    def sources(self, namespace: str | None = None) -> list[SourceView]:
+        """All sources; a cluster has at most 64."""
+        answer = self._transport.send("GET", f"{BASE}/sources", query={"namespace": namespace})
+        return Page[SourceView].model_validate(answer).items
+
+    def source(self, namespace: str, name: str) -> SourceView:
+        return self._get(source_path(namespace, name), SourceView)
+
+    def apply_source(
+        self,
+        spec: Mapping[str, Any],
+        *,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+        request_id: str | None = None,
+    ) -> ReceiptView:
+        """Creates a source (the document of `docs/sources.md`) or replaces its mapping; what is produced afterwards is read."""
+        query = {"expected_version": expected_version, "actor": actor, "reason": reason}
+        path = source_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
+        return self._write("PUT", path, dict(spec), query, request_id)
+
+    def delete_source(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        expected_version: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+        request_id: str | None = None,
+    ) -> ReceiptView:
+        """Deletes a source; what is produced afterwards is no event."""
+        query = {"expected_version": expected_version, "actor": actor, "reason": reason}
+        return self._write("DELETE", source_path(namespace, name), None, query, request_id)
 
     # -- jobs, runs, occurrences --------------------------------------------------------------------------------------
 

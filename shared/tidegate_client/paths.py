@@ -16,6 +16,12 @@ def schedule_path(namespace: str, name: str) -> str:
     return f"/schedules/{namespace}/{name}"
 
 
+def source_path(namespace: str, name: str) -> str:
+    """Raises InvalidRequest, with both names' problems."""
+    _check(NAME_PATTERN, namespace=namespace, name=name)
+    return f"/sources/{namespace}/{name}"
+
+
 def run_path(run_id: str) -> str:
     """Raises InvalidRequest."""
     _check(RUN_ID_PATTERN, run_id=run_id)

@@ -90,6 +90,23 @@ class ScheduleView(View):
     spec: dict[str, Any] = Field(default_factory=dict)
 
 
+class SourceView(View):
+    """A source as it stands.
+
+    Attributes:
+        status: `open`, or `opening` until its first offsets are known.
+        version: Counts 1, 2, 3 ... within the name; also its ETag.
+        spec: The definition in its canonical form.
+    """
+
+    namespace: str
+    name: str
+    status: str
+    version: int
+    topic: str
+    spec: dict[str, Any] = Field(default_factory=dict)
+
+
 class Verdict(View):
     """What one constraint says of a job that it holds back.
 
@@ -209,6 +226,8 @@ class RunView(View):
         outputs: What the program reported.
         program: Type, file, args, conf and properties with all templates resolved; None when only the ledger is left.
         disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
+        last_failure: How the attempt before the present one ended, when a retry followed on it.
+        next_attempt_at: When the next attempt begins, while the run waits for it.
     """
 
     id: str
@@ -237,6 +256,8 @@ class RunView(View):
     cancel_requested: bool = False
     disposition: str | None = None
     program: dict[str, Any] | None = None
+    last_failure: dict[str, Any] | None = None
+    next_attempt_at: Moment | None = None
 
     @property
     def is_ended(self) -> bool:

@@ -126,6 +126,11 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "error",
         "tidegate_permits_stuck_total",
     ),
+    "retries_exhausted": LogEvent(
+        "A program failed, and its schedule's `retry` allows no further attempt after that error: the run has failed.",
+        "warning",
+        "tidegate_retries_exhausted_total",
+    ),
     "load_unknown": LogEvent(
         "A load that jobs wait for cannot be sampled; `problem` says why. Told once, when it begins: 5 minutes later jobs go "
         "without it, unless their constraint is `strict`.",
@@ -297,6 +302,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     ),
     "tidegate_permits_stuck_total": Metric(
         "counter", "Permits of shared limits that were found with runs that are not open any more; alert on any."
+    ),
+    "tidegate_retries_exhausted_total": Metric(
+        "counter", "Runs that failed although their schedule has retries: no further attempt followed."
     ),
     "tidegate_loads_unknown_total": Metric(
         "counter", "Loads that could not be sampled while jobs waited for them; alert when it grows.", ("source",)

@@ -6,6 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidegate_core.decisions.inputs import Input, Poked
 from tidegate_core.effects import (
@@ -52,6 +53,7 @@ class Behaviour:
     starts_after: int | None = 50
     runs_for: int | None = 300
     outcome: str = "succeeded"
+    error_class: str | None = None
     reports: bool = True
     outputs: Doc | None = None
     gone: Gone = field(default_factory=lambda: Gone(0))
@@ -64,6 +66,15 @@ class _Process:
     driver: str
     watchers: list[int] = field(default_factory=list)
     gone: Gone | None = None
+    is_marked: bool = False
+
+
+class Mark(NamedTuple):
+    """A line that a program writes as it begins, and as it ends."""
+
+    run_id: str
+    at: int
+    begins: bool
 
 
 class Programs(ABC):
@@ -71,6 +82,8 @@ class Programs(ABC):
 
     Attributes:
         started: Orders that passed the gate, in order.
+        submitted_at: Attempt and instant of each submission.
+        marks: What the programs themselves write down, in order: run, instant, and whether it begins or ends there.
         behaves: What each program does.
         load: What every load is; None: nobody can say.
         host: Told apart where there are several: processes of one attempt on two hosts are two drivers.
@@ -82,6 +95,8 @@ class Programs(ABC):
 
     def __init__(self, behaviour: Behaviour | None) -> None:
         self.started: list[LaunchOrder] = []
+        self.submitted_at: list[tuple[int, int]] = []
+        self.marks: list[Mark] = []
         self.behaves: Callable[[LaunchOrder], Behaviour] = lambda order: behaviour or Behaviour()
         self._processes: dict[tuple[str, int], _Process] = {}
 
@@ -132,6 +147,7 @@ class Programs(ABC):
         name = (order.run_id, order.attempt)
         if name in self._processes:
             return  # Adopted under its name.
+        self.submitted_at.append((order.attempt, self.now))
         behaviour = self.behaves(order)
         process = _Process(order, behaviour, f"driver of {order.run_id} {order.attempt} on {self.host}")
         self._processes[name] = process
@@ -148,6 +164,8 @@ class Programs(ABC):
             self._end(process, REFUSED_AT_THE_GATE)
             return
         self.started.append(order)
+        self.marks.append(Mark(order.run_id, self.now, True))
+        process.is_marked = True
         self._poke(order)
         if behaviour.runs_for is not None:
             self._later(behaviour.runs_for, lambda: self._finish(process))
@@ -156,10 +174,12 @@ class Programs(ABC):
         order, behaviour = process.order, process.behaviour
         if process.gone is not None:
             return
+        self._mark_end(process)  # Before it is reported: what a program says is over is over.
         if behaviour.reports:
             outputs = None if behaviour.outputs is None else json.dumps(behaviour.outputs)
-            told = (behaviour.outcome, behaviour.gone.exit_code, None, None, outputs, self.now, f"end {process.driver}")
-            self.transact(finish_run(order.run_id, order.attempt, process.driver, *told))
+            ended = (behaviour.outcome, behaviour.gone.exit_code, None, behaviour.error_class, outputs)
+            token = f"end {process.driver}"
+            self.transact(finish_run(order.run_id, order.attempt, process.driver, *ended, self.now, token))
             self._poke(order)
         self._end(process, behaviour.gone)
 
@@ -167,7 +187,13 @@ class Programs(ABC):
         if process is None or process.gone is not None:
             return
         process.gone = gone
+        self._mark_end(process)
         self._soon_give(*(Answer(token, gone) for token in process.watchers))
+
+    def _mark_end(self, process: _Process) -> None:
+        if process.is_marked:
+            process.is_marked = False
+            self.marks.append(Mark(process.order.run_id, self.now, False))
 
     def vanish(self, run: str, attempt: int = 1, gone: Gone | None = None) -> None:
         """Ends a process without any report."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from tidegate_core.decisions.lane import Decision
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.work import Decision
 from tidegate_core.effects import Effect, Refused
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import NO_CONTROLS

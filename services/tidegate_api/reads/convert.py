@@ -20,6 +20,7 @@ from tidegate_client.views import (
 )
 from tidegate_core.decisions.run_plane.control import coming_instants
 from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.model.instants import as_datetime
 from tidegate_core.model.states import Disposition, RunState
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
@@ -112,7 +113,15 @@ def run_view(run: Run) -> RunView:
         cancel_requested=run.cancel_requested,
         disposition=run.disposition,
         program=run.order_document,
+        last_failure=_failure(run),
+        next_attempt_at=moment(run.not_before) if run.failure is not None and run.state in BEFORE_GATE else None,
     )
+
+
+def _failure(run: Run) -> dict[str, Any] | None:
+    """Returns how the attempt before the present one ended."""
+    failure = _object(run.failure)
+    return {**failure, "ended_at": moment(failure["ended_at"])} if failure else None
 
 
 def _run_state(run: Run) -> str:

@@ -56,13 +56,13 @@ def explain_schedule(
     if facts is None:
         return None
     if at is None:
-        return answered(store, facts.shard, lambda view: why_schedule(view, facts))
+        return answered(store, facts.shard, lambda views: why_schedule(views, facts))
     try:
         question = question_of(facts, at)
     except ValueError as error:
         raise InvalidInput([Problem("at", f'"{at}" {error}')]) from error
     around = with_ledger(store, facts, min(question.instants))
-    return answered(store, facts.shard, lambda view: why_schedule_at(view, around, question))
+    return answered(store, facts.shard, lambda views: why_schedule_at(views, around, question))
 
 
 def explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now: Instant) -> Explanation | None:
@@ -82,4 +82,4 @@ def explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now:
     if open_job not in found:
         return why_gathering(facts, job_id)
     job = from_item(Job, found[open_job])
-    return answered(store, shard, lambda view: why_job(view, facts, job))
+    return answered(store, shard, lambda views: why_job(views, facts, job))

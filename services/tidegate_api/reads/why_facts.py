@@ -16,10 +16,11 @@ from tidegate_core.records.controls import NO_CONTROLS, StoredControls
 from tidegate_core.records.outages import outages_of
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item, RangeRead, Table
+from tidegate_core.store.values import Item, Key, RangeRead, Table
 from tidegate_core.transactions.unit_of_work import NotAtHand
 from tidegate_core.transactions.view import View
 from tidegate_core.why.facts import Facts
+from tidegate_core.why.looking import Views
 from tidegate_ports.store import Store
 
 OPEN_ROWS_MAX: Final = 20_000
@@ -69,16 +70,26 @@ def with_ledger(store: Store, facts: Facts, around: Instant) -> Facts:
     return replace(facts, ledger=tuple(from_item(LedgerRow, row) for row in (*before.items, *behind.items)))
 
 
-def answered(store: Store, shard: int, ask: Callable[[View], Answer]) -> Answer:
+def answered(store: Store, shard: int, ask: Callable[[Views], Answer]) -> Answer:
     """Asks until all that the deciding code wants to know has been read."""
-    view = View(shard)
+    wanted: list[Key] = []
+    found: dict[Key, Item] = {}
+    ranges: dict[tuple[str, str], list[Item]] = {}
+
+    def what_was_read() -> View:
+        view = View(shard)
+        view.learn(wanted, found)
+        for (low, high), rows in ranges.items():
+            view.learn_range(low, high, rows)
+        return view
+
     for _ in range(READS_MAX):
         try:
-            return ask(view)
+            return ask(what_was_read)
         except NotAtHand as need:
-            view.learn(need.keys, store.get(list(need.keys)))
-            for low, high in need.ranges:
-                view.learn_range(low, high, _between(store, shard, low, high, OPEN_ROWS_MAX))
+            wanted += need.keys
+            found |= store.get(list(need.keys))
+            ranges |= {(low, high): _between(store, shard, low, high, OPEN_ROWS_MAX) for low, high in need.ranges}
     raise AssertionError("a decision reads on and on")
 
 

@@ -39,6 +39,8 @@ IdempotencyKey = Annotated[
     str | None, Header(max_length=128, description="Request id: a repeat under it does not act twice (7 days)")
 ]
 Actor = Annotated[str | None, Query(max_length=1_024, description="Who wants it, for the record")]
+ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set; 0: must not exist")]
+IfMatch = Annotated[str | None, Header(description="ETag of the version that is to be replaced; 412 if it is another")]
 Reason = Annotated[str | None, Query(max_length=1_024, description="Why, for the record")]
 PAGE_SIZE = PAGE_SIZE_DEFAULT
 VERSION_DIGITS_MAX = 18
@@ -118,5 +120,7 @@ def version_of_etag(if_match: str | None) -> int | None:
         return None
     text = if_match.strip().removeprefix("W/").strip('"')
     if not text.isdecimal() or len(text) > VERSION_DIGITS_MAX:
-        raise InvalidInput([Problem("If-Match", "is not the ETag of a schedule", 'copy it as it came, such as "3"')])
+        raise InvalidInput(
+            [Problem("If-Match", "is not the ETag of a schedule or source", 'copy it as it came, such as "3"')]
+        )
     return int(text)

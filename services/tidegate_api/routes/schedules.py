@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, get_args
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from tidegate_api.bodies import read_object
@@ -14,7 +14,9 @@ from tidegate_api.parts import Services
 from tidegate_api.routes.common import (
     PAGE_SIZE,
     Actor,
+    ExpectedVersion,
     IdempotencyKey,
+    IfMatch,
     NamePath,
     NamespaceFilter,
     NamespacePath,
@@ -38,9 +40,7 @@ from tidegate_ports.program_files import problem_with
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
-ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set; 0: must not exist")]
 UpdateMode = Annotated[OnUpdate | None, Query(description="What becomes of what is pending, if not what the spec says")]
-IfMatch = Annotated[str | None, Header(description="ETag of the version that is to be replaced; 412 if it is another")]
 CONTROL_FIELDS = fields("reason", "actor", "id")
 CONTROL_FIELDS["properties"]["expected_version"] = {"type": "integer", "minimum": 0}
 SUSPEND_FIELDS = with_fields(

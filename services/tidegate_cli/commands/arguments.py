@@ -29,11 +29,11 @@ VersionOption = Annotated[int | None, typer.Option(min=0, help="Only if the sche
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 
 
-def split_schedule(text: str) -> tuple[str, str]:
+def split_schedule(text: str, kind: str = "schedule") -> tuple[str, str]:
     """Returns namespace and name. Raises CommandFailed (usage)."""
     namespace, slash, name = text.partition("/")
     if not slash or not namespace or not name or "/" in name:
-        raise CommandFailed(f"{text}: write the schedule as NAMESPACE/NAME", Exit.USAGE)
+        raise CommandFailed(f"{text}: write the {kind} as NAMESPACE/NAME", Exit.USAGE)
     return namespace, name
 
 

@@ -46,9 +46,20 @@ def list_jobs(
 
 @app.command()
 def get(job: JobArgument, output: OutputOption = Format.TABLE) -> None:
-    """Show an open job."""
+    """Show an open job, with the verdict of the last look on each constraint that holds it back."""
     with api_client() as api:
-        show(api.job(job), output)
+        view = api.job(job)
+    if output is not Format.TABLE or view.unmet is None:
+        show(view, output)
+        return
+    show(view.model_copy(update={"unmet": None}), output)
+    typer.echo()
+    columns = [
+        ("held back by", lambda verdict: verdict.code),
+        ("next check", lambda verdict: verdict.until),
+        ("why", lambda verdict: verdict.reason),
+    ]
+    show_list(view.unmet.verdicts, columns, output)
 
 
 @app.command()

@@ -9,13 +9,12 @@ one schedule, run or request, everything behind it goes on.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
 from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.work import Decision, Procedure, Work
 from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
 from tidegate_core.records.controls import Controls
 from tidegate_core.store.keys import lease, shard_pk
@@ -42,48 +41,6 @@ class ReadsWithoutEnd(Exception):
 
 class Closed(Exception):
     """The lane takes no more work, so a procedure that has longer to go leaves the rest to the successor."""
-
-
-class Decision(Protocol):
-    """A pure step: reads and writes through the unit of work. Run again from the start when something was missing or refused,
-    so it must look at the present state first and do nothing when its work is done already.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def about(self) -> str:
-        """The schedule, run or row that it decides on, for whoever reads the log."""
-        ...
-
-    @property
-    def stale(self) -> tuple[Key, ...]:
-        """Items that others may have written since they were last read."""
-        ...
-
-    def decide(self, unit: UnitOfWork, now: int) -> None: ...
-
-
-class Procedure(ABC):
-    """Something that needs the lane for more than one transaction.
-
-    A base class and no protocol: each piece of work is asked several times which of the two it is.
-    """
-
-    @property
-    @abstractmethod
-    def name(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def about(self) -> str: ...
-
-    @abstractmethod
-    def run(self, lane: Lane) -> Operation[None]: ...
-
-
-Work = Decision | Procedure
 
 
 def _nothing() -> Operation[None]:

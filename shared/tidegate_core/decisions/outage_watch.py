@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate_core.decisions.host import Fenced, Host
-from tidegate_core.decisions.lane import Lane, Procedure
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, with_outage
+from tidegate_core.decisions.work import Procedure
 from tidegate_core.effects import Items, Read, Refused
 from tidegate_core.records.outages import Outage, gaps_of, outages_of, with_gap
 from tidegate_core.store import keys

@@ -14,7 +14,7 @@ from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.recurring_change import PlaceRecord
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.lane import Lane, Work
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outage_watch import OutageWatch, WriteDownOutage
 from tidegate_core.decisions.run_plane.attempts import Attempts
@@ -29,6 +29,7 @@ from tidegate_core.decisions.run_plane.quarantine import Quarantine
 from tidegate_core.decisions.run_plane.until import resume_when_due
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
+from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Poke
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import Controls
@@ -90,7 +91,7 @@ class ShardActor:
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
         self._outgoing = Outgoing(self._lane, self.memory, index)
-        self._attempts = Attempts(self._lane, self.memory)
+        self._attempts = Attempts(self._lane, self.memory, index)
         self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._inbox, self._attempts)
         self._controls = ShardControls(self._lane, self.memory, plane, carried.done)
         self._draining = False
@@ -222,7 +223,7 @@ class ShardActor:
         wake = self.memory.next_wake()
         if wake is not None and (self._wake_at is None or wake < self._wake_at):
             self._wake_at = wake
-            self._host.call_at(wake, partial(self._due, wake))
+            self._host.call_at(wake, partial(self._due, wake), routine=True)  # `Memory.next_due` says what is due.
 
     def _due(self, armed: int) -> None:
         if self._wake_at == armed:
@@ -276,7 +277,9 @@ class ShardActor:
         """What a lost poke would have said, and timer rows that come near."""
         next_timers = self._host.now + TIMER_WINDOW_MS // 2
         while True:
-            yield from self._host.sleep(SWEEP_MS + self._host.jitter(f"sweep {self.shard}", SWEEP_MS // 5))
+            yield from self._host.sleep(
+                SWEEP_MS + self._host.jitter(f"sweep {self.shard}", SWEEP_MS // 5), routine=True
+            )
             if self._draining:
                 return
             self._inbox.poke()

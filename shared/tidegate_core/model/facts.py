@@ -14,9 +14,10 @@ from tidegate_core.model.states import RunState
 
 
 class RunFact(Document):
-    """A run ended.
+    """A run ended, or came to another state that somebody may wait for: it has started, or nobody can ask for it.
 
     Attributes:
+        ended_at: When it came to `state`.
         schedule: Whose run it was.
         args: Its resolved arguments, for `${upstream.args[n]}`.
         outputs: What it reported, for `${upstream.outputs.<key>}`.

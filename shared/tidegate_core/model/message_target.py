@@ -98,6 +98,9 @@ def delivery_problems(spec: ScheduleSpec) -> list[Problem]:
         ]
     if spec.constraints:
         found.append(Problem("constraints", f"with a message as target {_PLANNED}", "leave them out"))
+    if spec.retry.tries:
+        hint = "leave it out: what a topic does not take is tried again in any case"
+        found.append(Problem("retry", "is for programs", hint))
     if spec.overlap != "allow":
         hint = "leave it out: deliveries do not wait for each other"
         found.append(Problem("overlap", f'other than "allow" with a message as target {_PLANNED}', hint))

@@ -16,15 +16,16 @@ from tidegate_core.model.modes import OnUpdate, SuspendMode
 from tidegate_core.model.names import Name, Namespace
 from tidegate_core.model.overlap import MAX_PENDING, MAX_PENDING_DEFAULT, OnOverflow, Overlap, queue_fields_of
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
+from tidegate_core.model.preset import Preset, with_preset
 from tidegate_core.model.priority import Priority
 from tidegate_core.model.problems import refused
 from tidegate_core.model.programs import Program, ProgramTarget
+from tidegate_core.model.retry import Retry
 from tidegate_core.model.shards import hash_of
 from tidegate_core.triggers import Trigger
 
 MAX_LABELS = 64
 MAX_CONSTRAINTS = 16
-DEFAULT_BACKOFF_MS = 30_000
 DEFAULT_PENDING_TIMEOUT_MS = 24 * 3_600_000
 
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
@@ -43,39 +44,11 @@ Target: TypeAlias = Annotated[
 ]
 
 
-class Retry(Document):
-    """What follows a failed run. Attempts after the first are a later version's.
-
-    Attributes:
-        tries: 0.
-        backoff: 30 s, which nothing waits for yet.
-    """
-
-    EXAMPLE: ClassVar = {"tries": 0, "backoff": "30s"}
-    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "max_backoff", "multiplier", "on", "workflow", "submit")
-
-    tries: Whole = Field(default=0, ge=0, json_schema_extra={"maximum": 0})
-    backoff: DurationField = Field(default=DEFAULT_BACKOFF_MS, json_schema_extra={"default": "30s"})
-
-    @field_validator("tries")
-    @classmethod
-    def _none_yet(cls, tries: int) -> int:
-        if tries > 0:
-            raise refused(f"above 0 is planned for {LANGUAGE}", hint="leave it at 0: a failed run stays failed")
-        return tries
-
-    @field_validator("backoff")
-    @classmethod
-    def _of_none_yet(cls, backoff: int) -> int:
-        if backoff != DEFAULT_BACKOFF_MS:
-            raise refused(f"other than 30s is planned for {LANGUAGE}", hint="leave it out: a failed run stays failed")
-        return backoff
-
-
 class ScheduleSpec(Document):
     """A schedule as users write it and as it is stored.
 
     Attributes:
+        preset: Whose defaults hold for what the document leaves out; not kept.
         labels: For people and selectors.
         target: What is started or sent.
         trigger: When.
@@ -162,6 +135,7 @@ class ScheduleSpec(Document):
     }
 
     kind: Literal["schedule"] = "schedule"
+    preset: Preset | None = None
     namespace: Namespace
     name: Name
     labels: Annotated[dict[LabelName, LabelValue], AtMost(MAX_LABELS)] = Field(default_factory=dict)
@@ -185,7 +159,7 @@ class ScheduleSpec(Document):
     @model_validator(mode="before")
     @classmethod
     def _delivery_defaults(cls, given: Any) -> Any:
-        return with_delivery_defaults(given)
+        return with_delivery_defaults(with_preset(given))
 
     @field_validator(
         "priority", "overlap", "on_overflow", "suspend_mode", "on_update", "pending_timeout_action", mode="before"

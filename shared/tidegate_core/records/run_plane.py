@@ -217,7 +217,11 @@ class Run:
         not_before: A further submission of an attempt that died before the gate waits until then.
         remembered: True when its schedule's past counts it (`PastRuns`), so that its end has to be counted as well.
         forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
+        retries: Further attempts after a program that failed, those that cost a try.
+        failure: JSON of how the last attempt ended, while the run waits for, or makes, the next one.
+        submissions_before: Attempts, those that cost no try left out, before the program's present try.
         covered, covered_from, free_attempts, catch_up, missing: As of its job.
+        told: True once its start was told to those who listen.
     """
 
     id: str
@@ -265,6 +269,10 @@ class Run:
     forced: str | None = None
     catch_up: bool | None = None
     missing: tuple[str, ...] = ()
+    told: bool | None = None
+    retries: int = 0
+    failure: str | None = None
+    submissions_before: int = 0
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
@@ -417,6 +425,7 @@ class OutboxRow:
     Attributes:
         record: JSON of the record for `tidegate.runs`; empty where nothing goes there.
         fact: JSON of the fact that triggers see.
+        started: When it had passed the gate, where that was not told before its end.
         page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
         matched: All have.
     """
@@ -426,6 +435,7 @@ class OutboxRow:
     state: str
     record: str
     fact: str
+    started: int | None = None
     page: str = ""
     matched: bool = False
 
@@ -484,6 +494,7 @@ class IndexRow:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
         asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
+        starts: True where starts of runs count, not only their ends.
     """
 
     event_key: str
@@ -496,6 +507,7 @@ class IndexRow:
     activated_at: int
     vector: str | None = None
     asked_at: int = 0
+    starts: bool | None = None
 
     def key(self) -> Key:
         return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)

@@ -10,7 +10,7 @@ Every owner-only item carries `rev`. What was read is what the write consumes: t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tidegate_core.effects import Effect
@@ -29,10 +29,10 @@ from tidegate_core.store.values import (
     Put,
     Transaction,
     Update,
-    Value,
 )
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.limits import Permit, return_permits
+from tidegate_core.transactions.staged import UNREAD, Consumed, Staged, bytes_of
 from tidegate_core.transactions.view import View
 
 if TYPE_CHECKING:
@@ -58,61 +58,6 @@ class TooLarge(Exception):
     """The transaction would hold more actions, or more bytes, than planned; the decision belongs into the next one."""
 
 
-RAW_ACTION_BYTES = 4_000
-"""Reckoned for an action on an item that was not read here: a lease, a state, a limit with its holders."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Consumed:
-    """What a write consumes, as it was when the write was staged.
-
-    Attributes:
-        revision: None: there must be no item.
-        size: Bytes of the item.
-        conditional: False for rows whose presence nobody conditions on.
-        behind: Highest revision that an earlier item under the key may have had, and that a late write may consume.
-    """
-
-    revision: int | None = None
-    size: int = 0
-    conditional: bool = True
-    behind: int = 0
-
-    def condition(self) -> Condition | None:
-        if not self.conditional:
-            return None
-        return conditions.absent() if self.revision is None else conditions.unchanged(self.revision)
-
-
-_UNREAD = _Consumed(conditional=False)
-
-
-@dataclass(slots=True)
-class _Staged:
-    """What one decision adds; discarded when the decision does not come to its end."""
-
-    writes: dict[Key, Item | None] = field(default_factory=dict)
-    consumed: dict[Key, _Consumed] = field(default_factory=dict)
-    raw: list[Action] = field(default_factory=list)
-    returns: dict[Key, tuple[Permit, ...]] = field(default_factory=dict)
-    effects: list[Effect | Callable[[], None]] = field(default_factory=list)
-    bytes_taken_over: int = 0
-
-    @property
-    def actions(self) -> int:
-        return len(self.writes) + len(self.raw) + len(self.returns)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.actions
-
-    def size(self) -> int:
-        """Bytes of the items before and after: more than DynamoDB can count."""
-        written = sum(_bytes_of(item) for item in self.writes.values() if item is not None)
-        consumed = sum(each.size for each in self.consumed.values())
-        return written + consumed + RAW_ACTION_BYTES * (len(self.raw) + len(self.returns))
-
-
 class UnitOfWork:
     """Collects the writes of one transaction of one shard.
 
@@ -128,8 +73,8 @@ class UnitOfWork:
         self.shard = shard
         self._epoch = epoch
         self.controls = controls
-        self._kept = _Staged()
-        self._open = _Staged()
+        self._kept = Staged()
+        self._open = Staged()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -210,11 +155,11 @@ class UnitOfWork:
         if key not in self._kept.consumed and key not in self._open.consumed:
             self._open.consumed[key] = self._seen(key)
 
-    def _seen(self, key: Key) -> _Consumed:
+    def _seen(self, key: Key) -> Consumed:
         if not self._view.knows(key):
-            return _UNREAD
+            return UNREAD
         seen = self._view.item(key)
-        return _Consumed() if seen is None else _Consumed(_revision(seen), _bytes_of(seen))
+        return Consumed() if seen is None else Consumed(_revision(seen), bytes_of(seen))
 
     def apply(self, action: Action) -> None:
         """Adds an action with its own condition (limits, checks). Raises TooLarge when this transaction has one on that
@@ -264,11 +209,11 @@ class UnitOfWork:
         for limit, permits in self._open.returns.items():
             self._kept.returns[limit] = (*self._kept.returns.get(limit, ()), *permits)
         self._kept.effects.extend(self._open.effects)
-        self._open = _Staged()
+        self._open = Staged()
 
     def drop(self) -> None:
         """Forgets what the decision wrote."""
-        self._open = _Staged()
+        self._open = Staged()
 
     @property
     def is_empty(self) -> bool:
@@ -334,23 +279,3 @@ def _revision(item: Item | None) -> int:
     revision = 0 if item is None else item.get("rev", 0)
     assert isinstance(revision, int)
     return revision
-
-
-def _bytes_of(value: Value) -> int:
-    """DynamoDB's size of an item or value, about."""
-    match value:
-        case int():
-            return 8
-        case str():
-            return len(value) if value.isascii() else len(value.encode())
-        case bytes():
-            return len(value)
-        case dict():
-            return sum(
-                len(name) + (len(each) if type(each) is str and each.isascii() else _bytes_of(each))
-                for name, each in value.items()
-            )
-        case list() | frozenset():
-            return sum(1 + _bytes_of(each) for each in value)
-        case _:
-            return 8

@@ -32,6 +32,10 @@ class AnyOfTrigger(CompositeTrigger):
     or_mode: Literal["one", "each"] = "one"
 
     @property
+    def has_one_state(self) -> bool:
+        return super().has_one_state and self.or_mode == "one"
+
+    @property
     def children_needed(self) -> int:
         return 1
 

@@ -346,6 +346,11 @@ class LeafTrigger(EventTrigger, ABC):
         Events with the same entry count once. `namespace` is the schedule's own.
         """
 
+    @property
+    def hears_starts(self) -> bool:
+        """Whether it counts starts of runs: those are told only where somebody listens."""
+        return False
+
     def weight_of(self, event: Fact) -> int:
         """Returns how much an accepted event counts."""
         return 1

@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from tidegate_core.model.document import Flag
 from tidegate_core.model.durations import Duration, DurationField
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
-from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, Correlate, EventTrigger, LeafTrigger, Take
+from tidegate_core.triggers.base import (
+    PLANNED_FOR_EVENTS,
+    SHORTEST_AT_LEAST_EVERY_MS,
+    Correlate,
+    EventTrigger,
+    LeafTrigger,
+    Take,
+)
 from tidegate_core.triggers.latches import OnTimeout, Terms
 from tidegate_core.triggers.pairing_window import PairingWindow
 
@@ -28,14 +36,12 @@ MAX_LEAVES = 50
 MAX_DEPTH = 5
 DEFAULT_TTL_MS = 24 * 3_600_000
 
-_OUTERMOST = ("correlate", "window", "timeout", "on_timeout")
+_OUTERMOST = ("correlate", "window", "timeout", "on_timeout", "at_least_every", "allow_empty")
 _POLICIES = planned(
     PLATFORM,
     "max_wait",
     "settle",
     "max_settle",
-    "at_least_every",
-    "allow_empty",
     "take",
     hint="they stand on a trigger that counts one thing",
 )
@@ -51,6 +57,8 @@ class CompositeTrigger(EventTrigger, ABC):
         timeout: Counted from the first latch that holds.
         on_timeout: `abort`: the evidence is given up, with a ledger row; `partial`: it fires with what is there; `wait`: only
             latches end, by their `ttl`.
+        at_least_every: A job is made at the latest this long after the last one, with what is there.
+        allow_empty: Also when nothing came.
     """
 
     PLANNED_FIELDS: ClassVar = {
@@ -60,8 +68,8 @@ class CompositeTrigger(EventTrigger, ABC):
     }
     PLANNED_VALUES: ClassVar = {"correlate": planned(PLATFORM, "*", hint="only data_partition works now")}
 
-    at_least_every: ClassVar[None] = None
-    allow_empty: ClassVar[bool] = False
+    LATER_FIELDS: ClassVar = frozenset({"at_least_every", "allow_empty"})
+
     take: ClassVar[Take] = "all"
 
     triggers: Children
@@ -69,6 +77,8 @@ class CompositeTrigger(EventTrigger, ABC):
     window: PairingWindow | None = None
     timeout: DurationField | None = Field(default=None, gt=0)
     on_timeout: OnTimeout = "abort"
+    at_least_every: DurationField | None = Field(default=None, ge=SHORTEST_AT_LEAST_EVERY_MS)
+    allow_empty: Flag = False
 
     # -- a tree within bounds -----------------------------------------------------------------------------------------
 
@@ -84,6 +94,20 @@ class CompositeTrigger(EventTrigger, ABC):
                 where = "the outermost trigger" if isinstance(child, CompositeTrigger) else "a trigger by itself"
                 raise refused(f"stands on {where} only", field=f"triggers[{place}].{fields[0]}", hint="take it out")
         return self
+
+    @model_validator(mode="after")
+    def _reminds_of_one_state(self) -> Self:
+        if self.at_least_every is not None and not self.has_one_state:
+            hint = "with correlate, window or or_mode: each it would not be clear whose job it makes"
+            raise refused("needs one state for all that comes", field="at_least_every", hint=hint)
+        if self.allow_empty and self.at_least_every is None:
+            raise refused("needs at_least_every", field="allow_empty", hint="nothing else fires without events")
+        return self
+
+    @property
+    def has_one_state(self) -> bool:
+        """Whether all that comes meets in one piece of evidence."""
+        return self.correlate is None and self.window is None
 
     @model_validator(mode="after")
     def _one_each_when_correlated(self) -> Self:

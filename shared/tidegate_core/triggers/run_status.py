@@ -14,18 +14,21 @@ from tidegate_core.model.problems import refused
 from tidegate_core.model.states import RunState
 from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, LeafTrigger
 
-EndedState: TypeAlias = Literal[RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED]
-"""Only ends that come: a run that was closed before the start gate never ran, so it is nobody's upstream; a lost one has not
-ended, its end is told once it is known; and nothing limits a run's time yet."""
+STARTED = "started"
+AwaitedState: TypeAlias = Literal[
+    RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED, RunState.TIMED_OUT, RunState.LOST, "started"
+]
+"""What becomes of a program that has passed the start gate, and that it has. A run that was closed before never ran, so it is
+nobody's upstream. A lost one has not ended: its end is told as well, once it is known."""
 MAX_TIMES = 1_000
 
 
 class RunStatusTrigger(LeafTrigger):
-    """Fires when `times` runs of `schedule` have ended in one of `states`, since the last firing.
+    """Fires when `times` runs of `schedule` have come to one of `states`, since the last firing.
 
     Attributes:
         schedule: `name` in the own namespace, or `namespace/name`.
-        states: Ends that count.
+        states: Ends that count; `started` is the start gate, `lost` that nobody can ask the program's host.
         times: How many runs; one by itself fires for each of them.
     """
 
@@ -34,7 +37,6 @@ class RunStatusTrigger(LeafTrigger):
         **PLANNED_FOR_EVENTS,
         **planned(PLATFORM, "program", "workflow", "where"),
     }
-    PLANNED_VALUES: ClassVar = {"states": planned(PLATFORM, "timed_out", "lost", "started", "running")}
     LATER_FIELDS: ClassVar = LeafTrigger.LATER_FIELDS | {"times"}
     FIELD_HINTS: ClassVar = {
         "status": "the field is called states",
@@ -45,12 +47,12 @@ class RunStatusTrigger(LeafTrigger):
 
     type: Literal["run_status"] = "run_status"
     schedule: QualifiedName
-    states: Annotated[tuple[EndedState, ...], Field(min_length=1), AtMost(5)] = (RunState.SUCCEEDED,)
+    states: Annotated[tuple[AwaitedState, ...], Field(min_length=1), AtMost(6)] = (RunState.SUCCEEDED,)
     times: Whole = Field(default=1, ge=1, le=MAX_TIMES)
 
     @field_validator("states")
     @classmethod
-    def _each_once(cls, states: tuple[EndedState, ...]) -> tuple[EndedState, ...]:
+    def _each_once(cls, states: tuple[AwaitedState, ...]) -> tuple[AwaitedState, ...]:
         if len(set(states)) != len(states):
             raise refused("names a state twice")
         return states
@@ -58,6 +60,10 @@ class RunStatusTrigger(LeafTrigger):
     @property
     def needed(self) -> int:
         return self.times
+
+    @property
+    def hears_starts(self) -> bool:
+        return STARTED in self.states
 
     def own_group_of(self, event: Fact) -> str:
         # Fired by one run each: a second upstream run must not be absorbed by the job that waits for the first.
@@ -79,7 +85,8 @@ class RunStatusTrigger(LeafTrigger):
         if not isinstance(event, RunFact) or event.event_key != self.event_key(namespace):
             return None
         # The run and not the attempt: success after a manual re-run counts once (SEMANTICS 6.8).
-        return event.run_id if event.state in self.states else None
+        state = STARTED if event.state is RunState.RUNNING else event.state
+        return event.run_id if state in self.states else None
 
     def correlation_of(self, event: Fact) -> str:
         return (event.correlation or "") if isinstance(event, RunFact) else ""

@@ -42,6 +42,7 @@ TIME: Final[Mapping[str, str]] = {
 EVENTS: Final[Mapping[str, str]] = {
     "waiting_for_events": "some of what its trigger needs has come, and some is missing",
     "no_events": "nothing that its trigger counts has come",
+    "upstream_gone": "a schedule that its trigger waited for was deleted: it does without",
     "not_satisfied": "its trigger was not satisfied at that instant",
 }
 JOBS: Final[Mapping[str, str]] = {
@@ -51,7 +52,8 @@ JOBS: Final[Mapping[str, str]] = {
 }
 RUNS: Final[Mapping[str, str]] = {
     "launching": "it was admitted, and no launcher has taken it yet",
-    "retry_pause": "an attempt died before the start gate, and the next one waits a little",
+    "submit_pause": "an attempt died before the start gate, and the next one waits a little",
+    "retry_pause": "its program failed, and the next attempt waits for its backoff (`retry`)",
     "before_gate": "a launcher has taken it, and its program has not come to the start gate",
     "running": "its program runs",
     "cancelling": "its program was asked to end and has not ended yet",
@@ -88,6 +90,8 @@ LEDGER: Final[Mapping[str, str]] = {
     "cancelled/suspended": "a suspend ended it",
     "cancelled/superseded": "an update ended it",
     "cancelled/schedule_deleted": "a delete ended it",
+    "cancelled/upstream_deleted": "its trigger waited for a schedule that was deleted, and cannot fire without it",
+    "expired/upstream_deleted": "its trigger waited for a schedule that was deleted, and what had come was not enough",
     "cancelled/by_request": "somebody cancelled it",
     "cancelled/overlap": "a later one took its place before its program started (`overlap: cancel_running`)",
 }

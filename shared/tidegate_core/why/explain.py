@@ -5,14 +5,13 @@ from __future__ import annotations
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, Run
-from tidegate_core.transactions.view import View
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 from tidegate_core.why.asked import Asked, asked
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.instants import at_instant, being_made, max_fires
 from tidegate_core.why.jobs import of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
-from tidegate_core.why.looking import waiting_of
+from tidegate_core.why.looking import Views, line_of
 from tidegate_core.why.reason import Explanation, Reason
 from tidegate_core.why.runs import of_run
 from tidegate_core.why.standing import standing
@@ -21,34 +20,35 @@ SHOWN_MAX = 10
 """Jobs, runs and evidence of one schedule that an explanation names; `job list` has them all."""
 
 
-def why_schedule(view: View, facts: Facts) -> Explanation:
+def why_schedule(views: Views, facts: Facts) -> Explanation:
     """Says why nothing more of the schedule runs now: where it stands, what it waits for, and what is open.
 
     Raises:
-        NotAtHand: The view lacks something: read it, and ask again.
+        NotAtHand: Something was not read yet: read it, and ask again.
     """
     reasons = standing(facts)
     said = {each.code for each in reasons}
     reasons += [of_run(run, facts.now) for run in facts.runs[:SHOWN_MAX]]
-    for job in waiting_of(facts)[:SHOWN_MAX]:
+    line = line_of(views, facts)
+    for job in line.jobs[:SHOWN_MAX]:
         # What holds for all of them is said once.
-        reasons += [each for each in of_job(view, facts, job) if each.code not in said]
+        reasons += [each for each in of_job(views, facts, job, line) if each.code not in said]
     reasons += _trigger(facts)
     return Explanation(f"schedule {facts.ref}", facts.now, tuple(reasons))
 
 
-def why_schedule_at(view: View, facts: Facts, question: Asked) -> Explanation:
+def why_schedule_at(views: Views, facts: Facts, question: Asked) -> Explanation:
     """Says what became of an instant, or why nothing did.
 
     Args:
-        view: What was read.
+        views: See `Views`.
         facts: With the ledger around it.
         question: Of `question_of`.
 
     Raises:
         NotAtHand: As above.
     """
-    reasons = tuple(at_instant(view, facts, question))
+    reasons = tuple(at_instant(views, facts, question))
     return Explanation(f"schedule {facts.ref}", question.instants[0], reasons, question.local)
 
 
@@ -62,9 +62,9 @@ def question_of(facts: Facts, text: str) -> Asked:
     return asked(text, zone)
 
 
-def why_job(view: View, facts: Facts, job: Job) -> Explanation:
+def why_job(views: Views, facts: Facts, job: Job) -> Explanation:
     """Says what an open job waits for. Raises NotAtHand."""
-    return Explanation(f"job {job.id}", facts.now, tuple(of_job(view, facts, job)))
+    return Explanation(f"job {job.id}", facts.now, tuple(of_job(views, facts, job)))
 
 
 def why_gathering(facts: Facts, evidence_id: str) -> Explanation:

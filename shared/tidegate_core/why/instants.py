@@ -5,18 +5,20 @@ The order matters: what is written down goes before what the rules say, and a ru
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate_core.constraints.base import Compared
 from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Job, LedgerRow
-from tidegate_core.transactions.view import View
 from tidegate_core.triggers.base import TimeTrigger
 from tidegate_core.why.asked import Asked
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.jobs import of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
+from tidegate_core.why.looking import Views
 from tidegate_core.why.naming import names, unnamed
 from tidegate_core.why.reason import Reason
 from tidegate_core.why.standing import standing, suspended_at, unserved
@@ -24,34 +26,41 @@ from tidegate_core.why.standing import standing, suspended_at, unserved
 LEDGER_KEPT_MS = LEDGER_DAYS * 24 * 3_600_000
 
 
-def at_instant(view: View, facts: Facts, asked: Asked) -> list[Reason]:
+def at_instant(views: Views, facts: Facts, asked: Asked) -> list[Reason]:
     """Returns at least one reason for what became of the instant. Raises NotAtHand."""
-    reasons = _at(view, facts, asked, asked.instants[0])
+    reasons = _at(views, facts, asked, asked.instants[0])
     for instant in asked.instants[1:]:
         # A local time that the clock shows twice: each pass has its own answer.
-        reasons += [each for each in _at(view, facts, asked, instant) if each not in reasons]
+        reasons += [each for each in _at(views, facts, asked, instant) if each not in reasons]
     return reasons
 
 
-def _at(view: View, facts: Facts, asked: Asked, instant: Instant) -> list[Reason]:
+def _at(views: Views, facts: Facts, asked: Asked, instant: Instant) -> list[Reason]:
     spec = facts.spec_at(instant)
-    known = _known(view, facts, instant)
+    told = _told(views, facts, instant)
     if spec is not None and isinstance(spec.trigger, TimeTrigger):
-        return _of_time(facts, spec, asked, instant, known)
-    if known:
-        return known
+        return _of_time(views, facts, spec, asked, instant, told)
+    if told:
+        return told
     return _before_it(facts) if spec is None else _of_events(facts, instant)
 
 
-def _known(view: View, facts: Facts, instant: Instant) -> list[Reason]:
-    """Returns what is written down of the instant itself, or of an occurrence that stands for it."""
-    rows = [row for row in facts.ledger if _stands_for(row, instant)]
-    jobs = [job for job in facts.jobs if _stands_for(job, instant)]
-    exact = [row for row in rows if row.nominal == instant]
-    return [
-        *(of_ledger(row) for row in exact or rows),
-        *(reason for job in jobs for reason in of_job(view, facts, job)),
-    ]
+def _told(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
+    """Returns what is written down of the occurrence of exactly this instant."""
+    rows = [row for row in facts.ledger if row.nominal == instant]
+    jobs = [job for job in facts.jobs if job.nominal == instant]
+    return _of_records(views, facts, rows, jobs)
+
+
+def _told_of_another(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
+    """Returns what is written down of a later occurrence that stands for this instant."""
+    rows = [row for row in facts.ledger if row.nominal != instant and _stands_for(row, instant)]
+    jobs = [job for job in facts.jobs if job.nominal != instant and _stands_for(job, instant)]
+    return _of_records(views, facts, rows, jobs)
+
+
+def _of_records(views: Views, facts: Facts, rows: Sequence[LedgerRow], jobs: Sequence[Job]) -> list[Reason]:
+    return [*map(of_ledger, rows), *(reason for job in jobs for reason in of_job(views, facts, job))]
 
 
 def _stands_for(record: LedgerRow | Job, instant: Instant) -> bool:
@@ -67,23 +76,27 @@ def _before_it(facts: Facts) -> list[Reason]:
 # -- time triggers --------------------------------------------------------------------------------------------------------
 
 
-def _of_time(facts: Facts, spec: ScheduleSpec, asked: Asked, instant: Instant, known: list[Reason]) -> list[Reason]:
+def _of_time(
+    views: Views, facts: Facts, spec: ScheduleSpec, asked: Asked, instant: Instant, told: list[Reason]
+) -> list[Reason]:
     trigger = spec.trigger
     assert isinstance(trigger, TimeTrigger)
     if asked.gap is not None:
         # What the instant after the gap came to answers for the local time only if that is shifted there.
         rule = unnamed(trigger, facts.ref, asked, instant)
         shifted = any(each.code == "dst_shift" for each in rule)
-        return [*rule, *(known or _due(facts, spec, instant))] if shifted else [*rule, *_told_of(known, rule)]
-    if known:
-        return known
+        return [*rule, *(told or _due(facts, spec, instant))] if shifted else [*rule, *_confirming(told, rule)]
+    if told and all(each.code.startswith("coalesced/") for each in told):
+        return [*told, *_told_of_another(views, facts, instant)]
+    if told:
+        return told
     if not names(trigger, facts.ref, instant):
         return unnamed(trigger, facts.ref, asked, instant)
-    return _due(facts, spec, instant)
+    return _told_of_another(views, facts, instant) or _due(facts, spec, instant)
 
 
-def _told_of(known: list[Reason], rule: list[Reason]) -> list[Reason]:
-    return [each for each in known if each.code in {f"skipped/{reason.code}" for reason in rule}]
+def _confirming(told: list[Reason], rule: list[Reason]) -> list[Reason]:
+    return [each for each in told if each.code in {f"skipped/{reason.code}" for reason in rule}]
 
 
 def _due(facts: Facts, spec: ScheduleSpec, instant: Instant) -> list[Reason]:

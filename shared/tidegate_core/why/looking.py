@@ -7,23 +7,30 @@ these the verdict of its own last look counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory, place_in_line
 from tidegate_core.decisions.run_plane.standing import stopped
 from tidegate_core.model.states import Disposition, disposition_text
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import NO_CONTROLS
 from tidegate_core.records.run_plane import Job, LedgerRow, Run, ScheduleState
 from tidegate_core.store.values import Item, Key
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
 from tidegate_core.transactions.view import View
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.reason import Reason
 
+Views: TypeAlias = Callable[[], View]
+"""Returns a new view of all that was read: a look leaves marks in its own, of what it would have written."""
 LOAD_CODES = frozenset({"load_high", "load_unknown"})
+LOOKED_AT_MAX = 1_000
+"""A look comes to a few jobs, and passes over those that make up for the past; nobody waits behind a thousand of these for long."""
+DECIDED_AGAIN_MAX = 100
+"""A look asks once for each limit that it comes upon: far more than the jobs of one look have."""
 _NO_EPOCH = 0
 """Nothing of what is decided here is ever sent."""
 
@@ -43,34 +50,45 @@ class Look:
     was_reached: bool = True
 
 
-def waiting_of(facts: Facts) -> list[Job]:
-    """Returns the jobs of the schedule that wait for their constraints, in the order in which they are looked at."""
-    memory = _memory(facts, facts.jobs)
-    known = {job.id: job for job in facts.jobs}
-    return [known[job_id] for job_id in memory.waiting(facts.ref)]
+NOT_REACHED = Look(was_reached=False)
 
 
-def look_at(view: View, facts: Facts, job: Job) -> Look:
-    """Looks at one job as if it were alone, as if nothing of the schedule as a whole stood still.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The schedule's waiting jobs.
+
+    Attributes:
+        jobs: In the order in which they are looked at.
+        looks: By job, what a look at all of them makes of those that it comes to.
+    """
+
+    jobs: Sequence[Job]
+    looks: Mapping[str, Look]
+
+    def look_of(self, job: Job) -> Look:
+        return self.looks.get(job.id, NOT_REACHED)
+
+
+def line_of(views: Views, facts: Facts) -> Line:
+    """Looks at the jobs as the shard's owner would, in their order.
 
     Raises:
-        NotAtHand: The view lacks something: read it, and look again.
+        NotAtHand: Something was not read yet: read it, and look again.
     """
-    return _look(view, facts, [job])[job.id]
+    waiting = sorted((job for job in facts.jobs if job.state == PENDING_CONSTRAINT), key=place_in_line)
+    return Line(waiting, _look(views, facts, waiting[:LOOKED_AT_MAX]))
 
 
-def look_in_line(view: View, facts: Facts) -> dict[str, Look]:
-    """Looks at the jobs as the shard's owner would, in their order. Raises NotAtHand."""
-    return _look(view, facts, waiting_of(facts))
+def look_at(views: Views, facts: Facts, job: Job) -> Look:
+    """Looks at one job as if it were alone, as if nothing of the schedule as a whole stood still. Raises NotAtHand."""
+    return _look(views, facts, [job])[job.id]
 
 
-def _look(view: View, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
+def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
     # Without what was told before: a verdict that is told already is not told again, and its values may be old.
-    fresh = [replace(job, unmet=None) for job in jobs if job.state == PENDING_CONSTRAINT]
+    fresh = [replace(job, unmet=None) for job in jobs]
     memory = _memory(facts, fresh)
-    view.learn(*_rows(facts, fresh))
-    unit = UnitOfWork(view, facts.shard, _NO_EPOCH, NO_CONTROLS)
-    AdmitNext(facts.ref, memory, _nobody).decide(unit, facts.now)
+    unit = _decided(views, facts, fresh, memory)
     unit.keep()
     ended = _ended(unit)
     before = {job.id: job for job in jobs}
@@ -82,10 +100,28 @@ def _look(view: View, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
         elif now.state != PENDING_CONSTRAINT:
             looks[job.id] = Look()
         elif now.unmet is None:
-            looks[job.id] = Look(was_reached=False)
+            looks[job.id] = NOT_REACHED
         else:
             looks[job.id] = Look(tuple(_with_loads(holds_of(now.unmet), before[job.id])))
     return looks
+
+
+def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: Memory) -> UnitOfWork:
+    """Returns what the decision would write."""
+    for _ in range(DECIDED_AGAIN_MAX):
+        view = views()
+        view.learn(*_rows(facts, jobs))
+        unit = UnitOfWork(view, facts.shard, _NO_EPOCH, NO_CONTROLS)
+        try:
+            AdmitNext(facts.ref, memory, _nobody).decide(unit, facts.now)
+        except NotAtHand as need:
+            known = views()
+            if need.ranges or not all(known.knows(key) for key in need.keys):
+                raise
+            # It wants to be sure that a limit was read for this very look, as all here was; by now the memory knows.
+            continue
+        return unit
+    raise AssertionError("a look asks for what it has")
 
 
 def _nobody(goes_on: bool) -> None:

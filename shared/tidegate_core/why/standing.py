@@ -14,7 +14,7 @@ from tidegate_core.why.reason import Reason
 
 def standing(facts: Facts) -> list[Reason]:
     """Returns what stands in the way of all of the schedule now."""
-    return [*_own(facts), *_wide(facts), *unserved(facts)]
+    return [*_own(facts), *_wide(facts), *unserved(facts), *_pruned(facts)]
 
 
 def _own(facts: Facts) -> list[Reason]:
@@ -32,6 +32,15 @@ def _own(facts: Facts) -> list[Reason]:
         text = f"resumed with backlog {state.shedding}: what is not wanted of it is being ended"
         return [Reason("resuming", text, None, {"backlog": state.shedding})]
     return []
+
+
+def _pruned(facts: Facts) -> list[Reason]:
+    gone = facts.state.gone
+    if not gone or facts.state.status == "deleted":
+        return []
+    names = ", ".join(gone)
+    text = f"its trigger does without {names}, which was deleted; apply it again to wait for what comes under that name"
+    return [Reason("upstream_gone", text, None, {"gone": names})]
 
 
 def _wide(facts: Facts) -> list[Reason]:

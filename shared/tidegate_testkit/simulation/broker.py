@@ -208,6 +208,9 @@ class Broker:
             if self._is_away(topic):
                 self._timeline.after(500, lambda: done(Unavailable(f"broker, end offsets of {topic}")))
                 return
+            if topic not in self.topics:
+                self._timeline.after(self._hop(), lambda: done(EndOffsets({})))
+                return
             found = self.topics[topic]
             told = enumerate(found.logs[: self._told(found)])
             ends = EndOffsets({f"{found.id}/{number}": len(log) for number, log in told})

@@ -21,6 +21,7 @@ Pair: TypeAlias = tuple[str, str]
 TOPICS: Final = (
     *(world.REQUESTS, world.EVENTS, world.RECEIPTS, world.RUNS, world.REQUESTS_DLQ, world.EVENTS_DLQ),
     *SINKS,
+    world.SOURCE_TOPIC,
 )
 REFUSING_TOPIC: Final = "sink-b"
 

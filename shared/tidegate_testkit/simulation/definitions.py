@@ -19,6 +19,8 @@ OVERLAP_SHARE = 0.4
 """Of the schedules whose runs are bounded."""
 PRIORITIES = ("highest", "high", "medium", "medium", "low", "lowest")
 COMPOSITE_SHARE = 0.5
+RETRY_SHARE = 0.4
+"""Of the schedules."""
 GROUP_SHARE = 0.25
 KEY_SHARE = 0.25
 GROUP = "desk"
@@ -42,6 +44,7 @@ class Definition:
         max_pending, on_overflow: Of a queue.
         group: Runs of all schedules of the group at a time, by this schedule's word; None = it is in none.
         key: Runs at a time with one value of `KEY`, likewise.
+        tries: Further attempts after a failure.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Definition:
     on_overflow: str = "coalesce"
     group: int | None = None
     key: int | None = None
+    tries: int = 0
 
     @property
     def policy(self) -> str:
@@ -109,6 +113,8 @@ class Definition:
             spec["catchup"] = {"mode": self.catch_up, "max_runs": self.max_runs}
         if self.pending_timeout is not None:
             spec["pending_timeout"] = self.pending_timeout
+        if self.tries:
+            spec["retry"] = {"tries": self.tries, "backoff": "1s" if self.tries == 1 else "5s"}
         if self.late != "abort":
             spec["pending_timeout_action"] = self.late
         return spec
@@ -209,6 +215,9 @@ def _composites(chance: Random) -> list[Definition]:
     upstream = {"type": "run_status", "schedule": awaited, "states": ["succeeded", "failed"]}
     if chance.random() < COMPOSITE_SHARE:
         drawn.append(Definition("or-else", {"type": "any_of", "triggers": [upstream, _data("a", 3)]}, most=None))
+    if chance.random() < COMPOSITE_SHARE:
+        started = {"type": "run_status", "schedule": chance.choice(("tick", "bell")), "states": ["started"]}
+        drawn.append(Definition("on-start", started))
     return drawn
 
 
@@ -248,6 +257,14 @@ def with_shared_limits(chance: Random, drawn: list[Definition]) -> list[Definiti
             key=1 if by_key and each.name in CORRELATED else None,
         )
         for each in drawn
+    ]
+
+
+def with_retries(chance: Random, drawn: list[Definition]) -> list[Definition]:
+    """Returns the schedules, some of them with further tries of what failed."""
+    tries = [chance.choice((1, 2)) if chance.random() < RETRY_SHARE else 0 for _ in drawn]
+    return [
+        each if each.sends_messages else replace(each, tries=number) for each, number in zip(drawn, tries, strict=True)
     ]
 
 

@@ -26,6 +26,7 @@ class Announced:
 
     Attributes:
         appended: Append times of its records; the first record is the one that counts.
+        by_source: It came through a source, and is an event as long as that is there.
         lost: The topic was made anew after all of them: whoever had not read them by then never will.
         untold_until: Until when brokers may not have told of any topic partition that has one of them; 0 = they have all along.
     """
@@ -36,6 +37,7 @@ class Announced:
     appended: list[int] = field(default_factory=list)
     lost: bool = False
     untold_until: int = 0
+    by_source: bool = False
 
 
 class Producers:
@@ -107,4 +109,4 @@ class Producers:
     def events_are_gone(self) -> None:
         """The events topic is made anew."""
         for announced in self.announced.values():
-            announced.lost = True
+            announced.lost = not announced.by_source

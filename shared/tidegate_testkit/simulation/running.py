@@ -8,7 +8,7 @@ from typing import Final
 
 from tidegate_testkit.simulation.checks.case import ledger_rows
 from tidegate_testkit.simulation.checks.rest import open_work
-from tidegate_testkit.simulation.faults.knobs import turned
+from tidegate_testkit.simulation.faults.knobs import ALWAYS_TURNED, turned
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS
 from tidegate_testkit.simulation.world import World
@@ -30,7 +30,7 @@ def run(world: World) -> World:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        with turned(world.cluster.swarm.knobs):
+        with turned((*ALWAYS_TURNED, *world.cluster.swarm.knobs)):
             _run_until_rest(world)
             if world.at_rest:
                 _run_until_nothing_is_late(world)

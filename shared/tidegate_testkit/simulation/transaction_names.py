@@ -13,9 +13,11 @@ OWNERS: Final = (
     *("controls", "controls_done", "end_covered", "move_controls", "settle_control"),
 )
 """Transactions that nodes send. `mixed` is a group of decisions of several kinds."""
+OF_SOURCES: Final = ("move_sources",)
+"""Those that only worlds with a source have: faults aim at them there."""
 OWNERLESS: Final = ("start", "finished")
 """Those that API processes send for programs."""
-TRANSACTIONS: Final = (*OWNERS, *OWNERLESS)
+TRANSACTIONS: Final = (*OWNERS, *OF_SOURCES, *OWNERLESS)
 
 RARE: Final = (
     "void",
@@ -39,7 +41,8 @@ RARE: Final = (
 )
 """Of those of nodes: what a world sends hardly once. Faults aim at them, or they would never meet."""
 RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")
-HARDLY_OF_CONTROLS: Final = ("controls", "end_covered", "hold", "let_go", "move_controls", "settle_control")
+HARDLY_OF_SUSPENDS: Final = ("controls", "hold", "move_controls", "settle_control")
+HARDLY_OF_RESUMES: Final = ("end_covered", "let_go")
 """Steps of wide controls that even a world that aims at rare transactions hardly meets: most worlds have no such controls."""
 HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release")
 """What else such a world hardly meets. There are worlds that hunt just these (`faults/rare_moments.py`)."""
@@ -49,7 +52,6 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",
-    "move_sources": "no simulated user has sources yet",
     "lost": "there is one platform for all nodes: a run's host is never another one",
 }
 """Transactions of production that the simulation does not send, each with the reason."""

@@ -185,3 +185,5 @@ class Troubles:
             user.close()
         for controller in self._world.controllers:
             controller.close()
+        for source in self._world.sources:
+            source.close()

@@ -10,7 +10,7 @@ from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.controls import ControlUser, control_users
-from tidegate_testkit.simulation.definitions import crowd, draw, with_policies, with_shared_limits
+from tidegate_testkit.simulation.definitions import crowd, draw, with_policies, with_retries, with_shared_limits
 from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
 from tidegate_testkit.simulation.group import Coordinator
@@ -23,6 +23,7 @@ from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.recurring import draw_recurring
 from tidegate_testkit.simulation.requests import Requests
 from tidegate_testkit.simulation.schedules import ScheduleUser, draw_users
+from tidegate_testkit.simulation.sources import SourceUser, source_users
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.timeline import START, Timeline
@@ -48,6 +49,7 @@ class World:
     senders: Senders
     limits: LimitMonitor
     controllers: list[ControlUser]
+    sources: list[SourceUser]
     at_rest: bool = False
     ended_at: int = 0
     came_late: tuple[str, ...] = ()
@@ -82,13 +84,15 @@ def build(
     definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
     definitions = with_policies(source(seed, "policies"), definitions)
     definitions = with_shared_limits(source(seed, "shared limits"), definitions)
+    definitions = with_retries(source(seed, "retries"), definitions)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     limits.priorities |= {each.name: each.priority for each in definitions}
     users = draw_users(cluster, requests, definitions)
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)
     controllers = control_users(cluster, requests, seed)
-    world = World(seed, cluster, requests, users, producers, senders, limits, controllers)
+    sources = source_users(cluster, requests, producers, seed)
+    world = World(seed, cluster, requests, users, producers, senders, limits, controllers, sources)
     Troubles(world).plan()
     return world
 

@@ -45,3 +45,23 @@ def test_given_job_then_all_of_the_answer_is_shown_as_json_or_its_codes_alone(
 )
 def test_given_what_cannot_be_asked_then_its_exit_code(api: FakeApi, arguments: list[str], code: int) -> None:
     assert main.run(["why", *arguments]) == code
+
+
+def test_given_job_that_waits_then_each_verdict_of_the_last_look_is_shown_with_its_next_check(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = {"code": "window_closed", "reason": "the window opens at 22:00", "until": "2026-11-20T22:00:00Z"}
+    full = {"code": "concurrency", "reason": "1 of 1 runs are running", "until": None}
+    unmet = {"code": "window_closed", "reason": "both", "until": closed["until"], "verdicts": [closed, full]}
+    job = {"id": RUN, "namespace": "flights", "schedule": "land", "version": 1, "state": "pending_constraint"}
+    job |= {"trigger": "time", "unmet": unmet}
+    api.answers[f"GET /jobs/{RUN}"] = (200, job)
+    api.answers["GET /jobs"] = (200, {"items": [job]})
+    assert main.run(["job", "get", RUN]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("")
+    assert lines[at + 1].split() == ["HELD", "BACK", "BY", "NEXT", "CHECK", "WHY"]
+    assert lines[at + 2].split() == ["window_closed", "2026-11-20", "22:00:00Z", *"the window opens at 22:00".split()]
+    assert lines[at + 3].split()[:2] == ["concurrency", "-"]
+    assert main.run(["job", "list"]) == 0
+    assert "22:00:00Z" in capsys.readouterr().out.splitlines()[1]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tidegate_core.decisions.run_plane import asking, overlap, permits
 from tidegate_core.decisions.run_plane.definitions import spec_of
+from tidegate_core.decisions.run_plane.flexible import flexible_hold
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
 from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
@@ -20,7 +21,8 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pacing import Pacing
 from tidegate_core.decisions.run_plane.past_runs import note_admission, remembered_by
 from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout
-from tidegate_core.decisions.run_plane.standing import admits, kept_from, present_job
+from tidegate_core.decisions.run_plane.settling import holders_of, settle_jobs
+from tidegate_core.decisions.run_plane.standing import admits, kept_from, parks, present_job
 from tidegate_core.decisions.run_plane.unmet import (
     Unmet,
     is_told,
@@ -32,7 +34,7 @@ from tidegate_core.decisions.run_plane.unmet import (
 from tidegate_core.model.priority import Priority
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
-from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleState
+from tidegate_core.records.run_plane import Evidence, Job, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions import conditions
@@ -116,6 +118,9 @@ class AdmitNext:
         if state is not None and admits(state) and not unit.controls.covers(namespace):
             unit.items(self.stale)  # One read, instead of one for each that is asked for below.
             goes_on = self._decide_first(unit, state, now)
+        elif state is not None and parks(state):
+            most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
+            goes_on = settle_jobs(unit, self._waiting_jobs(state, now), most, now, parked=True)
         unit.after(lambda: self.decided(goes_on))
 
     def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:
@@ -181,27 +186,22 @@ class AdmitNext:
             gone: Jobs that this decision has admitted or ended: it has enough to do, the others end in the next one.
             now: The present.
         """
+        jobs = [job for job in self._waiting_jobs(state, now) if job.id not in gone]
+        most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
+        if settle_jobs(unit, jobs, most, now, only_asks=bool(gone)):
+            return True
         spec = spec_of(unit, first.job.namespace, first.job.name, first.job.version)
         assert spec is not None
-        if spec.overlap == "allow":
-            return False
-        own = permits.own_limit(spec)
-        limit = unit.record(OwnLimit, permits.limit_key(unit.shard, own))
-        holders = () if limit is None else limit.holders
-        known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref) if job_id not in gone]
-        jobs = [present_job(state, job, now) for job in known if job.generation >= kept_from(state)]
-        most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
-        settled = overlap.settle(spec, jobs, holders if len(holders) >= own.max else (), most)
-        if not gone:
-            for each in settled.ended:
-                end_job(unit, each.job, each.disposition, each.reason, now, each.detail)
-            if settled.kept is not None:
-                unit.put(settled.kept, settled.kept.key(unit.shard))
-        if spec.overlap == "cancel_running" and not settled.ended and first.waits_for_limits_only:
-            for run_id in overlap.to_cancel(own.max, holders, self.memory.runs):
+        if spec.overlap == "cancel_running" and first.waits_for_limits_only:
+            for run_id in overlap.to_cancel(permits.own_limit(spec).max, holders_of(unit, spec), self.memory.runs):
                 unit.after(partial(self.cancel, run_id))
             unit.after(lambda: self.memory.hold(self.ref, now + CANCEL_AGAIN_MS))
-        return bool(settled.ended)
+        return False
+
+    def _waiting_jobs(self, state: ScheduleState, now: int) -> list[Job]:
+        """Returns those that go on, in their order, as the state makes them."""
+        known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)]
+        return [present_job(state, job, now) for job in known if job.generation >= kept_from(state)]
 
     def _decide_one(
         self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, job: Job, now: int, ahead: int
@@ -217,7 +217,9 @@ class AdmitNext:
         unmet += permits.unmet_permits(unit, wanted, job, ahead)
         late = after_pending_timeout(unit, spec, job, unmet, now)
         job, unmet = late.job, late.unmet
-        aborting = next((each.hold for each in unmet if each.aborts), None)
+        # Before its own instant in a flexible window nothing ends it: it has not come yet.
+        is_early = flexible_hold(spec, job, now) is not None
+        aborting = None if is_early else next((each.hold for each in unmet if each.aborts), None)
         if late.has_ended:
             return None
         if not unmet:
@@ -239,25 +241,25 @@ class AdmitNext:
             if waits.queues:
                 place = asking.wait_for(unit, job, needs, priority, self.memory.shards, now)
             else:
-                place = asking.Place(asking.leave(unit, job), (), NEVER)
+                place = asking.Place(asking.leave(unit, job), (), asking.NEVER, asking.NEVER)
             places.append(place)
             told = job.unmet if is_told(job.unmet, unmet) else unmet_text(unmet)
             kept = replace(place.job, unmet=told)
             if kept != unit.record(Job, job.key(unit.shard)) or place.joined:
                 # Also when only its row is new: a late repeat of this transaction must find that the job has moved on.
                 unit.put(kept, job.key(unit.shard))
-            self._look_again(unit, job, unmet, now, place.look_again)
+            self._look_again(unit, job, unmet, now, place)
         asking.mark(unit, places, self.memory.shards, now)
 
-    def _look_again(self, unit: UnitOfWork, job: Job, unmet: Sequence[Unmet], now: int, latest: int) -> None:
+    def _look_again(self, unit: UnitOfWork, job: Job, unmet: Sequence[Unmet], now: int, place: asking.Place) -> None:
         until = until_of(unmet)
         # A time-out that has passed, and that the job outlives, is nothing to wake up for any more.
         deadline = job.deadline if job.deadline > now else NEVER
         loads = only_loads(unmet)
         sampled = now + SAMPLE_EVERY_MS if loads else NEVER
-        instant = min(deadline, NEVER if until is None else until, sampled, latest)
+        due = min(deadline, NEVER if until is None else until, sampled)
         own = [each.own for each in unmet if each.own is not None]
-        unit.after(lambda: self.memory.hold(self.ref, instant, own))
+        unit.after(lambda: self.memory.hold(self.ref, min(due, place.look_again), own, due=min(due, place.due)))
         for load in loads:
             unit.after(partial(self.memory.loads.wait_for, load, self.ref))
 

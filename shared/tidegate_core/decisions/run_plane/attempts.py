@@ -5,10 +5,12 @@ The launcher's names and the start gate absorb a repeat, so each step is simply 
 
 from __future__ import annotations
 
+from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.entries import Entry, chunk_range, merged_entries
 from tidegate_core.decisions.run_plane.launching import launch_order
+from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.runs import (
     LookAtRun,
@@ -16,6 +18,7 @@ from tidegate_core.decisions.run_plane.runs import (
     MarkSubmitted,
     RejectRun,
     RunGone,
+    TellStart,
     run_record,
 )
 from tidegate_core.effects import (
@@ -43,10 +46,11 @@ PROBE_GAP_MS = 10 * 60_000
 class Attempts:
     """One per shard."""
 
-    def __init__(self, lane: Lane, memory: Memory) -> None:
+    def __init__(self, lane: Lane, memory: Memory, index: EventIndex) -> None:
         self._lane = lane
         self._host = lane.host
         self._memory = memory
+        self._index = index
         self._launching: set[tuple[str, int]] = set()
         self._closed = False
 
@@ -59,6 +63,8 @@ class Attempts:
         """Goes on with a run from what the launcher says of it now."""
         run = self._memory.runs.get(run_id)
         if run is not None:
+            if run.started_at is not None and not run.told:
+                self._host.start_safely("tell_start", run.id, self._tell_start(run))
             self._launching.discard((run.id, run.attempt))
             self._host.start_safely("adopt", run.id, self._adopt(run))
 
@@ -94,6 +100,14 @@ class Attempts:
         if run.state == RunState.RUNNING:
             self._memory.runs[run.id] = run
             self._tell(run, RunState.RUNNING, run.started_at or self._host.now)
+            self._host.start_safely("tell_start", run.id, self._tell_start(run))
+
+    def _tell_start(self, run: Run) -> Operation[None]:
+        """Has the start told as a fact, where somebody waits for it; else its end says it in time for whoever comes later."""
+        event_key = f"{RUNS}{run.ref}"
+        matched = yield from self._index.match(self._host, [event_key])
+        if any(listener.row.starts for listener in matched[event_key]):
+            self._lane.add(TellStart(self._lane.shard, run.id))
 
     def _tell(self, run: Run, state: RunState, at: int) -> None:
         """Tells who listens to `tidegate.runs`: best effort, the end is certain."""
@@ -124,7 +138,7 @@ class Attempts:
             if found.where == "absent" and run.external_id is not None:
                 # Submitted or started, and nothing of it is left where the launcher can see all there is.
                 gone = Gone(None, message="nothing of it is left")
-                self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone))
+                self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory))
                 return
             # Or absent, and started by an artefact whose submission got no answer: nobody wrote down where it is. Its end
             # is its report; without one it is lost, and shown as that.
@@ -178,4 +192,4 @@ class Attempts:
     def _watch(self, run: Run) -> Operation[None]:
         gone = yield Watch(run.id, run.attempt)
         assert isinstance(gone, Gone)
-        self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone))
+        self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory))

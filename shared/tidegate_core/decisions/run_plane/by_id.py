@@ -8,12 +8,14 @@ from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.control import version_conflict
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
 from tidegate_core.model.planned import LANGUAGE
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import ScheduleTrigger
+from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Definition, Job, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -26,6 +28,13 @@ NO_MANUAL_MESSAGES = Problem(
 )
 
 
+def _queue_is_full(max_pending: int) -> Problem:
+    problem = f"{max_pending} jobs of the schedule wait already, as many as its max_pending"
+    return Problem(
+        field="name", problem=problem, hint="ask again when some have run, or raise max_pending (overlap: queue)"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TriggerNow:
     """`schedule.trigger`: skips the trigger only; constraints, limits, overlap and suspend hold (SEMANTICS 4)."""
@@ -34,6 +43,7 @@ class TriggerNow:
     request_id: str
     position: Position
     outcome: Outcome
+    memory: Memory
     stale: tuple[Key, ...] = ()
     name: str = "trigger"
 
@@ -66,6 +76,8 @@ class TriggerNow:
             spec = parsed(definition.spec)
             if spec.sends_messages:
                 status, errors = ReceiptStatus.REJECTED, (NO_MANUAL_MESSAGES,)
+            elif self._waiting(spec) >= spec.max_pending:
+                status, errors = ReceiptStatus.REJECTED, (_queue_is_full(spec.max_pending),)
             else:
                 job = manual_job(unit.shard, state, spec, self.position, now)
                 job = replace(job, force_overlap=self.request.force_overlap or None)
@@ -81,6 +93,16 @@ class TriggerNow:
             at=now,
         )
         answer(unit, self.outcome, receipt, now)
+
+    def _waiting(self, spec: ScheduleSpec) -> int:
+        """Returns how many jobs it would wait behind. They are merged with no other, so nothing but this bounds them.
+
+        Under policies that know no queue, and of those that are forced, what was asked for by hand counts alone.
+        """
+        jobs = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about)]
+        if spec.overlap == "queue" and not self.request.force_overlap:
+            return len(jobs)
+        return sum(job.trigger == "manual" for job in jobs)
 
 
 @dataclass(frozen=True, slots=True)

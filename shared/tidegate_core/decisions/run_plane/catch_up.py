@@ -86,6 +86,8 @@ class Rules:
     def missed_at(self, instant: int) -> Missed | None:
         if self.own is not None and instant in self.own:
             return self.own
+        if instant < self.activated_at:
+            return None  # An `at` that had passed when it was applied: whoever was away then, nobody missed it.
         outage = outage_at(self.outages, instant)
         return None if outage is None else Missed(outage.begin, outage.end, self.policy.mode)
 

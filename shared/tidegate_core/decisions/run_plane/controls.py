@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
-from tidegate_core.decisions.lane import Lane, Procedure
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, end
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
+from tidegate_core.decisions.work import Procedure
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, Controls
 from tidegate_core.records.run_plane import Evidence, Job, Run

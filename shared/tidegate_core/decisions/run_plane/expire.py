@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate_core.decisions.lane import Decision
 from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST, AtLeastEvery
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.standing import keeps_pending, present_evidence, version_of
+from tidegate_core.decisions.work import Decision
 from tidegate_core.records.run_plane import Evidence, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key

@@ -88,8 +88,9 @@ def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operati
             activated_at=state.activated_at,
             vector=None if event_key.startswith(RUNS) else vector,
             asked_at=Position.parse(state.position).append_time,
+            starts=leaf.hears_starts or None,
         )
-        for number, event_key in enumerate(event_keys)
+        for number, (leaf, event_key) in enumerate(zip(spec.trigger.leaves(), event_keys, strict=True))
     ]
 
 

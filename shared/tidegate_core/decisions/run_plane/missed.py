@@ -14,16 +14,25 @@ from tidegate_core.store import keys
 from tidegate_core.triggers.base import TimeTrigger
 
 
-def after_pause(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState, mode: CatchUp) -> ScheduleState:
+def after_pause(
+    state: ScheduleState, spec: ScheduleSpec, before: ScheduleState, backlog: CatchUp | None
+) -> ScheduleState:
     """Returns the state of a schedule that goes on, with what lay in its suspended span to be made up for.
+
+    One that began suspended, and was never active, begins now: what lay before that is its creation's.
 
     Args:
         state: As the resume makes it.
         spec: Its definition.
         before: Its state while it was suspended.
-        mode: The schedule's `catchup.after_pause`, or what the resume asks for instead.
+        backlog: What the resume asks for instead of the schedule's own word.
     """
-    return _making_up(state, spec, before.suspended_at or before.changed_at, mode)
+    since = before.suspended_at or before.changed_at
+    start = spec.trigger.start if isinstance(spec.trigger, TimeTrigger) else None
+    was_never_active = before.suspended_at == before.activated_at
+    if backlog is None and was_never_active and start is not None and spec.catchup.on_create != "none":
+        return _making_up(state, spec, start, spec.catchup.on_create)
+    return _making_up(state, spec, since, backlog or spec.catchup.after_pause)
 
 
 def after_apply(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState | None) -> ScheduleState:

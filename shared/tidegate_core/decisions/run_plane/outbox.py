@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.effects import Poke
 from tidegate_core.model.facts import RunFact, ScheduleGone, fact_from_json
+from tidegate_core.model.states import RunState
 from tidegate_core.records.run_plane import InboxRow, OutboxRow, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -68,7 +69,7 @@ class Distribute:
         wanted = self._by_schedule(news, row.page)
         page, served, size = row.page, 0, 0
         for ref, listeners in list(wanted.items())[:LISTENERS_PER_PAGE]:
-            inbox = _inbox_row(row, listeners, news, now)
+            inbox = _inbox_row(row, listeners, news, now)  # With its start, where that is news as well.
             size += inbox.size
             if served and size > PAGE_BYTES_MAX:
                 break
@@ -94,16 +95,12 @@ class Distribute:
 def _hears(listener: Listener, news: RunFact | ScheduleGone) -> bool:
     if isinstance(news, ScheduleGone):
         return news.at >= listener.row.activated_at  # Whoever was activated later waits for what comes under the name.
+    if news.state is RunState.RUNNING and not listener.row.starts:
+        return False
     return news.admitted_at >= listener.row.activated_at - ACTIVATION_SLACK_MS
 
 
-def _ref(listener: Listener) -> str:
-    return keys.schedule_ref(listener.row.namespace, listener.row.name)
-
-
-def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], news: RunFact | ScheduleGone, now: int) -> InboxRow:
-    at = (news.ended_at or now) if isinstance(news, RunFact) else news.at
-    origin = f"{row.run_id}.{row.attempt:04d}.{row.state}"
+def _matched(listeners: Sequence[Listener], fact: str, at: int, origin: str) -> list[dict[str, object]]:
     matched: list[dict[str, object]] = [
         {
             "leaf": listener.row.leaf,
@@ -115,7 +112,22 @@ def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], news: RunFact | Sc
         for listener in listeners
     ]
     # Once, for all of them: with what the run reported it may have 64 KB, and an item 400 KB.
-    matched[0]["fact"] = row.fact
+    matched[0]["fact"] = fact
+    return matched
+
+
+def _ref(listener: Listener) -> str:
+    return keys.schedule_ref(listener.row.namespace, listener.row.name)
+
+
+def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], news: RunFact | ScheduleGone, now: int) -> InboxRow:
+    at = (news.ended_at or now) if isinstance(news, RunFact) else news.at
+    origin = f"{row.run_id}.{row.attempt:04d}.{row.state}"
+    matched = _matched(listeners, row.fact, at, origin)
+    starts = [listener for listener in listeners if listener.row.starts]
+    if row.started is not None and starts and isinstance(news, RunFact):
+        began = news.model_copy(update={"state": RunState.RUNNING, "outputs": {}, "ended_at": row.started})
+        matched = _matched(starts, began.canonical_json(), row.started, origin) + matched
     return InboxRow(
         namespace=listeners[0].row.namespace,
         name=listeners[0].row.name,

@@ -68,6 +68,16 @@ def settle(spec: ScheduleSpec, jobs: Sequence[Job], blockers: Sequence[str], mos
     return _POLICIES[spec.overlap](Waiting(spec, mine, blockers, most))
 
 
+def settle_parked(spec: ScheduleSpec, jobs: Sequence[Job], most: int = SETTLED_TOGETHER) -> Settled:
+    """Returns the same while the schedule is held: what runs is nothing to do with it, and the backlog has its bound.
+
+    Also under policies that know no queue: a period of seconds would make thousands of jobs in a day.
+    """
+    mine = [job for job in jobs if not job.force_overlap]
+    policy = _queue if spec.overlap in {"allow", "skip"} else _POLICIES[spec.overlap]
+    return policy(Waiting(spec, mine, (), most))
+
+
 # -- the policies ---------------------------------------------------------------------------------------------------------
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate_core.decisions.lane import Decision
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.parking import ParkPending
 from tidegate_core.decisions.run_plane.releasing import ReleasePending
+from tidegate_core.decisions.work import Decision
 from tidegate_core.model.requests import (
     ScheduleApply,
     ScheduleDelete,

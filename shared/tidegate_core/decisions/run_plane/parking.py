@@ -14,7 +14,7 @@ from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.past_runs import take_back
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, give_permit_back
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, close_run, give_permit_back
 from tidegate_core.decisions.run_plane.standing import stands_still
 from tidegate_core.effects import Cancel
 from tidegate_core.model.receipts import Receipt
@@ -53,7 +53,9 @@ class ParkPending:
         if stands_still(state):
             pending = [*(run for run in runs if run.state in BEFORE_GATE), *self._queued(unit)]
         for each in pending[:ENDED_PER_PAGE]:
-            if isinstance(each, Run):
+            if isinstance(each, Run) and each.failure is not None:
+                close_run(unit, each, "cancelled", "suspended", now)  # It has run: it is no job any more.
+            elif isinstance(each, Run):
                 park_run(unit, each, now)
             else:
                 unit.put(leave(unit, each), each.key(unit.shard))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from tidegate_core.decisions.lane import Lane, Work
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.attempts import Attempts
@@ -23,6 +23,7 @@ from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkSubmitted, Rej
 from tidegate_core.decisions.run_plane.until import ResumeWhenDue
 from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 from tidegate_core.decisions.run_plane.waiting import Waiting
+from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Items, Read
 
 TRY_AGAIN_MS = 10 * 60_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.lane import Decision, Lane, Procedure
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -21,6 +21,7 @@ from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
 from tidegate_core.decisions.run_plane.updating import ALREADY_ACTIVE, update_problems
+from tidegate_core.decisions.work import Decision, Procedure
 from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
@@ -121,7 +122,7 @@ class ApplyRequest(Procedure):
         position = Position.parse(self.row.origin)
         match request:
             case ScheduleTrigger():
-                yield from lane.decide_alone(TriggerNow(request, request_id, position, outcome))
+                yield from lane.decide_alone(TriggerNow(request, request_id, position, outcome, self.memory))
             case RunCancel():
                 cancel_run = CancelRun(lane.shard, request.run_id, request_id, request.namespace, outcome)
                 yield from lane.decide_alone(cancel_run)

@@ -16,9 +16,11 @@ from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.past_runs import note_end
+from tidegate_core.decisions.run_plane.retrying import as_it_failed, tries_again
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
 from tidegate_core.model.facts import RunFact, fact_to_json
 from tidegate_core.model.run_records import RunRecord
+from tidegate_core.model.shards import hash_of
 from tidegate_core.model.states import RunState
 from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
@@ -30,10 +32,13 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 ENDED_RUN_DAYS = 30
 START_WITHIN_MS = 15 * 60_000
 """SEMANTICS 13: from submission to the gate."""
-SUBMIT_TRIES_MAX = 3
+SUBMIT_TRIES_MAX = 10
 """Attempts that may die before the gate for a passing reason; they cost no run tries (SEMANTICS 8, submit layer)."""
+PASSING = frozenset({"transient", "preempted", "quota"})
+"""Errors before the gate after which the same submission may work."""
 SUBMIT_BACKOFF_MS = 5_000
-"""First pause before such a further attempt; doubled each time, at most 5 min."""
+"""First pause before such a further attempt; doubled each time, at most 5 min, and a share of it that run and attempt give."""
+SUBMIT_BACKOFF_LAST_MS = 300_000
 UNKNOWN_HOST_MS = 10 * 60_000
 """A started run that no node could find for so long is `lost` (SEMANTICS 13, probe gap)."""
 START_WITHIN = {"submitting": SUBMIT_WITHIN_MS, "submitted": START_WITHIN_MS}
@@ -104,7 +109,7 @@ class LookAtRun(_AboutRun):
         if run is None:
             return
         if run.ended_at is not None:
-            finish(unit, run, now)
+            conclude(unit, run, self.memory, now)
         elif run.state in BEFORE_GATE and self._is_over(run.start_by, START_WITHIN[run.state], now):
             reason = "submit_timeout" if run.state == "submitting" else "start_timeout"
             end_before_gate(unit, run, "failed", reason, "transient", now)
@@ -112,8 +117,12 @@ class LookAtRun(_AboutRun):
         else:
             if run.cancel_requested:
                 unit.after(Cancel(run.id, run.attempt))  # Again until it is gone: whoever asked first may have fallen.
-            if run.external_id is None and run.started_at is not None and self._is_unfound(run.started_at, now):
-                mark_lost(unit, run)
+            if (
+                run.external_id is None
+                and run.started_at is not None
+                and self._is_unfound(max(run.started_at, run.not_before), now)
+            ):
+                mark_lost(unit, run, now)
             else:
                 unit.after(lambda: self.seen(run))
 
@@ -147,6 +156,7 @@ class RunGone(_AboutRun):
 
     attempt: int
     gone: Gone
+    memory: Memory | None = None
     name: str = "gone"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -154,7 +164,7 @@ class RunGone(_AboutRun):
         if run is None or run.attempt != self.attempt:
             return
         if run.ended_at is not None:
-            finish(unit, run, now)
+            conclude(unit, run, self.memory, now)
         elif run.state in BEFORE_GATE:
             self._died_before_gate(unit, run, now)
         elif self.gone.error_class == DUPLICATE or run.external_id is None:
@@ -165,15 +175,15 @@ class RunGone(_AboutRun):
             outcome = "killed" if run.cancel_requested else "failed"
             reason = "cancelled" if run.cancel_requested else "no_report"
             ended = replace(run, ended_at=now, outcome=outcome, reason=reason, exit_code=self.gone.exit_code)
-            finish(unit, ended, now)
+            conclude(unit, ended, self.memory, now)
 
     def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
         error_class = "transient" if self.gone.error_class in (None, DUPLICATE) else self.gone.error_class
         if run.cancel_requested:
             end_before_gate(unit, run, "killed", "cancelled", None, now)
-        elif error_class == "transient" and run.attempt - run.free_attempts < SUBMIT_TRIES_MAX:
+        elif error_class in PASSING and _submissions(run) < SUBMIT_TRIES_MAX:
             # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
-            pause = min(SUBMIT_BACKOFF_MS << (run.attempt - run.free_attempts - 1), 300_000)
+            pause = submit_pause(run)
             again = replace(
                 run,
                 attempt=run.attempt + 1,
@@ -206,7 +216,22 @@ class MarkLost(_AboutRun):
         if run.state in BEFORE_GATE:
             end_before_gate(unit, run, "failed", "host_lost", "lost", now)
         else:
-            mark_lost(unit, run)
+            mark_lost(unit, run, now)
+
+
+@dataclass(frozen=True, slots=True)
+class TellStart(_AboutRun):
+    """A program has passed the gate, and somebody waits for that: once for each run, whatever becomes of it."""
+
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.told or run.started_at is None or run.ended_at is not None:
+            return  # Or its end says it as well.
+        unit.put(replace(run, told=True), run.key(unit.shard))
+        out = told_row(run, RunState.RUNNING, run.started_at)
+        unit.put_new(out, out.key(unit.shard))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,17 +256,41 @@ class RequestCancel(_AboutRun):
             unit.after(Cancel(run.id, run.attempt))
 
 
-def mark_lost(unit: UnitOfWork, run: Run) -> None:
+def _submissions(run: Run) -> int:
+    """Returns how often the program's present try was handed to the launcher."""
+    return run.attempt - run.free_attempts - run.submissions_before
+
+
+def submit_pause(run: Run) -> int:
+    """Returns the pause before the next submission: all of the doubled one or less, so that what fell together comes apart."""
+    longest = min(SUBMIT_BACKOFF_MS << (_submissions(run) - 1), SUBMIT_BACKOFF_LAST_MS)
+    share = int.from_bytes(hash_of(run.id, str(run.attempt))[:4], "big") / 2**32
+    return max(1, int(longest * share))
+
+
+def conclude(unit: UnitOfWork, run: Run, memory: Memory | None, now: int) -> None:
+    """Ends a run whose end was observed, unless its schedule wants a further attempt after such an end."""
+    if memory is None or not tries_again(unit, run, memory.retries, now):
+        finish(unit, run, now)
+
+
+def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
     """Says that nobody can ask for a running program; what it reports counts all the same."""
     if run.state == "running":
-        unit.put(replace(run, state="lost", reason=HOST_SILENT), run.key(unit.shard))
+        lost = replace(run, state="lost", reason=HOST_SILENT)
+        unit.put(lost, run.key(unit.shard))
+        out = told_row(lost, RunState.LOST, now)
+        unit.put_new(out, out.key(unit.shard))
 
 
 def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:
     """Closes a run that has not passed the gate: the gate refuses it from now on, so its permits are free at once."""
-    closed = replace(
-        run, state="closed", ended_at=now, outcome="closed", reason=reason, disposition=f"{disposition}/{reason}"
-    )
+    if run.failure is not None:
+        closed = as_it_failed(run, reason)  # Its program has run: that is what its entry tells of.
+    else:
+        closed = replace(
+            run, state="closed", ended_at=now, outcome="closed", reason=reason, disposition=f"{disposition}/{reason}"
+        )
     finish(unit, closed, now)
     unit.after(Cancel(run.id, run.attempt))
 
@@ -321,6 +370,22 @@ def outbox_row(run: Run) -> OutboxRow:
     """Returns the terminal state on its way out: a fact for triggers, a record for `tidegate.runs`."""
     assert run.ended_at is not None
     state = RunState(run.outcome or "failed")
+    return OutboxRow(
+        run_id=run.id,
+        attempt=run.attempt,
+        state=state.value,
+        record=run_record(run, state, run.ended_at),
+        fact=_fact(run, state, run.ended_at),
+        started=None if run.told else run.started_at,
+    )
+
+
+def told_row(run: Run, state: RunState, at: int) -> OutboxRow:
+    """Returns what triggers are told of a run that has not ended; its record for `tidegate.runs` goes out by itself."""
+    return OutboxRow(run_id=run.id, attempt=run.attempt, state=state.value, record="", fact=_fact(run, state, at))
+
+
+def _fact(run: Run, state: RunState, at: int) -> str:
     fact = RunFact.model_construct(
         namespace=run.namespace,
         schedule=run.name,
@@ -333,15 +398,9 @@ def outbox_row(run: Run) -> OutboxRow:
         admitted_at=run.admitted_at,
         nominal=run.nominal,
         job=run.id,
-        ended_at=run.ended_at,
+        ended_at=at,
     )
-    return OutboxRow(
-        run_id=run.id,
-        attempt=run.attempt,
-        state=state.value,
-        record=run_record(run, state, run.ended_at),
-        fact=fact_to_json(fact),
-    )
+    return fact_to_json(fact)
 
 
 def outputs_of(run: Run) -> dict[str, Any]:
@@ -375,9 +434,11 @@ __all__ = [
     "RejectRun",
     "RequestCancel",
     "RunGone",
+    "TellStart",
     "close_run",
     "finish",
     "give_permit_back",
     "outbox_row",
     "run_record",
+    "told_row",
 ]

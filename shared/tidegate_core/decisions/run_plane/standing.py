@@ -17,7 +17,7 @@ were made."""
 
 def fires(state: ScheduleState) -> bool:
     """Whether its trigger goes on: events count, instants make jobs."""
-    return state.status == "active" or (state.status == "suspended" and state.mode == "hold")
+    return state.status == "active" or parks(state)
 
 
 def admits(state: ScheduleState) -> bool:
@@ -25,6 +25,11 @@ def admits(state: ScheduleState) -> bool:
     if state.shedding is not None:
         return False
     return state.status == "active" or (state.status == "suspended" and state.mode == "drain")
+
+
+def parks(state: ScheduleState) -> bool:
+    """Whether its trigger goes on making jobs, of which none is launched."""
+    return state.status == "suspended" and state.mode == "hold"
 
 
 def stands_still(state: ScheduleState) -> bool:

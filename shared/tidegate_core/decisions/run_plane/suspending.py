@@ -125,7 +125,7 @@ def resumed(
     first = first_nominal(spec, ref, before, now, resumed=True)
     state = replace(state, generation=before.generation + 1, activated_at=now, next_nominal=first)
     following = next_instants(spec, state)
-    state = missed.after_pause(state, spec, before, request.backlog or spec.catchup.after_pause)
+    state = missed.after_pause(state, spec, before, request.backlog)
     backlog = _to_make_up(state, spec) if state.next_nominal != first else 0
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=stands_still(before), next=following, backlog=backlog)
 

@@ -41,8 +41,8 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
             if behind:
                 which = "the events topic" if topic == host.holding.events.name else f"the topic {topic}"
                 unread.append(f"topic partitions {', '.join(map(str, behind))} of {which}")
-        for ref in upstream:
-            unread += [f"ended runs of {ref}"] if (yield from _has_ends_to_tell(host, ref)) else []
+        for ref, starts in upstream.items():
+            unread += [f"runs of {ref}"] if (yield from _has_news_to_tell(host, ref, starts)) else []
         if not unread or host.now >= give_up:
             return tuple(unread)
         yield from host.sleep(LOOK_MS)
@@ -70,9 +70,9 @@ def _unread(host: Host, ends: Mapping[str, int]) -> Operation[list[int]]:
 # -- runs -----------------------------------------------------------------------------------------------------------------
 
 
-def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operation[list[str]]:
-    """Returns the schedules whose runs these ones listen to."""
-    heard: set[str] = set()
+def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operation[dict[str, bool]]:
+    """Returns the schedules whose runs these ones listen to, and whether starts count."""
+    heard: dict[str, bool] = {}
     for ref in sorted(set(refs)):
         namespace, name = ref.split("/", 1)
         state = yield from _item(host, Read((keys.schedule_state(shard, namespace, name),)))
@@ -84,8 +84,10 @@ def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operatio
         trigger = None if definition is None else parsed(str(definition["spec"])).trigger
         if isinstance(trigger, EventTrigger):
             leaves = [leaf for leaf in trigger.leaves() if isinstance(leaf, RunStatusTrigger)]
-            heard.update(keys.schedule_ref(*leaf.upstream(namespace)) for leaf in leaves)
-    return sorted(heard)
+            for leaf in leaves:
+                upstream = leaf.upstream_ref(namespace)
+                heard[upstream] = heard.get(upstream, False) or leaf.hears_starts
+    return dict(sorted(heard.items()))
 
 
 def _item(host: Host, read: Read) -> Operation[Item | None]:
@@ -94,12 +96,16 @@ def _item(host: Host, read: Read) -> Operation[Item | None]:
     return found.found.get(read.keys[0])
 
 
-def _has_ends_to_tell(host: Host, ref: str) -> Operation[bool]:
-    """Whether a run of the schedule has reported its end and its owner has not handed that on to the inboxes yet."""
+def _has_news_to_tell(host: Host, ref: str, starts: bool) -> Operation[bool]:
+    """Whether a run of the schedule has ended, or started, and its owner has not handed that on to the inboxes yet."""
     namespace, name = ref.split("/", 1)
     shard = schedule_shard(namespace, name, host.holding.shards)
     for item in (yield from _range(host, shard, "R#")):
-        if (item["namespace"], item["name"]) == (namespace, name) and item.get("ended_at") is not None:
+        if (item["namespace"], item["name"]) != (namespace, name):
+            continue
+        if item.get("ended_at") is not None:
+            return True
+        if starts and item.get("started_at") is not None and not item.get("told"):
             return True
     for item in (yield from _range(host, shard, "Z#")):
         fact = json.loads(str(item["fact"]))

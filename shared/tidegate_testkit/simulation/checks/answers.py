@@ -23,7 +23,7 @@ def check_answers(case: Case) -> Iterator[str]:
                 break  # What follows is judged by a state that is not the real one.
     for request_id, receipts in sorted(case.record.receipts.items()):
         asked = case.world.requests.asked.get(request_id)
-        if asked is None or not str(asked.document["type"]).startswith(("schedule.", "control.")):
+        if asked is None or not str(asked.document["type"]).startswith(("schedule.", "control.", "source.")):
             continue
         statuses = sorted({receipt.status for receipt in receipts})
         if len(statuses) > 1:
@@ -31,8 +31,15 @@ def check_answers(case: Case) -> Iterator[str]:
 
 
 def _right_answers(case: Case, step: Step) -> set[str]:
-    """A manual run is refused while its namespace is suspended."""
+    """A manual run is refused while its namespace is suspended, and while as many jobs wait as may."""
     begin, end = step.asked.sent_at, step.done
-    if step.kind != "trigger" or step.status != "accepted" or not case.wide.maybe(NAMESPACE, begin, end):
+    if step.kind != "trigger" or step.status != "accepted":
         return {step.status}
-    return {"rejected"} if case.wide.surely(NAMESPACE, begin, end) else {"accepted", "rejected"}
+    if case.wide.surely(NAMESPACE, begin, end):
+        return {"rejected"}
+    refused = case.wide.maybe(NAMESPACE, begin, end) or _said_to_be_full(step)
+    return {"accepted", "rejected"} if refused else {"accepted"}
+
+
+def _said_to_be_full(step: Step) -> bool:
+    return step.asked.receipt is not None and "max_pending" in str(step.asked.receipt.body.get("errors"))

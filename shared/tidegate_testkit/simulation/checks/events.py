@@ -58,13 +58,20 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
             for announced in case.world.producers.announced.values():
                 if announced.lost:
                     continue
+                if announced.by_source and not _is_mapped(case, announced.appended[0]):
+                    continue
                 if announced.dataset == leaf["dataset"] and _is_heard(case, last[0], announced.appended[0]):
                     yield f"{number} {announced.id}"
         else:
             lost = {each.upstream for each in case.record.upstreams_of(life.name)}
             for row in case.rows_of.get(leaf["schedule"], []) if leaf["schedule"] not in lost else []:
-                if row.state in leaf["states"] and _is_heard(case, last[0], (row.admitted_at or 0) - SKEW_MS):
+                counts = row.state in leaf["states"] or (leaf["states"] == ["started"] and row.started_at is not None)
+                if counts and _is_heard(case, last[0], (row.admitted_at or 0) - SKEW_MS):
                     yield f"{number} {row.job_id}"
+
+
+def _is_mapped(case: Case, instant: int) -> bool:
+    return any(user.is_mapped(instant) for user in case.world.sources)
 
 
 def _is_heard(case: Case, segment: Segment, instant: int) -> bool:
@@ -73,12 +80,15 @@ def _is_heard(case: Case, segment: Segment, instant: int) -> bool:
 
 def _check_manifests(case: Case, life: Life) -> Iterator[str]:
     seen: Counter[str] = Counter()
+    counted = set[str]()
     for body in case.record.bodies:
         if body.schedule == life.name and body.context["trigger"] == "events":
             entries = case.entries_of.get(life.name, {}).get(body.run_id, [])
             told = sorted(str(row["event_id"]) for row in body.manifest())
             yield from _check_told(life, body, told, entries)
-            seen.update(told)
+            if body.run_id not in counted:  # A further attempt is told the same.
+                seen.update(told)
+            counted.add(body.run_id)
     for event, number in seen.items():
         if number > 1:
             yield f"I3: {number} programs of {life.name} were told of {event}"

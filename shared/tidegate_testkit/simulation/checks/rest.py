@@ -33,6 +33,7 @@ def open_work(world: World) -> list[str]:
     found = [f"request {each} has no receipt" for each in world.requests.unanswered()]
     found += [f"user of {user.life.name} waits" for user in world.users if not user.is_done]
     found += [f"user of the controls of {user.namespace} waits" for user in world.controllers if not user.is_done]
+    found += ["user of the source waits" for user in world.sources if not user.is_done]
     if world.senders.last_due + DELIVERED_WITHIN_MS > cluster.timeline.now:
         found.append("messages are not due yet")
     if found:
@@ -50,7 +51,8 @@ def open_work(world: World) -> list[str]:
 def _unread(world: World) -> Iterator[str]:
     """Yields topic partitions whose position is not at the end of the log."""
     cluster = world.cluster
-    for name in (parts.REQUESTS, parts.EVENTS):
+    sourced = [parts.SOURCE_TOPIC for user in world.sources if user.is_there]
+    for name in (parts.REQUESTS, parts.EVENTS, *sourced):
         topic = cluster.broker.topics[name]
         for number, log in enumerate(topic.logs):
             position = cluster.store.memory.look(keys.topic_position(parts.CLUSTER_ID, topic.id, number))

@@ -1,8 +1,9 @@
-"""I2: a run's program starts its body at most once, and the ledger says what the programs themselves wrote down."""
+"""I2: each attempt of a run starts its body at most once, and the ledger says what the programs themselves wrote down."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def check_runs(case: Case) -> Iterator[str]:
+    tries = {life.name: life.definition.tries for life in case.lives}
     for run_id, started in case.bodies_by_run.items():
-        if len(started) > 1:
-            yield f"I2: {run_id} of {started[0].schedule} started {len(started)} times"
+        yield from _check_attempts(run_id, started, tries[started[0].schedule])
         if run_id not in case.rows_by_id:
             yield f"I1: {run_id} of {started[0].schedule} started and has no entry"
     requests = [each.document for each in case.world.requests.asked.values()]
@@ -24,6 +25,20 @@ def check_runs(case: Case) -> Iterator[str]:
     asked_to_end |= {row.job_id for row in case.rows if row.name in ending}
     for row in case.rows:
         yield from _check_row(row, case.bodies_by_run.get(row.job_id, []), case.record.never_ran, asked_to_end)
+
+
+def _check_attempts(run_id: str, started: list[Body], tries: int) -> Iterator[str]:
+    """A further attempt starts after one that failed, and only where its schedule wants one."""
+    if len(started) > 1 + tries:
+        yield f"I2: {run_id} of {started[0].schedule} started {len(started)} times"
+    for before, body in pairwise(started):
+        name = f"attempt {body.attempt} of {run_id} of {body.schedule}"
+        if body.attempt <= before.attempt:
+            yield f"I2: {name} started after attempt {before.attempt}"
+        if before.end is None or before.end > body.start:
+            yield f"I2: {name} started before attempt {before.attempt} had ended"
+        if before.reported and before.outcome != "failed":
+            yield f"I2: {name} started, and attempt {before.attempt} has {before.outcome}"
 
 
 def _check_row(row: LedgerRow, bodies: list[Body], never_ran: Set[str], asked_to_end: Set[str]) -> Iterator[str]:
@@ -38,7 +53,7 @@ def _check_row(row: LedgerRow, bodies: list[Body], never_ran: Set[str], asked_to
         yield f"I1: {name} passed the gate and its program never started"
     if row.started_at is None and row.job_id not in never_ran:
         yield f"I1: {name} is launched ({row.state}, {row.detail}), never passed the gate, and nothing ended its artefact"
-    for body in bodies:
+    for body in bodies[-1:]:
         # What was asked to end, and reported its end as a failure, was killed: the signal came first, or as well.
         cancelled = row.job_id in asked_to_end and row.state == "killed" and body.outcome == "failed"
         if body.reported and body.outcome != row.state and not cancelled:

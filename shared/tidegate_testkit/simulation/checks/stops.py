@@ -30,7 +30,8 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
         for body in bodies:
             is_ended = _generation(body) < step.kept_from and step.kind != "resume"
             is_parked = body.start < parked_until
-            if body.start > step.done and (is_ended or is_parked) and body.run_id not in listed:
+            goes_on = body.run_id in listed and not _is_retry(case, body, step.done)
+            if body.start > step.done and (is_ended or is_parked) and not goes_on:
                 yield f"I7: {body.run_id} of {life.name} started after {step.kind} {step.asked.id} was acknowledged"
 
 
@@ -43,6 +44,12 @@ def _check_cancels(case: Case) -> Iterator[str]:
         for body in case.bodies_by_run.get(run, []):
             if body.start > asked.acked_at and run not in asked.receipt.running:
                 yield f"I7: {run} started after {kind} {asked.id} was acknowledged"
+
+
+def _is_retry(case: Case, body: Body, instant: int) -> bool:
+    """Whether it follows on an attempt that ran until after this instant."""
+    earlier = [each for each in case.bodies_by_run[body.run_id] if each.attempt < body.attempt]
+    return bool(earlier) and (earlier[-1].end or 0) > instant
 
 
 def _generation(body: Body) -> int:

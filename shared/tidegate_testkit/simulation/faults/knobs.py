@@ -49,6 +49,10 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
 """Each with the values that it may get. New ones come last: so a known seed keeps those that it has."""
 
 
+ALWAYS_TURNED: Final[tuple[Knob, ...]] = (("decisions.run_plane.retry_budget:BUDGET_WINDOW_MS", 20_000),)
+"""What would keep a world from coming to rest: ten minutes are longer than it lives."""
+
+
 def draw_knobs(chance: Random) -> tuple[Knob, ...]:
     # All is drawn, whatever is turned: a knob more leaves the others as they were.
     turned = chance.random() < TURNED

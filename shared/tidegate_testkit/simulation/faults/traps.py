@@ -16,8 +16,16 @@ from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.node import Trouble
-from tidegate_testkit.simulation.faults.rare_moments import rare_controls, rare_moments, rare_outages
+from tidegate_testkit.simulation.faults.rare_moments import (
+    rare_expiries,
+    rare_moments,
+    rare_outages,
+    rare_resumes,
+    rare_suspends,
+    rare_voids,
+)
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
+from tidegate_testkit.simulation.transaction_names import OF_SOURCES
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
 
@@ -174,6 +182,21 @@ def refusals(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, broker=broker, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
 
 
+def sources(swarm: Swarm, chance: Random) -> Swarm:
+    """A topic of the users' own: owners fall at the steps of its source, and as soon as they have moved a position; in some worlds
+    nobody hears a poke.
+    """
+    steps = ("move_sources", "move_sources", "cursor", "cursor", "raise")
+    falls = tuple(
+        Trouble(chance.randint(0, 40_000), "crash", chance.randint(200, 9_000), once_applied=chance.choice(steps))
+        for _ in range(4)
+    )
+    store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_SOURCES})))
+    if chance.random() < 0.3:
+        swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
+    return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+
+
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
     return replace(swarm, busy_ms=max(swarm.busy_ms, WINDOW_MS + 24_000), bursts=(*swarm.bursts, *bursts))
 
@@ -186,11 +209,15 @@ TRAPS: Mapping[str, Trap] = {
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
+    "sources": Trap(sources, 0.06),
     "black_out": Trap(black_out, 0.05, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
     "refusals": Trap(refusals, 0.02, "refused"),
-    "rare_moments": Trap(rare_moments, 0.28),
-    "rare_controls": Trap(rare_controls, 0.14),
-    "rare_outages": Trap(rare_outages, 0.08, "brown_out"),
+    "rare_moments": Trap(rare_moments, 0.2),
+    "rare_suspends": Trap(rare_suspends, 0.08),
+    "rare_resumes": Trap(rare_resumes, 0.08),
+    "rare_voids": Trap(rare_voids, 0.08),
+    "rare_expiries": Trap(rare_expiries, 0.06),
+    "rare_outages": Trap(rare_outages, 0.1, "brown_out"),
 }

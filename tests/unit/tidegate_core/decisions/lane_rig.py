@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.lane import Lane, Work
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.work import Work
 from tidegate_core.effects import (
     Answer,
     Ask,

@@ -127,6 +127,18 @@ def follow_a_run(bench: Bench) -> None:
     bench.run(12 * SECOND)
 
 
+def follow_a_start(bench: Bench) -> None:
+    """One program goes on while it is followed, one has ended before anybody looked."""
+    quick, slow = Behaviour(starts_after=10, runs_for=10), Behaviour(runs_for=4 * SECOND)
+    bench.behaves = lambda order: slow if "flights/slow" in str(order.context) else quick
+    for name in ("slow", "quick"):
+        bench.request(an_apply(a_spec(f"after-{name}", on_run_of(name, "started"), ["${upstream.run_id}"])))
+    bench.run(2 * SECOND)
+    bench.request(an_apply(a_spec("slow", every("10s"))))
+    bench.request(an_apply(a_spec("quick", every("10s"))))
+    bench.run(12 * SECOND)
+
+
 def lose_an_upstream(bench: Bench) -> None:
     """One schedule ends with it, one goes on without it."""
     bench.request(an_apply(a_spec("up", every("10s"))))
@@ -290,6 +302,7 @@ SCENARIOS: list[Scenario] = [
     wait_for_deadlines,
     remind_of_what_is_there,
     follow_a_run,
+    follow_a_start,
     lose_an_upstream,
     update_while_pending,
     delete_with_many_pending,

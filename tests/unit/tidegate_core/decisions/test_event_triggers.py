@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.effects import Commit, EndOffsets, Read, ReadEndOffsets
+from tidegate_core.effects import Commit, EndOffsets, LookedUp, Lookup, Read, ReadEndOffsets
 from tidegate_core.store import keys
 from tidegate_spark.run_context import read_context
-from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     HOUR,
     MINUTE,
@@ -20,7 +20,9 @@ from tidegate_testkit.builders import (
     all_of,
     an_apply,
     an_event,
+    every,
     on_data,
+    on_run_of,
 )
 
 GIGABYTE = 1_000_000_000
@@ -106,6 +108,51 @@ def test_given_a_number_beyond_any_float_in_an_event_then_it_is_compared_and_cou
     bench.event({"type": "custom.truck", "namespace": "flights", "data": {"pallets": 10**400}})
     bench.run(SECOND)
     assert (dispositions(bench), bench.rows("I#")) == (["launched"], [])
+
+
+def test_given_a_start_that_is_waited_for_then_it_fires_while_the_program_goes_on() -> None:
+    bench = a_bench(on_run_of("up", "started"))
+    bench.request(an_apply(a_spec("after", on_run_of("up"))))
+    bench.request(an_apply(a_spec("both", {**on_run_of("up", "started", "succeeded"), "times": 2})))
+    bench.behaves = lambda order: Behaviour(runs_for=10 * MINUTE if "flights/up" in str(order.context) else SECOND)
+    bench.request(an_apply(a_spec("up", every("20m"))))
+    bench.run(8 * MINUTE)
+    assert dispositions(bench) == ["launched"]
+    bench.run(10 * MINUTE)
+    assert sorted(name for _, name, *_ in bench.ledger()) == ["after", "nightly", "up"], (
+        "a run counts once, in two states"
+    )
+
+
+def test_given_a_program_that_ends_before_anybody_looks_then_its_start_is_told_with_its_end() -> None:
+    bench = a_bench(on_run_of("up", "started"))
+    bench.behaves = lambda order: Behaviour(starts_after=1, runs_for=1)
+    bench.request(an_apply(a_spec("up", every("20m"))))
+    bench.run(21 * MINUTE)
+    assert sorted(name for _, name, *_ in bench.ledger())[:2] == ["nightly", "up"]
+
+
+def test_given_a_run_that_is_lost_then_it_is_told_before_its_end_is_known() -> None:
+    bench = a_bench(on_run_of("up", "lost"))
+    bench.behaves = lambda order: Behaviour(runs_for=30 * MINUTE if "flights/up" in str(order.context) else SECOND)
+    bench.request(an_apply(a_spec("up", every("20m"))))
+    bench.run(7 * MINUTE)
+    bench.answer_with(lambda effect: isinstance(effect, Lookup), LookedUp("unknown"), times=1_000)
+    bench.crash()
+    bench.run(11 * MINUTE)
+    assert [entry[1] for entry in bench.ledger()] == ["nightly"]
+
+
+def test_given_a_composite_with_at_least_every_then_time_is_one_of_its_alternatives() -> None:
+    """Rows US-11, CD-069: 100 GB, or a run of another schedule, or 4 h."""
+    sized = {"type": "data_size", "dataset": "clicks", "bytes": "100GB"}
+    bench = a_bench({"type": "any_of", "triggers": [sized, on_run_of("up")], "at_least_every": "4h"})
+    clicks(bench, 1, 60)
+    bench.run(4 * HOUR + MINUTE)
+    assert dispositions(bench) == ["launched"]
+    assert told_to(bench)["missing"] == ["40GB of 100GB of clicks", "a run of up that succeeded"]
+    clicks(bench, 2, 100)
+    assert dispositions(bench) == ["launched"] * 2
 
 
 def test_given_custom_events_then_they_count_by_what_they_say_and_the_program_is_told() -> None:

@@ -8,8 +8,9 @@ import pytest
 from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch
 
 from tidegate_core.decisions.host import Fenced
-from tidegate_core.decisions.lane import Decision, Lane, Procedure, Work
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.work import Decision, Procedure, Work
 from tidegate_core.store import keys
 from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put
 from tidegate_core.transactions.unit_of_work import AlreadyThere, UnitOfWork

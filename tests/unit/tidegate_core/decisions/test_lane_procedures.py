@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pytest
 from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch
 
-from tidegate_core.decisions.lane import Lane, Procedure
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.work import Procedure
 from tidegate_core.effects import Commit, Read
 from tidegate_core.records.run_plane import Job
 from tidegate_core.store.values import Key

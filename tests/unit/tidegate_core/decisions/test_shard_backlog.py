@@ -1,4 +1,4 @@
-"""Ten thousand jobs that wait for one instant: they cost nothing until it comes, and then they go in order (issue 5; CD-033, CD-037)."""
+"""Ten thousand jobs that wait for one instant: they cost nothing until it comes, and then they go in order (issue 5; CD-037, CD-100)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import Definition, Job, ScheduleState
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, NOW, SECOND, Doc, a_definition, a_job, a_schedule, a_spec, at_most, every
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    NOW,
+    SECOND,
+    Doc,
+    a_definition,
+    a_job,
+    a_schedule,
+    a_spec,
+    at_most,
+    every,
+)
 
 OPENS = parse_instant("2025-11-13T22:00:00Z")
 NIGHT = {"type": "time_window", "opens": "22:00", "closes": "23:59"}
@@ -43,7 +55,7 @@ def calls(bench: Bench, milliseconds: int) -> int:
 
 
 def test_given_ten_thousand_jobs_that_wait_for_22_00_then_they_cost_no_more_than_none() -> None:
-    """Look-ahead and sweep are all that is read; at 22:00 the first of each schedule go, as many as may."""
+    """CD-100: look-ahead and sweep are all that is read; at 22:00 the first of each schedule go, as many as may."""
     bench = a_backlog(100, 100, FOR_EVER, at_most(2))
     assert calls(bench, 3 * MINUTE) == calls(a_backlog(0, 0, FOR_EVER), 3 * MINUTE)
     bench.run(OPENS - bench.now + SECOND)
@@ -74,3 +86,24 @@ def test_given_a_window_that_opens_then_all_are_admitted_in_order_within_their_l
     for number in range(10):
         mine = [a_job(each, name=f"s{number:03d}").id for each in range(12)]
         assert [each for each in ids if each in mine] == mine
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_given_ten_thousand_jobs_that_wait_for_22_00_then_all_are_admitted_in_order_within_their_limits() -> None:
+    """Issue 5: a hundred of each of a hundred schedules, two of a schedule and fifty of the program at a time."""
+    bench = a_backlog(100, 100, Behaviour(starts_after=10, runs_for=5 * SECOND), at_most(50, "program"), at_most(2))
+    bench.run(OPENS - bench.now + HOUR)
+    running = most = 0
+    for mark in bench.marks:
+        running += 1 if mark.begins else -1
+        most = max(most, running)
+    assert most == 50
+    assert len(bench.started) == 10_000
+    began: defaultdict[str, list[int]] = defaultdict(list)
+    numbers = {a_job(each, name=f"s{n:03d}").id: each for n in range(100) for each in range(100)}
+    for order in bench.started:
+        began[str(order.context["schedule"]["name"])].append(numbers[order.run_id])  # type: ignore[index,call-overload]
+    assert all(found == sorted(found) for found in began.values())
+    assert bench.rows("J#") == []
+    assert bench.rows("W#") == []

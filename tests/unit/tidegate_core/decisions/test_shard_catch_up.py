@@ -169,6 +169,42 @@ def test_given_a_start_in_the_past_then_creating_makes_up_for_as_much_as_is_want
     assert len(entries(bench)) == made
 
 
+def test_given_a_start_in_the_past_and_a_schedule_that_begins_suspended_then_its_first_resume_makes_up_for_it() -> None:
+    trigger = every("10m", start=format_instant(NOW - 2 * HOUR))
+    bench = a_bench({"on_create": "all"}, trigger=trigger, suspended=True)
+    bench.run(MINUTE)
+    assert entries(bench) == []
+    bench.request(a_request("resume"))
+    bench.run(3 * MINUTE)
+    assert len(entries(bench)) == 12
+    bench.request(a_request("suspend"))
+    bench.run(HOUR)
+    bench.request(a_request("resume", request_id="again"))
+    bench.run(MINUTE)
+    assert len(entries(bench)) == 12, "later pauses are pauses"
+
+
+@pytest.mark.parametrize("mode", ["none", "last", "all"])
+@pytest.mark.parametrize("kind", ["program", "message"])
+def test_given_a_past_instant_that_is_applied_after_an_outage_then_it_is_made_whatever_was_missed_then(
+    mode: str, kind: str
+) -> None:
+    """Nobody missed it: it was not there in the outage."""
+    bench = a_bench({})
+    gone = bench.now
+    away(bench, 10 * HOUR)
+    bench.run(MINUTE)
+    at = {"type": "at", "instant": format_instant(gone + HOUR)}
+    make = a_recurring if kind == "message" else a_spec
+    bench.request(an_apply({**make("once", trigger=at), "catchup": {"mode": mode}}))
+    bench.run(MINUTE)
+    if kind == "message":
+        assert len(bench.on("out")) == 1
+    else:
+        (row,) = [row for row in entries(bench) if row.name == "once"]
+        assert (row.disposition, row.covered) == ("launched", None)
+
+
 @pytest.mark.parametrize(("mode", "made"), [("none", 0), ("all", 2)])
 def test_given_an_update_then_what_the_new_trigger_named_since_the_last_occurrence_is_made_if_wanted(
     mode: str, made: int

@@ -212,6 +212,86 @@ def test_given_a_forced_run_then_the_next_occurrence_does_not_run_beside_it() ->
     assert ends(bench)["skipped/overlap"] == 1
 
 
+def test_given_as_many_waiting_as_may_then_a_run_by_hand_is_refused_and_the_answer_says_why() -> None:
+    bench = a_bench("queue", Behaviour(runs_for=None), max_pending=3)
+    bench.run(35 * SECOND)
+    bench.request(a_request("trigger", request_id="soon"))
+    bench.run(10 * SECOND)
+    bench.request(a_request("trigger", request_id="late"))
+    receipts = bench.receipts()
+    assert (receipts["soon"]["status"], receipts["late"]["status"]) == ("accepted", "rejected")
+    (error,) = receipts["late"]["errors"]
+    assert "max_pending" in error["problem"]
+    assert "raise max_pending" in error["hint"]
+
+
+def test_given_runs_by_hand_under_allow_then_they_alone_are_counted() -> None:
+    bench = a_bench("allow", constraints=[CLOSED])
+    for number in range(101):
+        bench.request(a_request("trigger", request_id=f"t-{number:03d}"))
+    bench.run(SECOND)
+    statuses = [str(receipt["status"]) for name, receipt in sorted(bench.receipts().items()) if name.startswith("t-")]
+    assert statuses == ["accepted"] * 100 + ["rejected"]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "more", "parked"),
+    [
+        pytest.param("queue", {"max_pending": 5}, 5, id="queue"),
+        pytest.param("allow", {}, 100, id="allow"),
+        pytest.param("skip", {}, 100, id="skip"),
+        pytest.param("keep_latest", {}, 1, id="keep_latest"),
+    ],
+)
+def test_given_a_hold_then_what_it_parks_has_its_bound_and_nothing_is_uncovered(
+    overlap: str, more: dict[str, Any], parked: int
+) -> None:
+    bench = a_bench(overlap, **more)
+    bench.run(SECOND)
+    bench.request(a_request("suspend", mode="hold"))
+    bench.run(20 * MINUTE)
+    jobs = waiting(bench)
+    assert len(jobs) == parked
+    merged = sum(row.disposition == "coalesced" for row in entries(bench))
+    replaced = sum(row.reason == "replaced" for row in entries(bench))
+    assert sum(job.stands_for for job in jobs) == len(jobs) + merged
+    assert merged + replaced + len(jobs) >= 119
+
+
+def test_given_old_jobs_that_may_finish_then_each_version_has_its_own_overlap() -> None:
+    bench = a_bench("keep_latest", constraints=[CLOSED])
+    bench.run(25 * SECOND)
+    (old,) = waiting(bench)
+    bench.request(
+        an_apply(a_spec(trigger=every("10s"), overlap="queue", constraints=[CLOSED]), "second", on_update="finish_old")
+    )
+    bench.run(MINUTE)
+    assert [job.version for job in waiting(bench)] == [1, *[2] * 6]
+    assert old.id in {job.id for job in waiting(bench)}
+
+
+@pytest.mark.parametrize(
+    ("overlap", "more"),
+    [
+        pytest.param("skip", {}, id="skip"),
+        pytest.param("allow", {"constraints": [{**at_most(1), "on_unmet": "abort"}]}, id="a limit that aborts"),
+    ],
+)
+def test_given_a_flexible_window_then_nothing_ends_an_occurrence_before_its_own_instant(
+    overlap: str, more: dict[str, Any]
+) -> None:
+    """What is open at its nominal may be over by then."""
+    bench = Bench(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10m", flexible="5m"), overlap=overlap, **more)))
+    nominal = -(-bench.now // (10 * MINUTE)) * 10 * MINUTE
+    bench.run(nominal - bench.now - 10 * SECOND)
+    bench.request(a_request("trigger"))
+    bench.run(9 * MINUTE)
+    (row,) = [row for row in entries(bench) if row.nominal == nominal]
+    assert row.disposition == "launched"
+
+
 # -- priorities -----------------------------------------------------------------------------------------------------------
 
 

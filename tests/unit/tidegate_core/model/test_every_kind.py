@@ -18,8 +18,9 @@ from tidegate_core.model.planned import PlannedKinds
 from tidegate_core.model.programs import Program, ProgramTarget
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import REQUEST_TYPES, Request
+from tidegate_core.model.retry import Retry
 from tidegate_core.model.run_records import RunRecord
-from tidegate_core.model.schedule import Retry, ScheduleSpec, Target
+from tidegate_core.model.schedule import ScheduleSpec, Target
 from tidegate_core.triggers import Trigger
 
 DOCUMENTATION = (Path(__file__).parents[4] / "docs" / "schedules.md").read_text(encoding="utf-8")

@@ -61,7 +61,7 @@ def test_given_several_faults_then_all_are_told_at_once_with_their_paths() -> No
     faulty["constraints"][1]["zone"] = "Europe/Berlim"
     faulty["target"]["program"]["type"] = "pyspak"
     faulty["namespace"] = "Flights"
-    faulty["retry"]["tries"] = 2
+    faulty["retry"]["tries"] = 200
 
     told = {problem.field: problem for problem in problems(faulty)}
 
@@ -137,7 +137,6 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"trigger": {"type": "absent", "k": 2}}, "trigger.type", "0.5"),
         ({"trigger": {"type": "data_partitions", "dataset": "d", "late": "rerun"}}, "trigger.late", "0.5"),
         ({"trigger": {"type": "data_partitions", "dataset": "d", "prefer": []}}, "trigger.prefer", "0.5"),
-        ({"trigger": {"type": "run_status", "schedule": "a", "states": ["lost"]}}, "trigger.states[0]", "0.5"),
         ({"target": {"type": "message", "topic": "t", "payload": "${nominal}"}}, "target.payload", "0.3"),
         (
             {"target": {"type": "message", "topic": "t", "payload": 1, "headers": {"k": "${x}"}}},
@@ -147,9 +146,8 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"target": {"type": "workflow", "nodes": []}}, "target.type", "0.5"),
         ({"target": {"program": {"type": "spark_connect", "url": "x"}}}, "target.program.type", "0.5"),
         *(({"overlap": word}, "overlap", "0.5") for word in ("keep_first", "kill_running", "strict")),
-        ({"retry": {"tries": 2}}, "retry.tries", "0.3"),
-        ({"retry": {"max_backoff": "30m"}}, "retry.max_backoff", "0.3"),
-        ({"retry": {"tries": 0, "backoff": "1m"}}, "retry.backoff", "0.3"),
+        ({"retry": {"tries": 2, "workflow": 1}}, "retry.workflow", "0.5"),
+        ({"retry": {"multiplier": 3}}, "retry.multiplier", "0.5"),
         ({"constraints": [{"type": "concurrency", "max": 17}]}, "constraints[0].max", "0.5"),
         ({"catchup": {"order": "newest"}}, "catchup.order", "0.5"),
         ({"constraints": [{"type": "calendar", "name": "x"}]}, "constraints[0].type", "0.3"),

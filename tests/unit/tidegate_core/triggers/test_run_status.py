@@ -73,12 +73,20 @@ def test_given_states_that_are_no_ends_then_they_are_refused(states: list[str]) 
         after(states=states)
 
 
-@pytest.mark.parametrize("state", ["lost", "timed_out"])
-def test_given_an_end_that_never_comes_yet_then_it_is_refused_as_planned(state: str) -> None:
-    """Accepted, such a schedule would wait for ever."""
+def test_given_every_state_that_a_program_can_come_to_then_each_counts() -> None:
+    """Row CD-065 allows only ends; the design behind it listed starts as well (SEMANTICS 6.8)."""
+    states = ["started", "succeeded", "failed", "killed", "timed_out", "lost"]
+    for state in states:
+        of_fact = "running" if state == "started" else state
+        assert after(states=[state]).accepts(ended(state=of_fact), "flights") == ended().run_id
+    assert after(states=states).hears_starts
+    assert not after(states=states[1:]).hears_starts
+
+
+@pytest.mark.parametrize("state", ["running", "closed", "submitted", None])
+def test_given_a_state_that_nobody_is_told_of_then_it_is_refused_by_name(state: str | None) -> None:
+    """Row CD-065: refused, also where it is null."""
     trigger = {"type": "run_status", "schedule": "up", "states": ["failed", state]}
     with pytest.raises(InvalidInput) as refused:
         parse_schedule(a_spec(trigger=trigger))
-    (problem,) = refused.value.problems
-    assert problem.field == "trigger.states[1]"
-    assert "planned for" in problem.problem
+    assert refused.value.problems[0].field == "trigger.states[1]"

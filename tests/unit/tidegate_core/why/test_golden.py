@@ -5,14 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.tidegate_core.why import stories_of_ends, stories_of_instants, stories_of_jobs, stories_of_schedules
+from tests.unit.tidegate_core.why import (
+    stories_of_ends,
+    stories_of_instants,
+    stories_of_jobs,
+    stories_of_schedules,
+    stories_of_upstreams,
+)
 from tests.unit.tidegate_core.why.stories import STORIES, Story
 from tests.unit.tidegate_core.why.telling import told
 
 from tidegate_core.why.codes import CODES, FAMILIES
 from tidegate_core.why.page import reasons_page
 
-MODULES = (stories_of_jobs, stories_of_schedules, stories_of_instants, stories_of_ends)
+MODULES = (stories_of_ends, stories_of_instants, stories_of_jobs, stories_of_schedules, stories_of_upstreams)
 PAGE = Path(__file__).parents[4] / "docs" / "reasons.md"
 
 

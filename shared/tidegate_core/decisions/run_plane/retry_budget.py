@@ -1,0 +1,40 @@
+"""How many retries a namespace may make: a dependency that is down must not turn every run into a stream of attempts.
+
+One per shard's owner, by what it has seen itself: a successor begins with what is open. Nothing but the pace rests on it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from typing import Final
+
+BUDGET_WINDOW_MS: Final = 10 * 60_000
+SHARE: Final = 5
+"""One retry for so many launches within the window (SEMANTICS 8: 20 %)."""
+ALWAYS: Final = 5
+"""Retries of a namespace and shard in a window that any number of launches allows: else a daily run had none."""
+
+
+class RetryBudget:
+    """Launches and retries of the last ten minutes, by namespace."""
+
+    def __init__(self) -> None:
+        self._launches: defaultdict[str, list[int]] = defaultdict(list)
+        self._retries: defaultdict[str, list[int]] = defaultdict(list)
+
+    def launched(self, namespace: str, at: int) -> None:
+        """A run was admitted."""
+        insort(self._launches[namespace], at)
+
+    def retried(self, namespace: str, at: int) -> None:
+        """A further attempt begins at this instant, which may be to come."""
+        insort(self._retries[namespace], at)
+
+    def earliest(self, namespace: str, wanted: int, now: int) -> int:
+        """Returns when the next retry may begin: at the instant that is wanted, or when an earlier one is ten minutes ago."""
+        launches, retries = self._launches[namespace], self._retries[namespace]
+        for known in (launches, retries):
+            del known[: bisect_right(known, now - BUDGET_WINDOW_MS)]
+        most = max(ALWAYS, len(launches) // SHARE)
+        return wanted if len(retries) < most else max(wanted, retries[-most] + BUDGET_WINDOW_MS)

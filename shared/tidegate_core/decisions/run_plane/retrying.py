@@ -1,0 +1,128 @@
+"""Another attempt of a run whose program failed: in the transaction that closes the one before (DESIGN 6, SEMANTICS 8).
+
+The run stays open meanwhile and keeps its permits: nobody takes its place, and no limit has to be passed again. What stops the
+schedule before the next attempt has passed the gate ends the run as its last attempt left it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from tidegate_core.decisions.run_plane.definitions import spec_of
+from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS, resolve_order
+from tidegate_core.decisions.run_plane.retry_budget import RetryBudget
+from tidegate_core.decisions.run_plane.standing import admits, kept_from
+from tidegate_core.effects import Notice
+from tidegate_core.model.retry import COSTS_NO_TRY, ErrorKind, Retry
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.templates import Unresolved
+from tidegate_core.records.run_plane import Job, Run, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.store.values import Value
+from tidegate_core.transactions import conditions
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+RETRY_AGE_MS: Final = 24 * 3_600_000
+"""From the admission on: no attempt begins later, however many errors cost no try."""
+_ERROR_KIND: Final[TypeAdapter[ErrorKind]] = TypeAdapter(ErrorKind)
+FAILED: Final = frozenset({"failed", "timed_out"})
+
+
+def tries_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> bool:
+    """Makes the next attempt of a run whose program has ended, if its schedule wants one; returns whether it did."""
+    if run.outcome not in FAILED or run.cancel_requested or run.started_at is None:
+        return False
+    state = unit.record(ScheduleState, keys.schedule_state(unit.shard, run.namespace, run.name))
+    if state is None or not _may_launch(unit, state, run):
+        return False
+    spec = spec_of(unit, run.namespace, run.name, run.version)
+    if spec is None or not spec.retry.tries:
+        return False
+    error = error_of(run)
+    costs = error not in COSTS_NO_TRY
+    at = budget.earliest(run.namespace, now + spec.retry.pause_ms(run.retries), now)
+    if not _is_left(spec.retry, run, error, at):
+        fields: dict[str, Value] = {"run_id": run.id, "schedule": run.ref, "attempt": run.attempt, "error_class": error}
+        unit.after(Notice("retries_exhausted", fields))
+        return False
+    # I7: a stop that comes at the same time finds this attempt, or this write is refused.
+    unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
+    again = replace(
+        run,
+        attempt=run.attempt + 1,
+        state="submitting",
+        order=_order_of(unit, spec, run),
+        retries=run.retries + costs,
+        failure=_told(run),
+        submissions_before=run.attempt - run.free_attempts,
+        not_before=at,
+        start_by=at + SUBMIT_WITHIN_MS,
+        external_id=None,
+        host=None,
+        boot_id=None,
+        node=None,
+        driver=None,
+        ended_at=None,
+        outcome=None,
+        exit_code=None,
+        reason=None,
+        error_class=None,
+        outputs=None,
+    )
+    unit.put(again, run.key(unit.shard))
+    unit.after(partial(budget.retried, run.namespace, at))
+    return True
+
+
+def error_of(run: Run) -> ErrorKind:
+    """Returns what the end of a run was, as far as anybody has said."""
+    if run.error_class is None:
+        return "lost" if run.state == "lost" else "unknown"
+    return _ERROR_KIND.validate_python(run.error_class)
+
+
+def as_it_failed(run: Run, why: str) -> Run:
+    """Returns a run that waits for its next attempt as the last one left it, when there will be none."""
+    assert run.failure is not None
+    failure = json.loads(run.failure)
+    reason = f"{failure.pop('reason') or failure['outcome']}; not tried again: {why}"
+    return replace(run, **failure, reason=reason, disposition=None)
+
+
+def _may_launch(unit: UnitOfWork, state: ScheduleState, run: Run) -> bool:
+    if state.incarnation != run.incarnation or run.generation < kept_from(state):
+        return False
+    return admits(state) and not unit.controls.covers(run.namespace)
+
+
+def _is_left(retry: Retry, run: Run, error: ErrorKind, at: int) -> bool:
+    is_in_time = at <= run.admitted_at + RETRY_AGE_MS
+    return retry.follows(error) and is_in_time and (error in COSTS_NO_TRY or run.retries < retry.tries)
+
+
+def _order_of(unit: UnitOfWork, spec: ScheduleSpec, run: Run) -> str:
+    """Returns what the next attempt is told: `${attempt}` is all that is new in it."""
+    job = unit.record(Job, keys.job(unit.shard, run.id))
+    if job is None:
+        return run.order
+    try:
+        return resolve_order(spec, replace(job, attempt=run.attempt + 1))
+    except Unresolved:
+        return run.order  # One digit more made it too long.
+
+
+def _told(run: Run) -> str:
+    failure = {
+        "outcome": run.outcome,
+        "reason": run.reason,
+        "error_class": run.error_class,
+        "exit_code": run.exit_code,
+        "outputs": run.outputs,
+        "ended_at": run.ended_at,
+    }
+    return json.dumps(failure, sort_keys=True)

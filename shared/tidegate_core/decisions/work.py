@@ -1,0 +1,55 @@
+"""What a lane is given to do: decisions, which share a transaction, and procedures, which need several of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Protocol
+
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.lane import Lane
+
+
+class Decision(Protocol):
+    """A pure step: reads and writes through the unit of work. Run again from the start when something was missing or refused,
+    so it must look at the present state first and do nothing when its work is done already.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> str:
+        """The schedule, run or row that it decides on, for whoever reads the log."""
+        ...
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        """Items that others may have written since they were last read."""
+        ...
+
+    def decide(self, unit: UnitOfWork, now: int) -> None: ...
+
+
+class Procedure(ABC):
+    """Something that needs the lane for more than one transaction.
+
+    A base class and no protocol: each piece of work is asked several times which of the two it is.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def about(self) -> str: ...
+
+    @abstractmethod
+    def run(self, lane: Lane) -> Operation[None]: ...
+
+
+Work = Decision | Procedure

@@ -1,0 +1,51 @@
+"""The bus: records for topics, and words to other actors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Produce:
+    """A record for a topic. Answer: `Produced` or `NotProduced`.
+
+    Attributes:
+        topic_partition: Fixed target, or None for the client's partitioner by key.
+        guarded: Irreversible outside tidegate: the driver sends it only while the local guard holds (DESIGN 3),
+            and answers `NotProduced(kind="guard")` else.
+    """
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+    topic_partition: int | None = None
+    guarded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """The broker acknowledged the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotProduced:
+    """`kind`: `guard` (not sent), `refused` (will not work as it is: unknown topic, too large, not allowed), `unavailable` (may or may not be there)."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Poke:
+    """Tells whoever owns the shard that there is something for it. Lost ones cost latency only; no answer.
+
+    Attributes:
+        run_id: The run whose item changed; a job that was offered a slot of a shared limit; partition key of a limit, for
+            its home; or None for "look into the inbox".
+        controls: The wide controls have changed; for all shards of whoever holds this one.
+    """
+
+    shard: int
+    run_id: str | None = None
+    controls: bool = False

@@ -1,0 +1,87 @@
+"""The store: what an actor reads and writes, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate_core.store.values import Batch, Item, Key, RangeRead, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Strongly consistent read of items. Answer: `Items`, or `Unavailable` after the port's patience."""
+
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRange:
+    """Answer: `Page`, or `Unavailable`."""
+
+    range: RangeRead
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One conditional transaction, settled (DESIGN 2, `transactions/settlement.py`). Answer: `Committed`, `Refused`,
+    `Unavailable` or `Invalid`.
+
+    `Unavailable` means that nobody knows: the author must send it again, or read, before it goes on.
+    """
+
+    transaction: Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """An unconditional batch, repeated until all of it is acknowledged. Answer: `Written`, or `Unavailable` (some of it may be there)."""
+
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What was found; keys of absent items are left out."""
+
+    found: Mapping[Key, Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """All of it is in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was applied.
+
+    Attributes:
+        failed: Key and stored item (None = absent) of each action whose condition was false; empty when it was only
+            a conflict that outlived the port's retries.
+        doubtful: An earlier send got no answer: until what it consumes has changed it may still be applied, late.
+    """
+
+    failed: tuple[tuple[Key, Item | None], ...]
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """The store will never take this transaction as it is (an item or the whole too large, an expression that does not
+    fit what is stored): nothing was applied, no repeat helps.
+    """
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """All of it is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """The brick did not answer within the port's patience; nothing is known."""
+
+    what: str

@@ -1,0 +1,214 @@
+"""Retries from the program's end to its next attempt, on a virtual clock (SEMANTICS 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench
+
+from tidegate_core.decisions.run_plane.retry_budget import ALWAYS
+from tidegate_core.effects import LaunchOrder
+from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every, on_run_of
+
+FAILS = Behaviour(starts_after=10, runs_for=100, outcome="failed")
+SUCCEEDS = Behaviour(starts_after=10, runs_for=100)
+
+
+def failing(attempts: int, error_class: str | None = None) -> Any:
+    """Programs that fail so often, and then succeed."""
+    fails = Behaviour(starts_after=10, runs_for=100, outcome="failed", error_class=error_class)
+
+    def behaves(order: LaunchOrder) -> Behaviour:
+        return fails if order.attempt <= attempts else SUCCEEDS
+
+    return behaves
+
+
+def a_schedule(bench: Bench, name: str = "nightly", *, tries: int = 2, retry: Any = None, **more: Any) -> str:
+    """Applies a schedule and runs it by hand; returns the run's id."""
+    spec = a_spec(name, every("10h"), retry={"tries": tries, **(retry or {})}, **more)
+    bench.request(an_apply(spec))
+    return by_hand(bench, name)
+
+
+def by_hand(bench: Bench, name: str = "nightly") -> str:
+    request = f"now-{name}-{bench.now}"
+    bench.request(a_request("trigger", name, request_id=request))
+    return str(bench.receipts()[request]["id"])
+
+
+def begun(bench: Bench) -> list[tuple[int, int]]:
+    """Returns attempt and the seconds since the first one, of all that were submitted."""
+    first = bench.submitted_at[0][1]
+    return [(attempt, round((at - first) / 1_000)) for attempt, at in bench.submitted_at]
+
+
+def ends(bench: Bench) -> list[str]:
+    return [str(row["state"]) for row in bench.rows("L#") if row.get("state") is not None]
+
+
+def test_given_a_program_that_fails_then_it_is_tried_again_after_pauses_that_double() -> None:
+    bench = a_bench()
+    bench.behaves = failing(9)
+    a_schedule(bench, tries=3, retry={"backoff": "30s", "max_backoff": "50s"})
+    bench.run(HOUR)
+    assert begun(bench) == [(1, 0), (2, 30), (3, 80), (4, 130)]
+    assert ends(bench) == ["failed"]
+    assert len(bench.notices("retries_exhausted")) == 1
+
+
+def test_given_no_tries_then_a_failed_run_stays_failed() -> None:
+    bench = a_bench(FAILS)
+    a_schedule(bench, tries=0)
+    bench.run(HOUR)
+    assert begun(bench) == [(1, 0)]
+    assert bench.notices("retries_exhausted") == []
+
+
+def test_given_a_try_that_succeeds_then_the_occurrence_has_one_entry_and_tells_once() -> None:
+    bench = a_bench()
+    bench.behaves = failing(1)
+    bench.request(an_apply(a_spec("after", on_run_of("nightly", "succeeded", "failed"))))
+    run_id = a_schedule(bench)
+    bench.run(MINUTE)
+    entries = [row for row in bench.rows("L#") if row["name"] == "nightly"]
+    assert [(row["job_id"], row["disposition"], row["state"]) for row in entries] == [(run_id, "launched", "succeeded")]
+    assert [order.run_id for order in bench.started].count(run_id) == 2
+    assert len([order for order in bench.started if order.context["schedule"]["name"] == "after"]) == 1  # type: ignore[call-overload,index]
+
+
+def test_given_the_number_of_the_attempt_in_its_arguments_then_each_try_has_its_own() -> None:
+    bench = a_bench()
+    bench.behaves = failing(1)
+    a_schedule(bench, args=["--try", "${attempt}"])
+    bench.run(MINUTE)
+    assert [order.args for order in bench.started] == [("--try", "1"), ("--try", "2")]
+
+
+@pytest.mark.parametrize(
+    ("error_class", "on", "attempts"),
+    [
+        pytest.param("config", None, 1, id="config: it would fail again"),
+        pytest.param("auth", None, 1, id="auth"),
+        pytest.param("user_code", None, 1, id="user_code"),
+        pytest.param("transient", None, 3, id="transient"),
+        pytest.param("oom", None, 3, id="oom"),
+        pytest.param(None, None, 3, id="nobody says"),
+        pytest.param("user_code", ["user_code"], 3, id="wanted by name"),
+        pytest.param("transient", ["unknown"], 1, id="not wanted"),
+        pytest.param("preempted", None, 6, id="preempted costs no try"),
+        pytest.param("quota", None, 6, id="quota costs no try"),
+    ],
+)
+def test_given_an_error_class_then_it_decides_on_further_tries(
+    error_class: str | None, on: list[str] | None, attempts: int
+) -> None:
+    bench = a_bench()
+    bench.behaves = failing(5, error_class)
+    a_schedule(bench, retry={"backoff": "1s", **({} if on is None else {"errors": on})})
+    bench.run(HOUR)
+    assert len(bench.started) == attempts
+
+
+def test_given_retries_then_the_run_keeps_its_permits_and_nobody_overtakes_it() -> None:
+    bench = a_bench()
+    bench.behaves = failing(1)
+    first = a_schedule(bench, constraints=[at_most(1, "program")])
+    bench.run(SECOND)
+    second = by_hand(bench)
+    bench.run(20 * SECOND)
+    assert [row["in_use"] for row in bench.rows("LIMIT")] == [1]
+    bench.run(2 * MINUTE)
+    assert [order.run_id for order in bench.started] == [first, first, second, second]
+    assert [row["in_use"] for row in bench.rows("LIMIT")] == [0]
+    assert bench.rows("LIM#")[0].get("holders", []) == []
+
+
+@pytest.mark.parametrize("how", ["suspend", "hold", "freeze", "delete", "update", "cancel", "wide"])
+def test_given_a_stop_while_a_try_is_waited_for_then_there_is_none_and_the_entry_says_how_it_failed(how: str) -> None:
+    """I7: nothing starts after the acknowledgement; and what has run is never told of as cancelled."""
+    bench = a_bench(FAILS)
+    run_id = a_schedule(bench, constraints=[at_most(1, "program")])
+    bench.run(5 * SECOND)
+    stops: dict[str, dict[str, Any]] = {
+        "hold": a_request("suspend", mode="hold"),
+        "freeze": a_request("suspend", mode="freeze"),
+        "update": an_apply(a_spec(trigger=every("11h")), "again"),
+        "cancel": {"id": "c", "type": "run.cancel", "namespace": "flights", "run_id": run_id},
+        "wide": {"id": "w", "type": "control.suspend", "scope": "namespace", "namespace": "flights"},
+    }
+    bench.request(stops.get(how) or a_request(how))
+    bench.run(HOUR)
+    assert len(bench.started) == 1
+    (entry,) = [row for row in bench.rows("L#") if row["job_id"] == run_id]
+    assert (entry["disposition"], entry["state"]) == ("launched", "failed")
+    assert "not tried again" in str(entry["detail"])
+    assert [row["in_use"] for row in bench.rows("LIMIT")] == [0]
+
+
+def test_given_a_drain_while_a_try_is_waited_for_then_it_comes() -> None:
+    bench = a_bench()
+    bench.behaves = failing(1)
+    a_schedule(bench)
+    bench.run(5 * SECOND)
+    bench.request(a_request("suspend", mode="drain"))
+    bench.run(MINUTE)
+    assert ends(bench) == ["succeeded"]
+
+
+def test_given_a_program_that_fails_after_its_schedule_has_gone_then_it_stays_failed() -> None:
+    bench = a_bench(Behaviour(starts_after=10, runs_for=10 * SECOND, outcome="failed"))
+    a_schedule(bench)
+    bench.run(5 * SECOND)
+    bench.request(a_request("delete"))
+    bench.run(HOUR)
+    assert len(bench.started) == 1
+    assert ends(bench) == ["failed"]
+
+
+def test_given_a_program_that_was_asked_to_end_then_it_is_not_tried_again() -> None:
+    bench = a_bench(Behaviour(starts_after=10, runs_for=10 * SECOND, outcome="failed"))
+    run_id = a_schedule(bench)
+    bench.run(5 * SECOND)
+    bench.request({"id": "c", "type": "run.cancel", "namespace": "flights", "run_id": run_id})
+    bench.run(HOUR)
+    assert len(bench.started) == 1
+    assert ends(bench) == ["killed"]
+
+
+def test_given_an_owner_that_falls_while_a_try_is_waited_for_then_the_successor_makes_it_at_its_time() -> None:
+    bench = a_bench()
+    bench.behaves = failing(1)
+    a_schedule(bench)
+    bench.run(5 * SECOND)
+    bench.crash()
+    bench.run(MINUTE)
+    assert begun(bench) == [(1, 0), (2, 30)]
+    assert ends(bench) == ["succeeded"]
+
+
+def test_given_a_crash_at_any_effect_then_each_attempt_starts_once_and_the_end_is_the_same() -> None:
+    """I2 and I4, whatever is under way."""
+    for crash_after in range(1, 40):
+        bench = a_bench()
+        bench.behaves = failing(1)
+        bench.crash_after = bench.effects_outside + crash_after
+        a_schedule(bench, retry={"backoff": "1s"}, constraints=[at_most(1, "program")])
+        bench.run(2 * MINUTE)
+        assert ends(bench) == ["succeeded"], crash_after
+        assert [row["in_use"] for row in bench.rows("LIMIT")] == [0], crash_after
+        assert sorted(order.attempt for order in bench.started) == [1, 2], crash_after
+
+
+def test_given_a_storm_of_failures_then_the_namespace_has_a_budget_and_the_rest_is_delayed() -> None:
+    bench = a_bench(FAILS)
+    together = [name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) == 0]
+    for name in together[: 2 * ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
+    bench.run(MINUTE)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
+    bench.run(HOUR)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == 2 * ALWAYS

@@ -1,0 +1,104 @@
+"""Instants beside the golden stories: what stands for others, what nobody asked for, and local times that come twice."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench
+from tests.unit.tidegate_core.why.stories_of_ends import lived
+from tests.unit.tidegate_core.why.stories_of_instants import ROME, applied_at
+from tests.unit.tidegate_core.why.stories_of_jobs import QUICK
+from tests.unit.tidegate_core.why.stories_of_schedules import applied
+from tests.unit.tidegate_core.why.telling import served, why
+
+from tidegate_core.model.problems import InvalidInput
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every
+
+
+def codes(bench: Bench, at: str) -> list[str]:
+    return [each.code for each in why(served(bench), at).reasons]
+
+
+def test_given_an_outage_that_one_entry_stands_for_then_only_instants_that_the_trigger_names_are_in_it() -> None:
+    bench = lived(every("1h"), behaviour=QUICK, catchup={"mode": "none"})
+    bench.away(4 * HOUR)
+    bench.run(SECOND)
+    assert codes(bench, "2025-11-13T04:00:00Z") == ["skipped/outage"]
+    assert codes(bench, "2025-11-13T04:01:00Z") == ["not_named"]
+
+
+def test_given_an_outage_that_one_open_job_stands_for_then_each_of_its_instants_is_answered_by_that() -> None:
+    bench = lived(every("1h"), catchup={"mode": "coalesce"})
+    bench.away(4 * HOUR)
+    bench.run(SECOND)
+    assert codes(bench, "2025-11-13T04:00:00Z") == ["running"]
+
+
+def test_given_an_instant_that_is_served_and_due_in_a_suspended_span_then_the_span_is_told() -> None:
+    bench = applied(every("1m"))
+    bench.request(a_request("suspend"))
+    bench.run(5 * MINUTE)
+    bench.request(a_request("resume"))
+    bench.run(MINUTE)
+    (reason,) = why(served(bench), "2025-11-13T02:15:00Z").reasons
+    assert reason.code == "suspended"
+    assert reason.values == {"since": "2025-11-13T02:13:22Z", "to": "2025-11-13T02:18:22Z"}
+    assert codes(bench, "2025-11-13T02:19:00Z") == ["launched"]
+
+
+def test_given_a_suspension_with_an_end_then_what_is_due_behind_it_is_still_to_come() -> None:
+    bench = applied(every("1h"))
+    bench.request(a_request("suspend", until="2025-11-13T04:30:00Z"))
+    bench.run(SECOND)
+    assert codes(bench, "2025-11-13T04:00:00Z") == ["suspended"]
+    assert codes(bench, "2025-11-13T05:00:00Z") == ["not_due"]
+
+
+def test_given_a_union_then_the_spec_that_would_name_the_instant_says_why_not() -> None:
+    exclude = [{"type": "dates", "first": "2025-11-15"}]
+    trigger = {"type": "times", "specs": [every("1h"), {**ROME, "exclude": exclude}]}
+    assert codes(applied(trigger), "2025-11-15T01:30:00Z") == ["excluded"]
+    assert codes(applied(trigger), "2025-11-15T01:31:00Z") == ["not_named"]
+
+
+def test_given_both_passes_then_a_repeated_local_time_has_two_answers() -> None:
+    bench = applied_at("2026-10-25T00:00:00Z", {**ROME, "dst_overlap": "both"})
+    bench.run(2 * HOUR)
+    explanation = why(served(bench), "2026-10-25T02:30")
+    assert [each.code for each in explanation.reasons] == ["launched", "launched"]
+    assert explanation.local == "Sun 2026-10-25 02:30:00 Europe/Rome"
+
+
+def test_given_an_hour_field_with_a_star_then_a_local_time_that_does_not_exist_is_shifted_nowhere() -> None:
+    bench = applied_at("2026-03-29T00:00:00Z", {**ROME, "expression": "30 * * * *"})
+    bench.run(2 * HOUR)
+    assert codes(bench, "2026-03-29T02:30") == ["dst_gap"]
+    assert codes(bench, "2026-03-29T02:31") == ["not_named"]
+
+
+def test_given_an_earlier_version_then_its_rules_answer_for_its_time() -> None:
+    bench = applied(every("1h"))
+    bench.run(2 * HOUR)
+    bench.request(an_apply(a_spec(trigger=ROME), "update"))
+    bench.run(SECOND)
+    assert codes(bench, "2025-11-13T03:00:00Z") == ["launched"]
+    assert codes(bench, "2025-11-13T05:00:00Z") == ["not_named"]
+
+
+def test_given_a_name_that_was_made_again_then_what_was_before_is_another_schedules() -> None:
+    bench = a_bench(FOR_EVER)
+    for number in range(2):
+        bench.request(an_apply(a_spec(trigger=every("1h")), f"apply-{number}"))
+        bench.run(10 * MINUTE)
+        if number == 0:
+            bench.request(a_request("delete"))
+            bench.run(SECOND)
+    assert codes(bench, "2025-11-13T02:20:00Z") == ["not_there_yet"]
+
+
+@pytest.mark.parametrize("at", ["02:30", "2025-02-30T02:30", "2025-11-13T02:30:00.5", "tomorrow", ""])
+def test_given_what_is_neither_an_instant_nor_a_local_time_then_it_says_what_to_write(at: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        why(served(applied()), at)
+    (problem,) = refusal.value.problems
+    assert problem.field == "at"
