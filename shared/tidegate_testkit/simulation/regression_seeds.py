@@ -60,6 +60,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     801025: "the judge wanted what was missed in an outage before what was due",
     801065: "groups that ended in one step began a checkpoint each, and their owner took itself for fenced",
     801070: "a cancel that waited for the store was answered too_late, although it had taken its message back",
+    801136: "a former owner put an overdue message at another slot after it was sent, and its cancel was answered cancelled",
     300301: "a replacement fell behind its guard, a younger record was accepted first: what it replaced stayed held for ever",
 }
 

@@ -242,6 +242,9 @@ RULES: Table = {
     "a waiting recurring message that a predecessor was refused": (
         "messages/recurring_messages: refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent",
     ),
+    "an overdue create whose rows a former owner makes once more": (
+        "here/former_owner: an_overdue_create_whose_rows_a_former_owner_puts_behind_it_later_then_its_cancel_is_too_late",
+    ),
     "a cancel that waits for the store": (
         "messages/holding: a_cancel_that_asks_for_long_what_is_held_back_then_what_fell_due_meanwhile_is_cancelled_and_not_too_late",
     ),

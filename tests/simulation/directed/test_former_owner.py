@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.effects import Submit
+from tidegate_core.effects import Effect, Read, Submit
+from tidegate_core.model.instants import format_instant
 from tidegate_core.store import keys
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.bench_matches import a_batch, a_commit, a_submit
@@ -32,6 +33,11 @@ def a_pair(behaviour: Behaviour | None = None) -> BenchPair:
     pair = BenchPair(shards=1, behaviour=behaviour)
     pair.run(SECOND)
     return pair
+
+
+def a_look_up(effect: Effect) -> bool:
+    """What a create with an id asks for, before its rows are made."""
+    return isinstance(effect, Read) and any(key.sk.startswith("M#") for key in effect.keys)
 
 
 def end_of(pair: BenchPair) -> None:
@@ -88,6 +94,25 @@ def test_given_a_batch_that_lands_after_its_message_was_cancelled_then_it_is_not
     assert len(pair.second.rows("D#")) == 1
     end_of(pair)
     assert pair.delivered() == []
+
+
+def test_given_an_overdue_create_whose_rows_a_former_owner_puts_behind_it_later_then_its_cancel_is_too_late() -> None:
+    """I8, seed 801136: the message row says another slot than that from which it was sent."""
+    pair = a_pair()
+    pair.request(a_send("m-0", after="8s"))
+    pair.first.hold_back(a_look_up, answer_only=True)
+    pair.request(a_send("m-1", deliver_at=format_instant(pair.first.now - MINUTE)))
+    pair.take_over()
+    pair.run(16 * SECOND)
+    assert sorted(pair.delivered()) == ["m-0", "m-1"]
+    before = pair.second.rows("M#")
+
+    pair.thaw(pair.first)
+    pair.first.release()
+    assert pair.second.rows("M#") != before
+    pair.request(a_cancel("c-1", message_id="m-1"))
+    pair.run(2 * SECOND)
+    assert pair.status_of("c-1") == "too_late"
 
 
 def test_given_a_checkpoint_that_arrives_late_then_the_position_does_not_go_back() -> None:
