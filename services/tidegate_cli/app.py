@@ -26,6 +26,9 @@ class Commands(LazyGroup):
         "why": Subcommand(f"{COMMANDS}.why", "Say why a schedule, a job or a run does not run, or did not then."),
         "event": Subcommand(f"{COMMANDS}.events", "Announce data partitions and events of your own."),
         "message": Subcommand(f"{COMMANDS}.messages", "Deliver a payload to a topic at a time; take it back."),
+        "simulate": Subcommand(
+            f"{COMMANDS}.simulate", "Run schedules on a virtual clock: what they would do, and why."
+        ),
         "version": Subcommand(f"{COMMANDS}.version", "Show the version."),
         "node": Subcommand(f"{COMMANDS}.node", "Run a node: owns shards, fires, launches."),
         "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),

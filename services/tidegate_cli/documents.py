@@ -58,7 +58,7 @@ class ScheduleDocument:
     """One schedule, or source, of a file.
 
     Attributes:
-        spec: Its fields, with a program's `file` made absolute.
+        spec: Its fields, with a program's `file` made absolute where it is to be.
         node: Its YAML, with the lines.
     """
 
@@ -81,17 +81,18 @@ class ScheduleDocument:
         return f"{self.path}:{node.start_mark.line + 1}"
 
 
-def read_documents(source: Path, kind: str = "schedule") -> list[ScheduleDocument]:
+def read_documents(source: Path, kind: str = "schedule", *, absolute: bool = True) -> list[ScheduleDocument]:
     """Returns the schedules of a file, or of all YAML and JSON files of a folder, in order.
 
     Args:
         source: File or folder.
         kind: What it is to hold, for people.
+        absolute: Whether a program's relative `file` counts from the YAML's folder, or stays as it is written.
 
     Raises:
         CommandFailed: Nothing is there, or it is no YAML; with file and line.
     """
-    documents = [document for path in _files(source) for document in _read(path)]
+    documents = [document for path in _files(source) for document in _read(path, absolute=absolute)]
     if not documents:
         raise CommandFailed(f"{source}: there is no {kind} in it", Exit.USAGE)
     return documents
@@ -110,7 +111,7 @@ def _files(source: Path) -> Sequence[Path]:
     return [source]
 
 
-def _read(path: Path) -> Iterator[ScheduleDocument]:
+def _read(path: Path, *, absolute: bool) -> Iterator[ScheduleDocument]:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             raise CommandFailed(f"{path}: has more than {FILE_BYTES_MAX} bytes", Exit.USAGE)
@@ -132,7 +133,7 @@ def _read(path: Path) -> Iterator[ScheduleDocument]:
         if missing:
             at = f"{path}:{node.start_mark.line + 1}"
             raise CommandFailed(f"{at}: {' and '.join(missing)} is missing or no text", Exit.USAGE)
-        yield ScheduleDocument(path, with_absolute_file(spec, path.parent), node)
+        yield ScheduleDocument(path, with_absolute_file(spec, path.parent) if absolute else spec, node)
 
 
 def with_absolute_file(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:

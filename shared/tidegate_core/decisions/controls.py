@@ -70,7 +70,8 @@ class ControlsWatch:
         """One alarm, however often somebody pokes."""
         if not self._armed:
             self._armed = True
-            self._host.call_at(self._host.now + LOOK_MS + self._host.jitter("controls", LOOK_MS // 10), self._ring)
+            at = self._host.now + LOOK_MS + self._host.jitter("controls", LOOK_MS // 10)
+            self._host.call_at(at, self._ring, routine=True)
 
     def _ring(self) -> None:
         self._armed = False

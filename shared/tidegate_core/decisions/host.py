@@ -79,30 +79,40 @@ class Host:
         self.now = 0
         self.store_seen = 0
         self.ended = False
-        self._alarms: list[tuple[int, int, Callable[[], None]]] = []
+        self._alarms: list[tuple[int, int, Callable[[], None], bool]] = []
         self._order = 0
         self._tokens = 0
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
-    def call_at(self, instant: int, action: Callable[[], None]) -> None:
-        """Calls back at or after the instant, within this life of the holding."""
-        self._order += 1
-        heapq.heappush(self._alarms, (instant, self._order, action))
+    def call_at(self, instant: int, action: Callable[[], None], *, routine: bool = False) -> None:
+        """Calls back at or after the instant, within this life of the holding.
 
-    def sleep(self, milliseconds: int) -> Operation[None]:
-        """`yield from host.sleep(...)`."""
+        Args:
+            instant: Milliseconds since the epoch.
+            action: Is called once.
+            routine: It only looks for what got lost on its way, and for rows that come near: nothing is due by itself.
+        """
+        self._order += 1
+        heapq.heappush(self._alarms, (instant, self._order, action, routine))
+
+    def sleep(self, milliseconds: int, *, routine: bool = False) -> Operation[None]:
+        """`yield from host.sleep(...)`; `routine` as of `call_at`."""
         signal = Signal("sleep")
-        self.call_at(self.now + milliseconds, lambda: self.operations.raise_(signal))
+        self.call_at(self.now + milliseconds, lambda: self.operations.raise_(signal), routine=routine)
         yield signal
 
     def next_wake(self) -> int | None:
         return self._alarms[0][0] if self._alarms else None
 
+    def next_due(self) -> int | None:
+        """Returns the earliest alarm that is no routine."""
+        return min((alarm[0] for alarm in self._alarms if not alarm[3]), default=None)
+
     def ring(self) -> None:
         """Runs what is due."""
         while self._alarms and self._alarms[0][0] <= self.now:
-            _, _, action = heapq.heappop(self._alarms)
+            _, _, action, _ = heapq.heappop(self._alarms)
             action()
 
     # -- identity -----------------------------------------------------------------------------------------------------

@@ -110,6 +110,18 @@ class PartitionActor:
         """When `Tick` is due at the latest."""
         return self._host.next_wake()
 
+    def next_due(self) -> int | None:
+        """When something is due that is known by now: a driver that loses nothing may pass over all ticks before it.
+
+        Rows that are not in memory yet are not known: they are read when one of these ticks comes near them.
+        """
+        known = [self._host.next_due(), *(shard.memory.next_due() for shard in self.shards.values())]
+        return min((each for each in known if each is not None), default=None)
+
+    def vouch(self, now: int) -> None:
+        """Up to now the store would have answered, and nobody stood still: a driver of invented time passed over it."""
+        self._host.store_seen = max(self._host.store_seen, now)
+
     @property
     def has_ended(self) -> bool:
         """Nothing will come of this actor any more."""

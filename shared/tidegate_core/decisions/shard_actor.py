@@ -223,7 +223,7 @@ class ShardActor:
         wake = self.memory.next_wake()
         if wake is not None and (self._wake_at is None or wake < self._wake_at):
             self._wake_at = wake
-            self._host.call_at(wake, partial(self._due, wake))
+            self._host.call_at(wake, partial(self._due, wake), routine=True)  # `Memory.next_due` says what is due.
 
     def _due(self, armed: int) -> None:
         if self._wake_at == armed:
@@ -277,7 +277,9 @@ class ShardActor:
         """What a lost poke would have said, and timer rows that come near."""
         next_timers = self._host.now + TIMER_WINDOW_MS // 2
         while True:
-            yield from self._host.sleep(SWEEP_MS + self._host.jitter(f"sweep {self.shard}", SWEEP_MS // 5))
+            yield from self._host.sleep(
+                SWEEP_MS + self._host.jitter(f"sweep {self.shard}", SWEEP_MS // 5), routine=True
+            )
             if self._draining:
                 return
             self._inbox.poke()

@@ -64,13 +64,14 @@ class SourceWatch:
 
     def serve(self) -> Operation[None]:
         """Looks for good."""
-        self._host.call_at(self._host.now + LOOK_MS, self._ring)
+        self._host.call_at(self._host.now + LOOK_MS, self._ring, routine=True)
         while not self._closed:
             yield from self._follow_all()
             yield self._poked
 
     def _ring(self) -> None:
-        self._host.call_at(self._host.now + LOOK_MS + self._host.jitter("sources", LOOK_MS // 10), self._ring)
+        at = self._host.now + LOOK_MS + self._host.jitter("sources", LOOK_MS // 10)
+        self._host.call_at(at, self._ring, routine=True)
         self.look()
 
     def _follow_all(self) -> Operation[None]:

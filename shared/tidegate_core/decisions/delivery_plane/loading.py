@@ -89,7 +89,7 @@ class Window:
         while not self.closed:
             ahead = self.loaded_through[0] - self._host.now
             if ahead > WINDOW_MS // 2:
-                yield from self._host.sleep(ahead - WINDOW_MS // 2)
+                yield from self._host.sleep(ahead - WINDOW_MS // 2, routine=True)
             elif self._slots.loaded > ROWS_MAX // 2:
                 yield from self._host.sleep(ROOM_LOOK_MS)
             else:

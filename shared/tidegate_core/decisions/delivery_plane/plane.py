@@ -290,4 +290,4 @@ class DeliveryPlane:
             if rows:
                 yield from self.load_payloads(rows)
             else:
-                yield from self.host.sleep(PAYLOADS_AHEAD_MS // 5)
+                yield from self.host.sleep(PAYLOADS_AHEAD_MS // 5, routine=True)

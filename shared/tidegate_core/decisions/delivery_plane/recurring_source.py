@@ -355,7 +355,7 @@ class RecurringSource:
     def keep_placed(self) -> Operation[None]:
         """Has records moved out, or removed, whose last fires are durably done and whose next one is far or never."""
         while True:
-            yield from self.plane.host.sleep(PLACED_LOOK_MS)
+            yield from self.plane.host.sleep(PLACED_LOOK_MS, routine=True)
             for ref in list(self._displaced):
                 near = self._near.get(ref)
                 belongs = None if near is None else self.belongs(near.record, near.record.spans())

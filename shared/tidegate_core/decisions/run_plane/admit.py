@@ -241,25 +241,25 @@ class AdmitNext:
             if waits.queues:
                 place = asking.wait_for(unit, job, needs, priority, self.memory.shards, now)
             else:
-                place = asking.Place(asking.leave(unit, job), (), NEVER)
+                place = asking.Place(asking.leave(unit, job), (), asking.NEVER, asking.NEVER)
             places.append(place)
             told = job.unmet if is_told(job.unmet, unmet) else unmet_text(unmet)
             kept = replace(place.job, unmet=told)
             if kept != unit.record(Job, job.key(unit.shard)) or place.joined:
                 # Also when only its row is new: a late repeat of this transaction must find that the job has moved on.
                 unit.put(kept, job.key(unit.shard))
-            self._look_again(unit, job, unmet, now, place.look_again)
+            self._look_again(unit, job, unmet, now, place)
         asking.mark(unit, places, self.memory.shards, now)
 
-    def _look_again(self, unit: UnitOfWork, job: Job, unmet: Sequence[Unmet], now: int, latest: int) -> None:
+    def _look_again(self, unit: UnitOfWork, job: Job, unmet: Sequence[Unmet], now: int, place: asking.Place) -> None:
         until = until_of(unmet)
         # A time-out that has passed, and that the job outlives, is nothing to wake up for any more.
         deadline = job.deadline if job.deadline > now else NEVER
         loads = only_loads(unmet)
         sampled = now + SAMPLE_EVERY_MS if loads else NEVER
-        instant = min(deadline, NEVER if until is None else until, sampled, latest)
+        due = min(deadline, NEVER if until is None else until, sampled)
         own = [each.own for each in unmet if each.own is not None]
-        unit.after(lambda: self.memory.hold(self.ref, instant, own))
+        unit.after(lambda: self.memory.hold(self.ref, min(due, place.look_again), own, due=min(due, place.due)))
         for load in loads:
             unit.after(partial(self.memory.loads.wait_for, load, self.ref))
 

@@ -26,6 +26,8 @@ ASK_AGAIN_MS = 10_000
 KEEP_OFFER_MS = 4_000
 """How often a job that has one limit's word and waits for another's says that it is still there; offers lapse after 10 s."""
 
+NEVER = 1 << 62
+
 
 class Need(NamedTuple):
     """A shared limit that a job has to have a permit of.
@@ -46,11 +48,13 @@ class Place:
     Attributes:
         joined: Limits whose queue it joined, or joined again, just now.
         look_again: When it has to look after its rows.
+        due: When it has to write them again; before that it only looks whether they are there.
     """
 
     job: Job
     joined: tuple[Key, ...]
     look_again: int
+    due: int
 
 
 def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priority, shards: int, now: int) -> Place:
@@ -83,7 +87,10 @@ def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priori
         keeps = keeps or holds
         if known is None or (holds and known.asked_at + KEEP_OFFER_MS <= now):
             unit.set_row(row, key)
-    return Place(replace(job, asked=asked), tuple(joined), now + (KEEP_OFFER_MS if keeps else ASK_AGAIN_MS))
+    kept = replace(job, asked=asked)
+    if keeps:
+        return Place(kept, tuple(joined), now + KEEP_OFFER_MS, now + KEEP_OFFER_MS)
+    return Place(kept, tuple(joined), now + ASK_AGAIN_MS, NEVER)
 
 
 def leave(unit: UnitOfWork, job: Job) -> Job:

@@ -209,7 +209,7 @@ class HomeLimits:
     def _tick_later(self) -> None:
         if not self._is_ticking:
             self._is_ticking = True
-            self._host.call_at(self._host.now + SERVE_MS, self._tick)
+            self._host.call_at(self._host.now + SERVE_MS, self._tick, routine=True)
 
     def _tick(self) -> None:
         self._is_ticking = False

@@ -25,7 +25,7 @@ PENDING_CONSTRAINT = "pending_constraint"
 _Order: TypeAlias = tuple[bool, int, int, str]
 
 
-def _order(job: Job) -> _Order:
+def place_in_line(job: Job) -> _Order:
     """Returns a job's place among those of its schedule, which all have one priority. The last part is its id."""
     return (not job.force_overlap, job.waits_since, job.nominal, job.id)
 
@@ -58,6 +58,7 @@ class Memory:
         self._set_aside: set[str] = set()
         self._holds: dict[str, int] = {}
         self._hold_order: list[tuple[int, str]] = []
+        self._dues: dict[str, int] = {}
         self._held_by: dict[str, set[str]] = {}
         self._shared_limits: dict[str, dict[Key, None]] = {}
         self._waiting: dict[str, list[_Order]] = {}
@@ -93,14 +94,14 @@ class Memory:
         self._set_aside.discard(job_id)
         if before is not None and before.state == PENDING_CONSTRAINT:
             waiting = self._waiting.get(before.ref, [])
-            waiting.remove(_order(before))
+            waiting.remove(place_in_line(before))
             if not waiting:
                 self._waiting.pop(before.ref, None)
         if job is None:
             return
         self.jobs[job_id] = job
         if job.state == PENDING_CONSTRAINT:
-            insort(self._waiting.setdefault(job.ref, []), _order(job))
+            insort(self._waiting.setdefault(job.ref, []), place_in_line(job))
 
     def _learn_run(self, run_id: str, run: Run | None) -> None:
         if run is None:
@@ -129,11 +130,18 @@ class Memory:
     def take_back(self, job_id: str) -> None:
         self._set_aside.discard(job_id)
 
-    def hold(self, ref: str, until: int, limits: Iterable[str] = ()) -> None:
+    def hold(self, ref: str, until: int, limits: Iterable[str] = (), *, due: int | None = None) -> None:
         """Remembers when, or at the return of which own limit's permit, the schedule's waiting jobs are to be looked at.
 
         Of several instants the earliest counts: who is looked at then says anew how long it waits.
+
+        Args:
+            ref: The schedule.
+            until: When they are looked at.
+            limits: The schedule's own ones that they wait for.
+            due: When something can have changed by itself, where looks before that only look after rows; by default `until`.
         """
+        self._dues[ref] = min(until if due is None else due, self._dues.get(ref, until if due is None else due))
         if until < self._holds.get(ref, until + 1):
             self._holds[ref] = until
             heapq.heappush(self._hold_order, (until, ref))
@@ -189,6 +197,7 @@ class Memory:
         while (until := self._next_hold()) is not None and until <= now:
             _, ref = heapq.heappop(self._hold_order)
             del self._holds[ref]
+            self._dues.pop(ref, None)
             due.append(ref)
         return sorted(due)
 
@@ -204,8 +213,16 @@ class Memory:
         return sorted(self._held_by.pop(limit, ()))
 
     def next_wake(self) -> int | None:
-        """The earliest instant at which something here is due."""
+        """The earliest instant at which something here is due, or is to be looked at."""
+        instants = (self._next_timer(), self._next_hold())
+        return min((each for each in instants if each is not None), default=None)
+
+    def next_due(self) -> int | None:
+        """The earliest instant at which something here is due; asks all schedules that wait."""
+        timer = self._next_timer()
+        return min([*([] if timer is None else [timer]), *self._dues.values()], default=None)
+
+    def _next_timer(self) -> int | None:
         while self._due and Key(keys.shard_pk(self.shard), self._due[0][1]) not in self._timers:
             heapq.heappop(self._due)
-        instants = (self._due[0][0] if self._due else None, self._next_hold())
-        return min((each for each in instants if each is not None), default=None)
+        return self._due[0][0] if self._due else None

@@ -108,6 +108,14 @@ def test_given_alarms_then_they_ring_at_their_time_and_in_their_order() -> None:
     assert host.next_wake() == 30
 
 
+def test_given_routine_alarms_then_what_is_due_is_asked_for_without_them() -> None:
+    host = Host(a_holding())
+    host.call_at(10, lambda: None, routine=True)
+    assert (host.next_wake(), host.next_due()) == (10, None)
+    host.call_at(30, lambda: None)
+    assert (host.next_wake(), host.next_due()) == (10, 30)
+
+
 def test_given_a_new_life_then_alarms_and_operations_of_the_old_one_are_gone() -> None:
     talk = Talk(lambda host: host.commit_for_good(a_transaction()))
     talk.host.call_at(NOW + 1, lambda: pytest.fail("rang in the next life"))

@@ -78,6 +78,16 @@ def test_given_held_schedules_then_each_is_looked_at_once_at_its_earliest_instan
     assert memory.take_held(NOW + 30) == [REF]
 
 
+def test_given_looks_before_something_is_due_then_the_two_are_told_apart() -> None:
+    memory = Memory(0)
+    memory.hold(REF, NOW + 10, due=NOW + 100)
+    assert (memory.next_wake(), memory.next_due()) == (NOW + 10, NOW + 100)
+    memory.hold(REF, NOW + 10, due=NOW + 50)
+    assert memory.next_due() == NOW + 50
+    assert memory.take_held(NOW + 10) == [REF]
+    assert memory.next_due() is None
+
+
 def test_given_a_look_a_second_then_what_is_remembered_does_not_grow() -> None:
     memory = Memory(0)
     for second in range(1_000):

@@ -1,0 +1,243 @@
+"""`tidegate simulate`: reads its files, with file and line for all that is wrong, and shows what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+
+from tidegate_cli.commands.simulate import SimulationFormat
+from tidegate_cli.documents import read_documents
+from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.output import EMPTY, dump, note, show_table
+from tidegate_cli.output import Format as Output
+from tidegate_core.model.durations import Duration, format_duration, parse_duration
+from tidegate_core.model.instants import Instant, as_datetime, parse_instant
+from tidegate_core.model.problems import InvalidInput
+from tidegate_simulator import (
+    DefinitionRefused,
+    Happening,
+    Occurrence,
+    Outage,
+    PlannedRun,
+    Report,
+    RunPlan,
+    happenings_of,
+    simulate,
+)
+
+LINES_MAX = 1_000_000
+"""Of one file of events or runs: all of them are held in memory."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the command line asks for, as it is written there."""
+
+    file: Path
+    begin: str
+    end: str
+    events: Path | None = None
+    runs: Path | None = None
+    duration: str = "1m"
+    outages: tuple[str, ...] = ()
+    load: str = "0"
+    minimum_period: str = "10s"
+
+
+def show_simulation(wanted: Wanted, output: SimulationFormat) -> None:
+    """Simulates, and prints each occurrence, then how many there were and the hash.
+
+    Raises:
+        CommandFailed: Something that was given is wrong (usage); nothing was simulated.
+    """
+    report = _simulated(wanted)
+    match output:
+        case SimulationFormat.TABLE:
+            show_table(HEADINGS, [_row(each) for each in report.occurrences])
+            typer.echo(_summary(report))
+        case SimulationFormat.JSON:
+            dump({**report.document(), "hash": report.digest}, Output.JSON)
+        case SimulationFormat.JSONL:
+            for each in report.occurrences:
+                typer.echo(json.dumps(each.document()))
+            typer.echo(json.dumps({"occurrences": len(report.occurrences), "hash": report.digest}))
+    for answer in report.answers:
+        note(answer)
+
+
+# -- what is given ------------------------------------------------------------------------------------------------------
+
+
+def _simulated(wanted: Wanted) -> Report:
+    documents = read_documents(wanted.file, absolute=False)
+    begin, end = _value("--from", wanted.begin, parse_instant), _value("--to", wanted.end, parse_instant)
+    if begin >= end:
+        raise CommandFailed(f"--to {wanted.end}: is not after --from {wanted.begin}", Exit.USAGE)
+    try:
+        return simulate(
+            [document.spec for document in documents],
+            begin,
+            end,
+            happenings=_happenings(wanted.events, begin, end),
+            runs=RunPlan.of(_planned_runs(wanted.runs), _otherwise(wanted.duration)),
+            outages=[_outage(text, begin, end) for text in wanted.outages],
+            load=None if wanted.load == "none" else _value("--load", wanted.load, _share),
+            minimum_period_ms=_value("--minimum-period", wanted.minimum_period, parse_duration),
+        )
+    except DefinitionRefused as refused:
+        document = documents[refused.index]
+        problems = [f"{document.place_of(each.field)}: schedule {document.title}: {each}" for each in refused.problems]
+        raise CommandFailed("\n  ".join(["the schedules have to be corrected:", *problems]), Exit.USAGE) from refused
+
+
+def _value(option: str, text: str, read: Callable[[str], T]) -> T:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise CommandFailed(f"{option} {text}: {error}", Exit.USAGE) from error
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError("is not a number from 0 to 1, nor none")
+    return share
+
+
+def _otherwise(duration: str) -> PlannedRun:
+    try:
+        return PlannedRun.read({"duration": duration})
+    except InvalidInput as refusal:
+        raise CommandFailed(f"--{refusal}", Exit.USAGE) from refusal
+
+
+def _outage(text: str, begin: Instant, end: Instant) -> Outage:
+    first, slash, last = text.partition("/")
+    if not slash:
+        raise CommandFailed(f"--outage {text}: write it as FROM/TO", Exit.USAGE)
+    outage = Outage(_value("--outage", first, parse_instant), _value("--outage", last, parse_instant))
+    if not begin <= outage.begin < outage.end < end:
+        raise CommandFailed(f"--outage {text}: is empty, or not within the simulated span", Exit.USAGE)
+    return outage
+
+
+def _happenings(path: Path | None, begin: Instant, end: Instant) -> list[Happening]:
+    found: list[Happening] = []
+    left_out = 0
+    for place, document in _lines(path):
+        for happening in _read(place, document, lambda each: happenings_of(each, end)):
+            if begin <= happening.at < end:
+                found.append(happening)
+            else:
+                left_out += 1
+    if left_out:
+        note(f"{path}: {left_out} lie outside of the simulated span and are left out")
+    return found
+
+
+def _planned_runs(path: Path | None) -> list[PlannedRun]:
+    return [_read(place, document, PlannedRun.read) for place, document in _lines(path)]
+
+
+def _read(place: str, document: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]) -> T:
+    try:
+        return read(document)
+    except InvalidInput as refusal:
+        problems = "\n  ".join(f"{place}: {problem}" for problem in refusal.problems)
+        raise CommandFailed(problems, Exit.USAGE) from refusal
+
+
+def _lines(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields `file:line` and the document of each line; empty lines are none."""
+    if path is None:
+        return
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailed(f"{path}: cannot be read: {error}", Exit.USAGE) from error
+    for number, line in enumerate(text.split("\n"), start=1):
+        if number > LINES_MAX:
+            raise CommandFailed(f"{path}: has more than {LINES_MAX} lines", Exit.USAGE)
+        if not line.strip():
+            continue
+        try:
+            document = json.loads(line)
+        except ValueError as error:
+            raise CommandFailed(f"{path}:{number}: is not JSON: {error}", Exit.USAGE) from error
+        if not isinstance(document, dict):
+            raise CommandFailed(f"{path}:{number}: is JSON, but not an object", Exit.USAGE)
+        yield f"{path}:{number}", document
+
+
+# -- what is shown ------------------------------------------------------------------------------------------------------
+
+HEADINGS = ("schedule", "scheduled", "zone", "result", "waited for", "started", "ended", "remark")
+
+
+def _row(each: Occurrence) -> list[str]:
+    result = each.result if each.attempts < 2 else f"{each.result}, attempt {each.attempts}"
+    return [
+        each.schedule if each.correlation is None else f"{each.schedule} ({each.correlation})",
+        each.local,
+        each.zone,
+        result,
+        _waited(each) or EMPTY,
+        _moment(each.started_at),
+        _moment(each.ended_at),
+        _remark(each) or EMPTY,
+    ]
+
+
+def _waited(each: Occurrence) -> str:
+    """Returns each reason with its time; of what waits on at the end, since when."""
+    spent: Counter[str] = Counter()
+    open_since: list[str] = []
+    for wait in each.waits:
+        name = "+".join(dict.fromkeys(wait.codes))
+        if wait.end is None:
+            open_since.append(f"{name} since {_moment(wait.begin)}")
+        else:
+            spent[name] += wait.end - wait.begin
+    return ", ".join([*(f"{name} {_span(total)}" for name, total in spent.items()), *open_since])
+
+
+def _remark(each: Occurrence) -> str:
+    stands_for = f"stands for {each.covered}" if each.covered > 1 else ""
+    missing = f"without {', '.join(each.missing)}" if each.missing else ""
+    return "; ".join(part for part in (stands_for, missing, each.detail or "") if part)
+
+
+def _summary(report: Report) -> str:
+    counts = ", ".join(f"{count} {result}" for result, count in report.tally().items())
+    total = len(report.occurrences)
+    return f"{total} occurrences{': ' if counts else ''}{counts}\n{report.digest}"
+
+
+def _moment(instant: Instant | None) -> str:
+    if instant is None:
+        return EMPTY
+    precision = "milliseconds" if instant % 1000 else "seconds"
+    return as_datetime(instant).replace(tzinfo=None).isoformat(sep=" ", timespec=precision) + "Z"
+
+
+def _span(milliseconds: Duration) -> str:
+    """Returns a duration in its two largest units: `1h30m`, `2d4h`."""
+    parts: list[str] = []
+    for unit, unit_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
+        number, milliseconds = divmod(milliseconds, unit_ms)
+        if number:
+            parts.append(f"{number}{unit}")
+        if len(parts) == 2:
+            return "".join(parts)
+    return "".join(parts) or format_duration(milliseconds)

@@ -1,0 +1,24 @@
+"""What schedules would do: the production decisions on a virtual clock, with invented programs and a store in memory.
+
+`simulate` runs definitions over a span and returns a `Report`, whose hash is equal on every machine. Nothing here reads a
+clock, a file or the environment.
+"""
+
+from tidegate_simulator.happenings import Happening, happenings_of
+from tidegate_simulator.occurrences import Occurrence, Wait
+from tidegate_simulator.plan import PlannedRun, RunPlan
+from tidegate_simulator.report import Report
+from tidegate_simulator.simulation import DefinitionRefused, Outage, simulate
+
+__all__ = [
+    "DefinitionRefused",
+    "Happening",
+    "Occurrence",
+    "Outage",
+    "PlannedRun",
+    "Report",
+    "RunPlan",
+    "Wait",
+    "happenings_of",
+    "simulate",
+]

@@ -1,0 +1,116 @@
+"""What comes from outside, and when: events and requests, recorded or invented, each with its instant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, ValidationError
+
+from tidegate_core.model.document import Document
+from tidegate_core.model.durations import DurationField
+from tidegate_core.model.explain import problems_of
+from tidegate_core.model.instants import Instant, InstantField, as_datetime, format_instant
+from tidegate_core.model.parsing import parse_events, parse_request
+from tidegate_core.model.problems import InvalidInput, Problem
+
+Topic: TypeAlias = Literal["events", "requests"]
+WHEN = ("at", "every", "until")
+"""Fields of a line that say when; the others are the event or the request."""
+REPEATS_MAX = 1_000_000
+"""Of one line: more is no test of a schedule any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """A record that reaches a topic.
+
+    Attributes:
+        at: Its append time.
+        value: As JSON.
+    """
+
+    at: Instant
+    topic: Topic
+    value: bytes
+
+
+class _When(Document):
+    """The fields of a line that say when.
+
+    Attributes:
+        at: The first time.
+        every: Again and again, elapsed time apart; `${at}`, `${date}` and `${number}` in its texts are filled in.
+        until: The last time is before it; by default the end of the simulation.
+    """
+
+    EXAMPLE: ClassVar = {"at": "2026-01-01T02:00:00Z", "every": "1d"}
+
+    at: InstantField
+    every: DurationField | None = Field(default=None, ge=1)
+    until: InstantField | None = None
+
+
+def happenings_of(document: Mapping[str, Any], end: Instant) -> Iterator[Happening]:
+    """Returns what a line of an events file stands for, in order: one happening, or with `every` one for each time.
+
+    Args:
+        document: An event or a request, with `at` and perhaps `every` and `until`.
+        end: Of the simulation.
+
+    Raises:
+        InvalidInput: With all problems; at once, before the first happening is taken.
+    """
+    when = _when(document)
+    body = {name: value for name, value in document.items() if name not in WHEN}
+    kind = body.get("type")
+    is_event = isinstance(kind, str) and (kind == "data.partition" or kind.startswith("custom."))
+    topic: Topic = "events" if is_event or kind is None else "requests"
+    value = _value(body, when.at, 1) if when.every else _as_json(body)
+    if topic == "events":
+        parse_events(value)
+    else:
+        parse_request(value)
+    last = min(end, end if when.until is None else when.until)
+    times = range(when.at, last, when.every) if when.every else range(when.at, when.at + 1)
+    if len(times) > REPEATS_MAX:
+        raise InvalidInput([Problem("every", f"names {len(times)} instants, at most {REPEATS_MAX} are allowed")])
+    return (
+        Happening(at, topic, _value(body, at, number) if when.every else value)
+        for number, at in enumerate(times, start=1)
+    )
+
+
+def filled_in(value: Any, texts: Mapping[str, str]) -> Any:
+    """Returns a document with each `${name}` in its texts replaced; names that are not there stay as they are."""
+    if isinstance(value, str):
+        for name, text in texts.items():
+            value = value.replace(f"${{{name}}}", text)
+        return value
+    if isinstance(value, Mapping):
+        return {name: filled_in(inner, texts) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [filled_in(inner, texts) for inner in value]
+    return value
+
+
+def date_of(instant: Instant) -> str:
+    """Returns the date of an instant in UTC, such as `2026-03-29`."""
+    return as_datetime(instant).date().isoformat()
+
+
+def _when(document: Mapping[str, Any]) -> _When:
+    try:
+        return _When.model_validate({name: document[name] for name in WHEN if name in document})
+    except ValidationError as error:
+        raise InvalidInput(problems_of(error, _When)) from error
+
+
+def _value(body: Mapping[str, Any], at: Instant, number: int) -> bytes:
+    return _as_json(filled_in(body, {"at": format_instant(at), "date": date_of(at), "number": str(number)}))
+
+
+def _as_json(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode()

@@ -1,0 +1,166 @@
+"""`tidegate simulate`: what it prints, and what it says of files that are wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tidegate_cli import main
+
+SCHEDULES = """
+kind: schedule
+namespace: flights
+name: load
+target: {type: program, program: {type: python, file: jobs/load.py}}
+trigger: {type: cron, expression: "0 */2 * * *", zone: Europe/Rome}
+---
+kind: schedule
+namespace: flights
+name: join
+target: {type: program, program: {type: python, file: jobs/join.py}}
+trigger:
+  type: all_of
+  correlate: data_partition
+  triggers:
+    - {type: data_partitions, dataset: flights.raw, count: 1}
+    - {type: data_partitions, dataset: weather.raw, count: 1}
+constraints:
+  - {type: time_window, opens: "06:00", closes: "22:00", zone: Europe/Rome}
+"""
+EVENT = '"type": "data.partition", "namespace": "flights", "partition": "2026-01-01"'
+EVENTS = f"""
+{{"at": "2026-01-01T03:00:00Z", {EVENT}, "dataset": "flights.raw"}}
+{{"at": "2026-01-01T04:00:00Z", {EVENT}, "dataset": "weather.raw"}}
+{{"at": "2026-01-02T04:00:00Z", {EVENT}, "dataset": "weather.raw"}}
+"""
+RUNS = '{"schedule": "flights/load", "duration": "90m"}\n'
+SPAN = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T06:00:00Z"]
+
+TABLE = """\
+SCHEDULE                   SCHEDULED                      ZONE         RESULT     WAITED FOR         STARTED               ENDED                 REMARK
+flights/load               Thu 2026-01-01 02:00:00+01:00  Europe/Rome  succeeded  -                  2026-01-01 01:00:00Z  2026-01-01 02:30:00Z  -
+flights/load               Thu 2026-01-01 04:00:00+01:00  Europe/Rome  succeeded  -                  2026-01-01 03:00:00Z  2026-01-01 04:30:00Z  -
+flights/join (2026-01-01)  Thu 2026-01-01 04:00:00+00:00  UTC          succeeded  window_closed 1h   2026-01-01 05:00:00Z  2026-01-01 05:10:00Z  -
+flights/load               Thu 2026-01-01 06:00:00+01:00  Europe/Rome  running    -                  2026-01-01 05:00:00Z  -                     -
+4 occurrences: 1 running, 3 succeeded
+"""
+DIGEST = "sha256:7695e9528133b1721bff1f6e5520f412c502a166b4fc3e43c16e0cdc7b57374a"
+"""Of this world, on every machine. It changes with `report.FORMAT`, and with what schedules do."""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, text in (("schedules.yaml", SCHEDULES), ("events.jsonl", EVENTS), ("runs.jsonl", RUNS)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def simulated(files: Path, *options: str) -> int:
+    given = ["--events", str(files / "events.jsonl"), "--runs", str(files / "runs.jsonl"), "--duration", "10m"]
+    return main.run(["simulate", str(files / "schedules.yaml"), *SPAN, *given, *options])
+
+
+def test_given_schedules_and_events_then_each_occurrence_is_a_line_and_the_hash_is_the_last(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulated(files) == 0
+    captured = capsys.readouterr()
+    *lines, digest = captured.out.splitlines()
+    assert [line.split() for line in lines] == [line.split() for line in TABLE.splitlines()]
+    assert digest == DIGEST
+    assert "1 lie outside of the simulated span" in captured.err
+
+
+def test_given_json_then_all_that_is_known_is_in_it(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulated(files, "-o", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["hash"] == DIGEST
+    (wait,) = document["occurrences"][2]["waits"]
+    assert (wait["from"], wait["to"], wait["codes"]) == (
+        "2026-01-01T04:00:00Z",
+        "2026-01-01T05:00:00Z",
+        ["window_closed"],
+    )
+    assert wait["verdicts"][0]["until"] == "2026-01-01T05:00:00Z"
+
+
+def test_given_jsonl_then_each_line_is_an_occurrence_and_the_last_one_the_hash(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulated(files, "-o", "jsonl") == 0
+    *lines, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [line["result"] for line in lines] == ["succeeded"] * 3 + ["running"]
+    assert last == {"occurrences": 4, "hash": DIGEST}
+
+
+def test_given_another_folder_then_the_hash_is_the_same(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    for path in files.glob("*.*"):
+        (other / path.name).write_bytes(path.read_bytes())
+    assert simulated(other) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == DIGEST
+
+
+def test_given_an_outage_then_what_it_missed_is_caught_up(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulated(files, "--outage", "2026-01-01T00:30:00Z/2026-01-01T04:30:00Z") == 0
+    assert "catch_up_pacing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--from", "yesterday"], "--from yesterday: is not an RFC 3339 time"),
+        (["--to", "2025-01-01T00:00:00Z"], "is not after --from"),
+        (["--duration", "soon"], '--duration: "soon" is not a duration'),
+        (["--duration", "9m..2m"], "write 2m..9m"),
+        (["--load", "2"], "--load 2: is not a number from 0 to 1, nor none"),
+        (["--outage", "2026-01-01T00:30:00Z"], "write it as FROM/TO"),
+        (["--outage", "2026-01-01T00:30:00Z/2027-01-01T00:30:00Z"], "not within the simulated span"),
+        (["--minimum-period", "x"], "--minimum-period x: is not a duration"),
+        (["--events", "none.jsonl"], "none.jsonl: cannot be read"),
+    ],
+)
+def test_given_a_wrong_option_then_usage_and_what_to_write(
+    files: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulated(files, *options) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "schedules.yaml",
+            SCHEDULES.replace("*/2", "*/77"),
+            "schedules.yaml:6: schedule flights/load: trigger.expression",
+        ),
+        ("schedules.yaml", SCHEDULES + "---\n" + SCHEDULES.partition("---")[0], "name: load is there already"),
+        ("events.jsonl", "\n{\n", "events.jsonl:2: is not JSON"),
+        ("events.jsonl", "[]\n", "events.jsonl:1: is JSON, but not an object"),
+        ("events.jsonl", f"{{{EVENT}}}\n", "events.jsonl:1: at: is missing"),
+        (
+            "events.jsonl",
+            '{"at": "2026-01-01T00:00:00Z", "type": "data.partition"}',
+            "events.jsonl:1: dataset: is missing",
+        ),
+        (
+            "events.jsonl",
+            '{"at": "2026-01-01T00:00:00Z", "type": "schedule.stop"}',
+            'events.jsonl:1: type: "schedule.stop"',
+        ),
+        ("runs.jsonl", '{"state": "failed"}', "runs.jsonl:1: state: is not a field here; it is called outcome"),
+        ("runs.jsonl", '{"nominal": "2026-01-01T00:00:00Z"}', "runs.jsonl:1: nominal: has no schedule beside it"),
+    ],
+)
+def test_given_a_wrong_file_then_its_line_and_field_are_named(
+    files: Path, name: str, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / name).write_text(text, encoding="utf-8")
+    assert simulated(files) == 2
+    assert message in capsys.readouterr().err
