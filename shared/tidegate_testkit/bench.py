@@ -269,7 +269,7 @@ class Bench(Programs, Outcomes):
 
     # -- scripted answers -----------------------------------------------------------------------------------------------
 
-    def answer_with(self, match: Match, result: Result, times: int = 1) -> None:
+    def answer_with(self, match: Match, result: Result | None, times: int = 1) -> None:
         """Answers so, and does nothing."""
         self._rules.append(_Rule(match, times, lambda ask: self._answer(ask, result)))
 

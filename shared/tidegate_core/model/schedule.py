@@ -16,6 +16,7 @@ from tidegate_core.model.modes import OnUpdate, SuspendMode
 from tidegate_core.model.names import Name, Namespace
 from tidegate_core.model.overlap import MAX_PENDING, MAX_PENDING_DEFAULT, OnOverflow, Overlap, queue_fields_of
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
+from tidegate_core.model.preset import Preset, with_preset
 from tidegate_core.model.priority import Priority
 from tidegate_core.model.problems import refused
 from tidegate_core.model.programs import Program, ProgramTarget
@@ -47,6 +48,7 @@ class ScheduleSpec(Document):
     """A schedule as users write it and as it is stored.
 
     Attributes:
+        preset: Whose defaults hold for what the document leaves out; not kept.
         labels: For people and selectors.
         target: What is started or sent.
         trigger: When.
@@ -133,6 +135,7 @@ class ScheduleSpec(Document):
     }
 
     kind: Literal["schedule"] = "schedule"
+    preset: Preset | None = None
     namespace: Namespace
     name: Name
     labels: Annotated[dict[LabelName, LabelValue], AtMost(MAX_LABELS)] = Field(default_factory=dict)
@@ -156,7 +159,7 @@ class ScheduleSpec(Document):
     @model_validator(mode="before")
     @classmethod
     def _delivery_defaults(cls, given: Any) -> Any:
-        return with_delivery_defaults(given)
+        return with_delivery_defaults(with_preset(given))
 
     @field_validator(
         "priority", "overlap", "on_overflow", "suspend_mode", "on_update", "pending_timeout_action", mode="before"

@@ -52,7 +52,8 @@ JOBS: Final[Mapping[str, str]] = {
 }
 RUNS: Final[Mapping[str, str]] = {
     "launching": "it was admitted, and no launcher has taken it yet",
-    "retry_pause": "an attempt died before the start gate, and the next one waits a little",
+    "submit_pause": "an attempt died before the start gate, and the next one waits a little",
+    "retry_pause": "its program failed, and the next attempt waits for its backoff (`retry`)",
     "before_gate": "a launcher has taken it, and its program has not come to the start gate",
     "running": "its program runs",
     "cancelling": "its program was asked to end and has not ended yet",

@@ -11,7 +11,7 @@ from tidegate_core.why.facts import Facts
 from tidegate_core.why.instants import at_instant, being_made, max_fires
 from tidegate_core.why.jobs import of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
-from tidegate_core.why.looking import Views, waiting_of
+from tidegate_core.why.looking import Views, line_of
 from tidegate_core.why.reason import Explanation, Reason
 from tidegate_core.why.runs import of_run
 from tidegate_core.why.standing import standing
@@ -29,9 +29,10 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
     reasons = standing(facts)
     said = {each.code for each in reasons}
     reasons += [of_run(run, facts.now) for run in facts.runs[:SHOWN_MAX]]
-    for job in waiting_of(facts)[:SHOWN_MAX]:
+    line = line_of(views, facts)
+    for job in line.jobs[:SHOWN_MAX]:
         # What holds for all of them is said once.
-        reasons += [each for each in of_job(views, facts, job) if each.code not in said]
+        reasons += [each for each in of_job(views, facts, job, line) if each.code not in said]
     reasons += _trigger(facts)
     return Explanation(f"schedule {facts.ref}", facts.now, tuple(reasons))
 

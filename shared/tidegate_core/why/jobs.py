@@ -11,14 +11,20 @@ from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import Evidence, Job
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.why.facts import Facts
-from tidegate_core.why.looking import Look, Views, look_at, look_in_line, waiting_of
+from tidegate_core.why.looking import Line, Look, Views, line_of, look_at
 from tidegate_core.why.reason import Reason
 from tidegate_core.why.runs import of_run
 from tidegate_core.why.standing import standing
 
 
-def of_job(views: Views, facts: Facts, job: Job) -> list[Reason]:
+def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> list[Reason]:
     """Returns at least one reason why the job does not run yet; its run's, once it was admitted.
+
+    Args:
+        views: See `Views`.
+        facts: Of its schedule.
+        job: An open one.
+        line: Of the schedule, where it is at hand.
 
     Raises:
         NotAtHand: Something was not read yet: read it, and ask again.
@@ -26,10 +32,10 @@ def of_job(views: Views, facts: Facts, job: Job) -> list[Reason]:
     if job.state != PENDING_CONSTRAINT:
         return [of_run(run, facts.now) for run in facts.runs if run.id == job.id]
     reasons = _of_schedule(facts)
-    looks = look_in_line(views, facts)
-    look = looks[job.id]
+    line = line or line_of(views, facts)
+    look = line.look_of(job)
     if not look.was_reached:
-        reasons += _behind(facts, job, looks)
+        reasons += _behind(job, line)
         look = look_at(views, facts, job)
     reasons += look.holds
     return [_about(reason, job) for reason in reasons or [_decided(look)]]
@@ -40,10 +46,9 @@ def _of_schedule(facts: Facts) -> list[Reason]:
     return [each for each in standing(facts) if each.code != "suspended" or not admits(facts.state)]
 
 
-def _behind(facts: Facts, job: Job, looks: dict[str, Look]) -> list[Reason]:
-    line = waiting_of(facts)
-    ahead = line[: [each.id for each in line].index(job.id)]
-    first = next((each for each in ahead if looks[each.id].holds), None)
+def _behind(job: Job, line: Line) -> list[Reason]:
+    ahead = line.jobs[: [each.id for each in line.jobs].index(job.id)]
+    first = next((each for each in ahead if line.look_of(each).holds), None)
     if first is None:
         return []  # They are just going or ending.
     text = f"{len(ahead)} of the schedule's jobs are before it; the first is {first.id}, which waits itself"

@@ -7,12 +7,12 @@ these the verdict of its own last look counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory, place_in_line
 from tidegate_core.decisions.run_plane.standing import stopped
 from tidegate_core.model.states import Disposition, disposition_text
 from tidegate_core.records.codec import from_item, to_item
@@ -27,6 +27,8 @@ from tidegate_core.why.reason import Reason
 Views: TypeAlias = Callable[[], View]
 """Returns a new view of all that was read: a look leaves marks in its own, of what it would have written."""
 LOAD_CODES = frozenset({"load_high", "load_unknown"})
+LOOKED_AT_MAX = 1_000
+"""A look comes to a few jobs, and passes over those that make up for the past; nobody waits behind a thousand of these for long."""
 DECIDED_AGAIN_MAX = 100
 """A look asks once for each limit that it comes upon: far more than the jobs of one look have."""
 _NO_EPOCH = 0
@@ -48,30 +50,43 @@ class Look:
     was_reached: bool = True
 
 
-def waiting_of(facts: Facts) -> list[Job]:
-    """Returns the jobs of the schedule that wait for their constraints, in the order in which they are looked at."""
-    memory = _memory(facts, facts.jobs)
-    known = {job.id: job for job in facts.jobs}
-    return [known[job_id] for job_id in memory.waiting(facts.ref)]
+NOT_REACHED = Look(was_reached=False)
 
 
-def look_at(views: Views, facts: Facts, job: Job) -> Look:
-    """Looks at one job as if it were alone, as if nothing of the schedule as a whole stood still.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The schedule's waiting jobs.
+
+    Attributes:
+        jobs: In the order in which they are looked at.
+        looks: By job, what a look at all of them makes of those that it comes to.
+    """
+
+    jobs: Sequence[Job]
+    looks: Mapping[str, Look]
+
+    def look_of(self, job: Job) -> Look:
+        return self.looks.get(job.id, NOT_REACHED)
+
+
+def line_of(views: Views, facts: Facts) -> Line:
+    """Looks at the jobs as the shard's owner would, in their order.
 
     Raises:
         NotAtHand: Something was not read yet: read it, and look again.
     """
+    waiting = sorted((job for job in facts.jobs if job.state == PENDING_CONSTRAINT), key=place_in_line)
+    return Line(waiting, _look(views, facts, waiting[:LOOKED_AT_MAX]))
+
+
+def look_at(views: Views, facts: Facts, job: Job) -> Look:
+    """Looks at one job as if it were alone, as if nothing of the schedule as a whole stood still. Raises NotAtHand."""
     return _look(views, facts, [job])[job.id]
-
-
-def look_in_line(views: Views, facts: Facts) -> dict[str, Look]:
-    """Looks at the jobs as the shard's owner would, in their order. Raises NotAtHand."""
-    return _look(views, facts, waiting_of(facts))
 
 
 def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
     # Without what was told before: a verdict that is told already is not told again, and its values may be old.
-    fresh = [replace(job, unmet=None) for job in jobs if job.state == PENDING_CONSTRAINT]
+    fresh = [replace(job, unmet=None) for job in jobs]
     memory = _memory(facts, fresh)
     unit = _decided(views, facts, fresh, memory)
     unit.keep()
@@ -85,7 +100,7 @@ def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
         elif now.state != PENDING_CONSTRAINT:
             looks[job.id] = Look()
         elif now.unmet is None:
-            looks[job.id] = Look(was_reached=False)
+            looks[job.id] = NOT_REACHED
         else:
             looks[job.id] = Look(tuple(_with_loads(holds_of(now.unmet), before[job.id])))
     return looks

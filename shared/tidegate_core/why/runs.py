@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tidegate_core.constraints.base import Compared
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Run
@@ -14,8 +16,11 @@ def of_run(run: Run, now: Instant) -> Reason:
     attempt = f"attempt {run.attempt} of run {run.id}"
     if run.state == "lost":
         return Reason("lost", f"{attempt} was started and its host {run.host} does not answer", None, values)
-    if run.started_at is not None:
-        since = f"runs since {format_instant(run.started_at)}"
+    if run.state == "running" and run.started_at is not None:
+        # Of several attempts the gate keeps when the first one passed.
+        since = (
+            f"{'runs since' if run.failure is None else 'runs, the first one since'} {format_instant(run.started_at)}"
+        )
         values["since"] = format_instant(run.started_at)
         if run.cancel_requested:
             return Reason("cancelling", f"{attempt} {since} and was asked to end", None, values)
@@ -26,6 +31,13 @@ def of_run(run: Run, now: Instant) -> Reason:
         text = f"{attempt} was taken by its launcher; its program has to come to the start gate by {limit}"
         return Reason("before_gate", text, run.start_by, values)
     if run.not_before > now:
-        text = f"the attempt before died before the start gate; {attempt} is submitted at"
-        return Reason("retry_pause", f"{text} {format_instant(run.not_before)}", run.not_before, values)
+        begins = format_instant(run.not_before)
+        if run.failure is not None:
+            failure = json.loads(run.failure)
+            cause = failure["reason"] or failure["error_class"] or f"exit code {failure['exit_code']}"
+            text = f"its program ended as {failure['outcome']} ({cause}); attempt {run.attempt}"
+            values["failed_at"] = format_instant(failure["ended_at"])
+            return Reason("retry_pause", f"{text} of run {run.id} begins at {begins}", run.not_before, values)
+        text = f"the attempt before died before the start gate; {attempt} is submitted at {begins}"
+        return Reason("submit_pause", text, run.not_before, values)
     return Reason("launching", f"{attempt} is admitted; a launcher has to take it by {limit}", run.start_by, values)

@@ -11,10 +11,10 @@ from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.drawing import source
 from tidegate_testkit.simulation.requests import Asked, Requests
 
-HUNTED: Final = "rare_controls"
+HUNTED: Final = frozenset({"rare_suspends", "rare_resumes"})
 EARLY_MS: Final = 14_000
 """A suspension whose steps are hunted begins by now: it takes most of the time."""
-TRAPS: Final = frozenset({"wide_controls", HUNTED})
+TRAPS: Final = HUNTED | {"wide_controls"}
 """A world with one of these has such users in any case."""
 SHARE: Final = 0.35
 """Of the worlds in which anything is suspended at all: what is suspended fires nothing."""
@@ -58,7 +58,8 @@ class ControlUser:
         self._rounds = chance.randint(1, ROUNDS_MAX)
         self._suspended = False
         self._closing = False
-        begin = chance.uniform(4_000, EARLY_MS if HUNTED in cluster.swarm.traps else cluster.swarm.busy_ms * 0.7)
+        late = cluster.swarm.busy_ms * 0.7 if HUNTED.isdisjoint(cluster.swarm.traps) else EARLY_MS
+        begin = chance.uniform(4_000, late)
         cluster.timeline.after(self._near(begin), self._suspend)
 
     def close(self) -> None:

@@ -58,6 +58,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     800274: "the judge took a run that a constraint let go for a later one than those that were forced at the same instant",
     800496: "the judge objected to what a node that had been frozen decided as the store fell silent",
     801025: "the judge wanted what was missed in an outage before what was due",
+    801065: "groups that ended in one step began a checkpoint each, and their owner took itself for fenced",
+    801070: "a cancel that waited for the store was answered too_late, although it had taken its message back",
     300301: "a replacement fell behind its guard, a younger record was accepted first: what it replaced stayed held for ever",
 }
 

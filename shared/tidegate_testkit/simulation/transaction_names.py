@@ -41,7 +41,8 @@ RARE: Final = (
 )
 """Of those of nodes: what a world sends hardly once. Faults aim at them, or they would never meet."""
 RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")
-HARDLY_OF_CONTROLS: Final = ("controls", "end_covered", "hold", "let_go", "move_controls", "settle_control")
+HARDLY_OF_SUSPENDS: Final = ("controls", "hold", "move_controls", "settle_control")
+HARDLY_OF_RESUMES: Final = ("end_covered", "let_go")
 """Steps of wide controls that even a world that aims at rare transactions hardly meets: most worlds have no such controls."""
 HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release")
 """What else such a world hardly meets. There are worlds that hunt just these (`faults/rare_moments.py`)."""

@@ -32,7 +32,7 @@ def _produce(cluster: Cluster, topic: str, *values: bytes, commit: str) -> None:
     producer = Producer({"bootstrap.servers": cluster.settings.kafka.bootstrap_servers})
     at = time.time_ns() // 1_000_000 - AGO_MS
     for number, value in enumerate(values):
-        headers = {"commit-id": f"{commit}-{number}", "content-length": "1000"}
+        headers: dict[str, str | bytes | None] = {"commit-id": f"{commit}-{number}", "content-length": "1000"}
         producer.produce(topic, value, headers=headers, partition=number % TOPIC_PARTITIONS, timestamp=at)
     assert producer.flush(60) == 0
 

@@ -242,6 +242,10 @@ RULES: Table = {
     "a waiting recurring message that a predecessor was refused": (
         "messages/recurring_messages: refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent",
     ),
+    "a cancel that waits for the store": (
+        "messages/holding: a_cancel_that_asks_for_long_what_is_held_back_then_what_fell_due_meanwhile_is_cancelled_and_not_too_late",
+    ),
+    "two checkpoints at a time": ("messages/checkpoints: groups_that_end_in_one_step_then_one_checkpoint_is_begun",),
     "a hand-over behind a message without acknowledgement": (
         "messages/checkpoints: a_message_without_acknowledgement_before_one_that_was_delivered_then_a_drain_sends_it_until_there_is_one",
     ),

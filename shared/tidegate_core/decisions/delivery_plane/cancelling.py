@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.creates import Sending
-from tidegate_core.decisions.delivery_plane.guarding import raise_to, raised_over, read_guards, take_back, versions_of
+from tidegate_core.decisions.delivery_plane.guarding import (
+    raise_to,
+    raised_over,
+    read_guards,
+    take_back,
+    take_out,
+    versions_of,
+)
 from tidegate_core.decisions.delivery_plane.outgoing import refused_letter_of
 from tidegate_core.decisions.delivery_plane.rows import write
 from tidegate_core.decisions.delivery_plane.sending import produce, publish_receipts, send_messages
@@ -149,18 +156,19 @@ def _cancel(
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
     through = max((message.slot for message in covered), default=None)
     yield from raise_to(plane, name.id, live_from, guard, versions, raised_by, through)
+    # Without a pause: by the time at which it is known what is held back, what was taken out may be forgotten, and look as if sent.
+    fates = {message.version: take_out(plane, message) for message in covered}
     # Also of what an earlier guard covers: the replacement that raised it may have fallen before it came to that.
     held = yield from plane.holding.discard([message for message in versions if message.version < live_from])
     if not covered:
         return ReceiptStatus.NOT_FOUND, ()
-    # From here on without a pause: what is not on its way now will never be.
     late = [
         message
         for message in covered
         if (
             held[message.version].maybe_sent
             if message.version in held
-            else not take_back(plane, message, counted=again or behind)
+            else not take_back(plane, message, fates[message.version], counted=again or behind)
         )
     ]
     timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in covered]

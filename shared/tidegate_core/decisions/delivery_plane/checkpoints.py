@@ -147,6 +147,8 @@ class Checkpoints:
 
     def _start(self) -> None:
         if not self.is_writing and not self.closed:
+            # From now on, and not from when it begins: groups that end in one step would start one each.
+            self.is_writing = True
             self._host.operations.start(self.write())
 
     # -- writing ------------------------------------------------------------------------------------------------------

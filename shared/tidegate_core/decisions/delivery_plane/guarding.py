@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate_core.decisions.delivery_plane.rows import guard_expiry
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
@@ -136,24 +136,44 @@ def raised_over(guard: Guard | None, live_from: str) -> str:
     return guard.before if guard.live_from == live_from else guard.live_from
 
 
-def take_back(plane: DeliveryPlane, message: Message, *, counted: bool) -> bool:
-    """Takes a message out of memory; False when it was sent, is on its way, or may have been sent by a predecessor.
+class Fate(NamedTuple):
+    """What a message came to at the moment at which its guard was known in memory.
+
+    Attributes:
+        taken_back: Whether it was taken out of memory unsent; None = it was not there.
+        maybe_sent: Where it was not there, whether somebody may have sent it: it is passed by the checkpoint, or its guard kept
+            it from being loaded after a predecessor, who may have sent it, had raised that.
+    """
+
+    taken_back: bool | None
+    maybe_sent: bool
+
+
+def take_out(plane: DeliveryPlane, message: Message) -> Fate:
+    """Takes a version that a guard covers now out of memory: what is not on its way in this very step will never be."""
+    rows = [row for row in plane.slots.of(message.id) if row.version == message.version]
+    # Each of them, also behind one that is too late.
+    taken_back = [_take_back_row(plane, row) for row in rows]
+    passed = plane.is_passed(message.slot, message.id, message.version)
+    return Fate(all(taken_back) if rows else None, message.slot <= plane.maybe_sent_through or passed)
+
+
+def take_back(plane: DeliveryPlane, message: Message, fate: Fate, *, counted: bool) -> bool:
+    """Says whether a message that is not held back was taken back; False when it was sent, or may have been.
 
     Args:
         plane: Whose message it is.
-        message: A version that a guard covers now.
+        message: A version that a guard covers.
+        fate: Of the moment at which the guard was known here.
         counted: Another guard covered it before, so that it is in the tally.
     """
-    rows = [row for row in plane.slots.of(message.id) if row.version == message.version]
-    if rows:
-        taken_back = [_take_back_row(plane, row) for row in rows]  # Each of them, also behind one that is too late.
-        return all(taken_back)
-    # Not loaded: far ahead, or passed by the checkpoint, or its guard kept it from being loaded after a predecessor,
-    # who may have sent it, had raised that.
-    late = message.slot <= plane.maybe_sent_through or plane.is_passed(message.slot, message.id, message.version)
-    if not late and not counted:
+    # It may have been let go since then.
+    taken_back = take_out(plane, message).taken_back if fate.taken_back is None else fate.taken_back
+    if taken_back is not None:
+        return taken_back
+    if not fate.maybe_sent and not counted:
         plane.checkpoints.count(CANCELLED)
-    return not late
+    return not fate.maybe_sent
 
 
 def _take_back_row(plane: DeliveryPlane, row: Slotted) -> bool:

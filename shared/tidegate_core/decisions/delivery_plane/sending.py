@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.creates import Create, Sending, judge, look_up, name_of
-from tidegate_core.decisions.delivery_plane.guarding import raise_to, refuse, take_back
+from tidegate_core.decisions.delivery_plane.guarding import raise_to, refuse, take_back, take_out
 from tidegate_core.decisions.delivery_plane.rows import presence_expiry, row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
@@ -100,11 +100,12 @@ def _raise_guards(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[
             if item is not None and from_item(Guard, item).live_from > create.version:
                 create.status, create.answered, create.replaces = ReceiptStatus.SUPERSEDED, None, False
                 continue
+        fates = {other.version: take_out(plane, other) for other in create.alive}
         # Also what an earlier try of this replacement covered: what is held back has no end of its own.
         held = yield from plane.holding.discard([other for other in create.others if other.version < create.version])
         for other in create.alive:
             if other.version not in held:
-                take_back(plane, other, counted=False)
+                take_back(plane, other, fates[other.version], counted=False)
 
 
 def _finish_earlier(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:

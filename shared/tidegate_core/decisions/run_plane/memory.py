@@ -25,7 +25,7 @@ PENDING_CONSTRAINT = "pending_constraint"
 _Order: TypeAlias = tuple[bool, int, int, str]
 
 
-def _order(job: Job) -> _Order:
+def place_in_line(job: Job) -> _Order:
     """Returns a job's place among those of its schedule, which all have one priority. The last part is its id."""
     return (not job.force_overlap, job.waits_since, job.nominal, job.id)
 
@@ -94,14 +94,14 @@ class Memory:
         self._set_aside.discard(job_id)
         if before is not None and before.state == PENDING_CONSTRAINT:
             waiting = self._waiting.get(before.ref, [])
-            waiting.remove(_order(before))
+            waiting.remove(place_in_line(before))
             if not waiting:
                 self._waiting.pop(before.ref, None)
         if job is None:
             return
         self.jobs[job_id] = job
         if job.state == PENDING_CONSTRAINT:
-            insort(self._waiting.setdefault(job.ref, []), _order(job))
+            insort(self._waiting.setdefault(job.ref, []), place_in_line(job))
 
     def _learn_run(self, run_id: str, run: Run | None) -> None:
         if run is None:

@@ -15,36 +15,71 @@ from tidegate_testkit.simulation.faults.absence_traps import silence
 from tidegate_testkit.simulation.faults.draws import period
 from tidegate_testkit.simulation.faults.node import PAUSES_MS, Trouble
 from tidegate_testkit.simulation.swarm import Burst, Swarm
-from tidegate_testkit.simulation.transaction_names import HARDLY, HARDLY_OF_CONTROLS, OWNERS, RARE
+from tidegate_testkit.simulation.transaction_names import (
+    HARDLY,
+    HARDLY_OF_RESUMES,
+    HARDLY_OF_SUSPENDS,
+    OWNERS,
+    RARE,
+)
 
 HUNTED: Final = 3
 """Transactions that one world hunts."""
-HUNTED_OF_CONTROLS: Final = 2
-"""Less of them: a suspension whose every step is held up begins and never ends before the faults do."""
 FALLS: Final = 5
 """Nodes that fall or freeze beyond those of the world."""
 OUT_MS: Final = (3_000, 12_000)
+LONG_OUT_MS: Final = (6_000, 20_000)
+"""Longer than all sends of one transaction together: its author gives it up."""
 COMMON: Final = tuple(name for name in OWNERS if name not in RARE)
-SELDOM: Final = ("void", "expire")
-"""Of those that are hardly met: what most worlds do not send at all."""
-SILENCES_S: Final = (75, 100)
-"""Beyond the grace, each of them."""
+DECIDED: Final = ("fire", "admit", "control", "count", "submitted", "end_pending", "distribute")
+"""Decisions whose author makes them impossible when no answer comes, which is what a void is."""
 SPREAD: Final = 28
 """Messages that reach most shards of a world: a suspension has something to hold, and to let go."""
+CROWD: Final = 6
+SLOW_START_MS: Final = 8_000
+"""With so many schedules before one limit, and programs that start so late, jobs wait until their time is over."""
+SILENCES_S: Final = (75, 100)
+"""Beyond the grace, each of them."""
 
 
 def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
     """Any transactions that are hardly met; nodes fall at those, and at the moments of what is common as well."""
-    return _hunting(swarm, chance, HUNTED, HARDLY, (*COMMON, *HARDLY, *HARDLY, *SELDOM, *SELDOM))
+    hunted = chance.sample(HARDLY, HUNTED)
+    return _falling(_hunting(swarm, chance, hunted), chance, (*COMMON, *HARDLY, *HARDLY), FALLS)
 
 
-def rare_controls(swarm: Swarm, chance: Random) -> Swarm:
-    """The steps of wide controls, which this world has in any case."""
-    due = Burst(SPREAD, (2_000, 40_000), (6_000, 60_000))
-    with_messages = replace(swarm, bursts=(*swarm.bursts, due))
-    return _hunting(
-        with_messages, chance, HUNTED_OF_CONTROLS, HARDLY_OF_CONTROLS, (*HARDLY_OF_CONTROLS, "controls_done")
+def rare_suspends(swarm: Swarm, chance: Random) -> Swarm:
+    """The steps that begin a wide suspension; each world has such users then."""
+    hunted = chance.sample(HARDLY_OF_SUSPENDS, HUNTED - 1)
+    return _falling(
+        _hunting(_with_messages(swarm), chance, hunted), chance, (*HARDLY_OF_SUSPENDS, "controls_done"), FALLS
     )
+
+
+def rare_resumes(swarm: Swarm, chance: Random) -> Swarm:
+    """The steps that end one, and nothing else: whose beginning is held up ends when there are no faults any more."""
+    only = replace(_with_messages(swarm), store=replace(swarm.store, aimed=(), hunted=()))
+    return _falling(_hunting(only, chance, HARDLY_OF_RESUMES), chance, HARDLY_OF_RESUMES, FALLS - 1)
+
+
+def rare_voids(swarm: Swarm, chance: Random) -> Swarm:
+    """Decisions get no answer until their authors give them up, and make them impossible; in some worlds that is hunted too."""
+    decided = chance.sample(DECIDED, HUNTED)
+    hunted = ("void",) if chance.random() < 0.5 else ()
+    store = replace(
+        swarm.store,
+        aimed=tuple(sorted({*swarm.store.aimed, *decided, *hunted})),
+        hunted=(*swarm.store.hunted, *hunted),
+        aimed_outs=(*swarm.store.aimed_outs, *(period(chance, swarm.busy_ms, *LONG_OUT_MS) for _ in range(2))),
+    )
+    return _falling(replace(swarm, store=store), chance, ("void",), FALLS - 1)
+
+
+def rare_expiries(swarm: Swarm, chance: Random) -> Swarm:
+    """Jobs that wait for a limit until their time is over."""
+    launcher = replace(swarm.launcher, slow_start_ms=SLOW_START_MS)
+    waiting = replace(swarm, launcher=launcher, crowd=max(swarm.crowd, CROWD))
+    return _falling(_hunting(waiting, chance, ("expire",)), chance, ("expire",), FALLS - 1)
 
 
 def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
@@ -56,8 +91,8 @@ def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
         hunted=(*silent.store.hunted, "outage"),
         aimed_outs=(*silent.store.aimed_outs, (end, end + chance.randint(500, 6_000))),
     )
-    falls = (fallen_at("outage", end, chance) for _ in range(2))
-    return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, *falls)))
+    fall = fallen_at("outage", end + chance.randint(0, 3_000), chance)
+    return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, fall)))
 
 
 def fallen_at(name: str, since: int, chance: Random) -> Trouble:
@@ -67,14 +102,21 @@ def fallen_at(name: str, since: int, chance: Random) -> Trouble:
     return Trouble(since, "pause", chance.choice(PAUSES_MS), once_applied=name)
 
 
-def _hunting(swarm: Swarm, chance: Random, number: int, names: Sequence[str], moments: Sequence[str]) -> Swarm:
-    hunted = tuple(sorted(chance.sample(names, number)))
+def _hunting(swarm: Swarm, chance: Random, hunted: Sequence[str]) -> Swarm:
     store = replace(
         swarm.store,
         aimed=tuple(sorted({*swarm.store.aimed, *hunted})),
-        hunted=(*swarm.store.hunted, *hunted),
+        hunted=(*swarm.store.hunted, *sorted(hunted)),
         aimed_outs=(*swarm.store.aimed_outs, *(period(chance, swarm.busy_ms, *OUT_MS) for _ in range(2))),
     )
-    falls = (fallen_at(chance.choice(moments), chance.randint(2_000, swarm.busy_ms // 2), chance) for _ in range(FALLS))
-    node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls))
-    return replace(swarm, store=store, node=node)
+    return replace(swarm, store=store)
+
+
+def _falling(swarm: Swarm, chance: Random, names: Sequence[str], number: int) -> Swarm:
+    since = (chance.randint(2_000, swarm.busy_ms // 2) for _ in range(number))
+    falls = tuple(fallen_at(chance.choice(names), at, chance) for at in since)
+    return replace(swarm, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+
+
+def _with_messages(swarm: Swarm) -> Swarm:
+    return replace(swarm, bursts=(*swarm.bursts, Burst(SPREAD, (2_000, 40_000), (6_000, 60_000))))

@@ -16,7 +16,14 @@ from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.node import Trouble
-from tidegate_testkit.simulation.faults.rare_moments import rare_controls, rare_moments, rare_outages
+from tidegate_testkit.simulation.faults.rare_moments import (
+    rare_expiries,
+    rare_moments,
+    rare_outages,
+    rare_resumes,
+    rare_suspends,
+    rare_voids,
+)
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 from tidegate_testkit.simulation.transaction_names import OF_SOURCES
 
@@ -207,7 +214,10 @@ TRAPS: Mapping[str, Trap] = {
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
     "refusals": Trap(refusals, 0.02, "refused"),
-    "rare_moments": Trap(rare_moments, 0.28),
-    "rare_controls": Trap(rare_controls, 0.14),
-    "rare_outages": Trap(rare_outages, 0.08, "brown_out"),
+    "rare_moments": Trap(rare_moments, 0.2),
+    "rare_suspends": Trap(rare_suspends, 0.08),
+    "rare_resumes": Trap(rare_resumes, 0.08),
+    "rare_voids": Trap(rare_voids, 0.08),
+    "rare_expiries": Trap(rare_expiries, 0.06),
+    "rare_outages": Trap(rare_outages, 0.1, "brown_out"),
 }

@@ -1,4 +1,4 @@
-"""Ten thousand jobs that wait for one instant: they cost nothing until it comes, and then they go in order (issue 5; CD-033, CD-037)."""
+"""Ten thousand jobs that wait for one instant: they cost nothing until it comes, and then they go in order (issue 5; CD-037, CD-100)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def calls(bench: Bench, milliseconds: int) -> int:
 
 
 def test_given_ten_thousand_jobs_that_wait_for_22_00_then_they_cost_no_more_than_none() -> None:
-    """Look-ahead and sweep are all that is read; at 22:00 the first of each schedule go, as many as may."""
+    """CD-100: look-ahead and sweep are all that is read; at 22:00 the first of each schedule go, as many as may."""
     bench = a_backlog(100, 100, FOR_EVER, at_most(2))
     assert calls(bench, 3 * MINUTE) == calls(a_backlog(0, 0, FOR_EVER), 3 * MINUTE)
     bench.run(OPENS - bench.now + SECOND)

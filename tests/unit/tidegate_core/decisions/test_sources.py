@@ -148,7 +148,7 @@ def test_given_a_source_that_came_later_than_another_of_its_topic_then_older_rec
 ) -> None:
     bench.request(an_apply(a_spec("copies", on_data("copy", count=9)), "a-2"))
     ask(bench, a_source_apply())
-    bench.answer_with(lambda effect: isinstance(effect, StartReading), None)  # type: ignore[arg-type]
+    bench.answer_with(lambda effect: isinstance(effect, StartReading), None)
     produce(bench, "d1")
     ask(bench, a_source_apply(a_source("other", event={"dataset": "copy"}), "src-2"))
     produce(bench, "d2")
@@ -293,7 +293,7 @@ def test_given_a_schedule_activated_while_a_source_is_being_opened_then_what_cam
 
 def test_given_a_lost_poke_then_the_source_is_read_all_the_same_from_its_own_first_offset(bench: Bench) -> None:
     bench.request(an_apply(WAITS))
-    bench.answer_with(lambda effect: isinstance(effect, Poke) and effect.controls, None, times=99)  # type: ignore[arg-type]
+    bench.answer_with(lambda effect: isinstance(effect, Poke) and effect.controls, None, times=99)
     assert ask(bench, a_source_apply())["status"] == "accepted"
     produce(bench, "d1")
     bench.run(2 * LOOK_MS)

@@ -178,17 +178,28 @@ def _no_launcher_answers() -> Explanation:
 
 
 @story(
-    "retry_pause",
+    "submit_pause",
     (
-        "retry_pause [2025-11-13T02:13:27Z]: the attempt before died before the start gate; attempt 2 of "
-        "run 0000-ju4inybb226gz663zrlidgu6xa is submitted at 2025-11-13T02:13:27Z"
+        "submit_pause [2025-11-13T02:13:22.926Z]: the attempt before died before the start gate; attempt "
+        "2 of run 0000-ju4inybb226gz663zrlidgu6xa is submitted at 2025-11-13T02:13:22.926Z"
     ),
 )
 def _the_first_attempt_died_before_the_gate() -> Explanation:
     bench = triggered(behaviour=Behaviour(starts_after=None))
     bench.vanish(the_jobs(bench)[0].id, gone=Gone(1))
-    bench.run(SECOND)
     return last_job(served(bench))
+
+
+@story(
+    "retry_pause",
+    (
+        "retry_pause [2025-11-13T02:13:51.510Z]: its program ended as failed (exit code 1); attempt 2 of "
+        "run 0000-ju4inybb226gz663zrlidgu6xa begins at 2025-11-13T02:13:51.510Z"
+    ),
+)
+def _the_program_failed_and_is_tried_again() -> Explanation:
+    failing = Behaviour(starts_after=10, runs_for=500, outcome="failed", gone=Gone(1))
+    return last_job(triggered(behaviour=failing, retry={"tries": 2, "backoff": "30s"}))
 
 
 @story(

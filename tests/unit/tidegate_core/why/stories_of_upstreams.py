@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.unit.tidegate_core.why.stories import story
 from tests.unit.tidegate_core.why.telling import served, why, why_job
 
@@ -24,7 +26,7 @@ from tidegate_testkit.builders import (
 UP = on_run_of("up")
 
 
-def without_up(trigger: Doc, **more: object) -> Bench:
+def without_up(trigger: Doc, **more: Any) -> Bench:
     """`nightly` waits for `up`, which runs and is deleted."""
     bench = Bench()
     bench.run(SECOND)

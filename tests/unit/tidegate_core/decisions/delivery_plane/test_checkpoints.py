@@ -8,6 +8,7 @@ import pytest
 
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, TALLY_DAYS
 from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
+from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, ReadRange, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Bench
@@ -236,6 +237,27 @@ def test_given_a_broker_that_is_away_then_a_drain_ends_all_the_same(bench: Bench
     bench.drain()
     bench.run(2 * SECOND)
     assert len(bench.all_asked(Drained)) == 1
+
+
+def test_given_groups_that_end_in_one_step_then_one_checkpoint_is_begun(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 801065: of two at a time the second one takes effect first, the first one is refused, and its owner falls."""
+    checkpoints = bench.actor.planes[0].checkpoints
+    begun: list[int] = []
+
+    def beginning() -> Operation[None]:
+        begun.append(bench.now)
+        yield from ()
+
+    def ending() -> Operation[None]:
+        for _ in range(3):
+            checkpoints.ended(CHECKPOINT_AFTER_FIRES)
+        yield from ()
+
+    monkeypatch.setattr(checkpoints, "write", beginning)
+    bench.actor._host.operations.start(ending())
+    assert len(begun) == 1
 
 
 def test_given_a_message_without_acknowledgement_before_one_that_was_delivered_then_a_drain_sends_it_until_there_is_one() -> (

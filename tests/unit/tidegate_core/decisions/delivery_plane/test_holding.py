@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
-from tidegate_core.effects import Commit, Drained, NotProduced, Produce, Unavailable, Write
+from tidegate_core.effects import Commit, Drained, NotProduced, Produce, Read, Unavailable, Write
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Guard, HeldMessage, Message
@@ -276,6 +276,24 @@ def test_given_a_crash_while_messages_are_held_or_let_go_then_each_is_delivered_
         str(row["pk"])[3:] + "-" + str(row["id"]) for row in bench.rows("M#")
     }
     assert held(bench) == []
+
+
+def test_given_a_cancel_that_asks_for_long_what_is_held_back_then_what_fell_due_meanwhile_is_cancelled_and_not_too_late(
+    bench: Bench,
+) -> None:
+    """Seed 801070: it was withdrawn when its time came, and passed by a checkpoint, and so it looked as if it had been sent."""
+    ask(bench, control("suspend"))
+    ask(bench, control("resume"))
+    bench.request(a_send("m-1", key="k", after="5s"))
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Read) and any(key.sk.startswith("H#") for key in effect.keys))
+    bench.request(a_cancel("c-1", key="k"))
+    bench.run(20 * SECOND)
+    assert bench.status_of("c-1") is None
+    bench.release()
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == "cancelled"
+    assert bench.delivered() == []
 
 
 def test_given_a_drain_while_a_message_is_being_held_then_it_is_finished_first(bench: Bench) -> None:

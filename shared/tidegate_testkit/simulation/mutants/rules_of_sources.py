@@ -1,0 +1,170 @@
+"""Rules of sources (docs/protocol.md), each switched off in the interleaving that it is against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any
+
+from tidegate_core.decisions.event_index import Listener
+from tidegate_core.decisions.event_reading import SourceEvents
+from tidegate_core.decisions.run_plane import watermark
+from tidegate_core.effects import Effect, Poke, ReadEndOffsets
+from tidegate_core.records.sources import Source, Sources
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.sketch import ran
+from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
+
+TOPIC = "lake.commits"
+TOPIC_ID = "c" * 32
+ENDS = ReadEndOffsets(TOPIC, may_be_missing=True)
+Opened = list[tuple[Source, Mapping[str, int]]]
+
+# -- bugs -----------------------------------------------------------------------------------------------------------------
+
+
+def mapping_all_that_is_there(sources_of: Callable[..., Any]) -> Any:
+    def mapped(*arguments: Any) -> Generator[Any, Any, Opened]:
+        found = yield from sources_of(*arguments)
+        return [(source, {}) for source, _ in found]
+
+    return mapped
+
+
+def reading_the_list_once(sources_of: Callable[..., Any]) -> Any:
+    known: dict[int, Opened] = {}
+
+    def remembered(reading: SourceEvents, *arguments: Any) -> Generator[Any, Any, Opened]:
+        if not known.get(id(reading)):
+            known[id(reading)] = yield from sources_of(reading, *arguments)
+        return known[id(reading)]
+
+    return remembered
+
+
+def naming_open_ones_only(_: Any) -> Any:
+    return lambda sources, namespaces: tuple(sorted({each.spec.topic for each in sources.entries if each.is_open}))
+
+
+def hearing_what_nobody_named(_: Any) -> Any:
+    def hears(listener: Listener, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
+        return offset >= listener.offsets.get(f"{topic_id}/{topic_partition}", 0)
+
+    return hears
+
+
+# -- scenarios --------------------------------------------------------------------------------------------------------------
+
+
+def a_source(kind: str = "apply") -> Doc:
+    event = {"dataset": "raw", "partition": {"pointer": "/day"}}
+    spec = {"kind": "source", "namespace": "flights", "name": "landed", "topic": TOPIC, "event": event}
+    request = {"id": kind, "type": f"source.{kind}", "namespace": "flights", "name": "landed"}
+    return {**request, "spec": spec} if kind == "apply" else request
+
+
+def with_a_topic() -> Bench:
+    bench = Stage().first
+    bench.create_topic(TOPIC, topic_id=TOPIC_ID)
+    return bench
+
+
+def ran_none(bench: Bench) -> Iterable[str]:
+    if bench.started:
+        yield f"I3: {len(bench.started)} programs ran of what is no event"
+
+
+def a_record_is_older_than_its_source() -> Iterable[str]:
+    """The schedule was there before; only the source's first offset says that it is none of its events."""
+    bench = with_a_topic()
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(2 * SECOND)
+    bench.append(TOPIC, 0, {"day": "d1"})
+    bench.request(a_source())
+    bench.run(10 * SECOND)
+    return ran_none(bench)
+
+
+def a_record_comes_after_the_delete_of_its_source() -> Iterable[str]:
+    """The poke is lost, so that the topic is still being read."""
+    bench = with_a_topic()
+    bench.request(an_apply(a_spec(trigger=on_data(count=2))))
+    bench.request(a_source())
+    bench.run(2 * SECOND)
+    bench.append(TOPIC, 0, {"day": "d1"})
+    bench.run(SECOND)
+    bench.answer_with(_tells_of_controls, None, times=1_000)
+    bench.request(a_source("delete"))
+    bench.run(50)
+    bench.append(TOPIC, 0, {"day": "d2"})
+    bench.run(10 * SECOND)
+    return ran_none(bench)
+
+
+def _tells_of_controls(effect: Effect) -> bool:
+    return isinstance(effect, Poke) and effect.controls
+
+
+def a_schedule_is_activated_while_a_source_is_being_opened() -> Iterable[str]:
+    """The ends of the topic are on their way; a record comes, then the schedule, then the ends."""
+    bench = with_a_topic()
+    bench.hold_back(lambda effect: effect == ENDS, answer_only=True)
+    bench.request(a_source())
+    bench.run(50)
+    bench.append(TOPIC, 0, {"day": "d1"})
+    bench.run(50)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(SECOND)
+    bench.release()
+    bench.run(10 * SECOND)
+    return ran_none(bench)
+
+
+def half_of_a_pair_lies_unread_in_a_source_topic() -> Iterable[str]:
+    """It came in time."""
+    bench = with_a_topic()
+    bench.request(a_source())
+    bench.request(an_apply(a_spec(trigger=all_of(on_data("raw"), on_data("other"), timeout="30s"))))
+    bench.run(3 * SECOND)
+    bench.event(an_event("d1", "other"))
+    bench.run(5 * SECOND)
+    bench.hold_back(lambda effect: a_commit("cursor")(effect) and TOPIC_ID in str(effect))
+    bench.append(TOPIC, 0, {"day": "d1"})
+    bench.run(40 * SECOND)
+    bench.release()
+    bench.run(10 * SECOND)
+    return ran(bench, 1, "I3")
+
+
+RULES_OF_SOURCES = (
+    Mutant(
+        "before the source",
+        "a source maps what was produced before it was asked for",
+        breaks="I3",
+        patches=(Patch(SourceEvents, "sources_of", mapping_all_that_is_there),),
+        scenario=a_record_is_older_than_its_source,
+    ),
+    Mutant(
+        "old list",
+        "records are mapped by the sources that a holder knew before it fetched them",
+        breaks="I3",
+        patches=(Patch(SourceEvents, "sources_of", reading_the_list_once),),
+        scenario=a_record_comes_after_the_delete_of_its_source,
+    ),
+    Mutant(
+        "unlisted",
+        "an activation does not name the topic of a source that is being opened",
+        breaks="I3",
+        patches=(Patch(Sources, "topics_of", naming_open_ones_only),),
+        beside=(Patch(Listener, "hears", hearing_what_nobody_named),),
+        scenario=a_schedule_is_activated_while_a_source_is_being_opened,
+    ),
+    Mutant(
+        "watermark of sources",
+        "a time-out does not wait for what lies unread in the topics of sources",
+        breaks="I3",
+        patches=(Patch(watermark, "log_ends", lambda log_ends: lambda host, namespaces: log_ends(host, ())),),
+        scenario=half_of_a_pair_lies_unread_in_a_source_topic,
+    ),
+)

@@ -1,0 +1,86 @@
+"""Limits and retries on a real node: what programs write down themselves, and how soon a slot is used again (issue 5)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from tidegate_core.model.instants import format_instant
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.store.keys import LAST, shard_pk
+from tidegate_core.store.values import RangeRead
+
+if TYPE_CHECKING:
+    from tests.integration.node.conftest import Cluster
+
+CROWD = 6
+MOST = 2
+USED_WITHIN_MS = 2_000
+MARKS = """
+import os, time
+def mark(word):
+    with open({file!r}, "ab", 0) as marks:
+        marks.write(word)
+mark(b"+")
+time.sleep(1)
+mark(b"-")
+"""
+
+
+def _schedule(cluster: Cluster, name: str, program: str, **more: Any) -> dict[str, Any]:
+    file = cluster.program(program)
+    target = {"type": "program", "program": {"type": "python", "file": str(file), "args": ["${attempt}"]}}
+    return {"namespace": "tests", "name": name, "target": target, **more}
+
+
+def _ledger(cluster: Cluster) -> list[LedgerRow]:
+    pages = [
+        cluster.store().query(RangeRead(shard_pk(shard), "L#", f"L#{LAST}", table="history"))
+        for shard in range(cluster.shards)
+    ]
+    return [from_item(LedgerRow, item) for page in pages for item in page.items]
+
+
+def test_given_a_group_on_several_shards_due_at_once_then_marks_never_show_more_and_slots_are_used_at_once(
+    cluster: Cluster,
+) -> None:
+    """CD-085, US-06: a sample of `test_admission_in_crowds.py` with processes, a broker and a store."""
+    node = cluster.start_node()
+    node.until_serving(cluster.shards)
+    marks = cluster.folder / "marks"
+    names = {schedule_shard("tests", f"s-{each}", cluster.shards): f"s-{each}" for each in range(40)}
+    instant = format_instant((time.time_ns() // 1_000_000_000 + 8) * 1_000)
+    for name in list(names.values())[:CROWD]:
+        limit = {"type": "concurrency", "scope": "group", "group": "crowd", "max": MOST}
+        trigger = {"type": "at", "instant": instant}
+        program = MARKS.format(file=str(marks))
+        receipt = cluster.apply(_schedule(cluster, name, program, trigger=trigger, constraints=[limit]))
+        assert receipt["status"] == "accepted", receipt
+
+    cluster.until(lambda: len(cluster.runs("succeeded")) == CROWD, "all have run")
+
+    text = marks.read_text()
+    assert max(text[:end].count("+") - text[:end].count("-") for end in range(len(text) + 1)) == MOST
+    rows = cluster.until(lambda: len(found := _ledger(cluster)) == CROWD and found, "all entries")
+    admitted = sorted(row.admitted_at for row in rows)
+    ended = sorted(row.ended_at for row in rows)
+    idle = [later - freed for later, freed in zip(admitted[MOST:], ended, strict=False)]
+    assert max(idle) <= USED_WITHIN_MS
+
+
+def test_given_a_program_that_fails_once_then_its_second_try_succeeds(cluster: Cluster) -> None:
+    """SEMANTICS 8: the same run, the next attempt, after its pause."""
+    node = cluster.start_node()
+    node.until_serving(cluster.shards)
+    program = "import sys\nsys.exit(0 if sys.argv[1] == '2' else 3)\n"
+    trigger = {"type": "at", "instant": format_instant(time.time_ns() // 1_000_000)}
+
+    cluster.apply(_schedule(cluster, "again", program, trigger=trigger, retry={"tries": 1, "backoff": "1s"}))
+
+    (run,) = cluster.until(lambda: cluster.runs("succeeded"), "the second try")
+    assert run["attempt"] == 2
+    assert cluster.runs("failed") == []
+    (row,) = cluster.until(lambda: _ledger(cluster), "its entry")
+    assert (row.disposition, row.state, row.job_id) == ("launched", "succeeded", run["run_id"])
