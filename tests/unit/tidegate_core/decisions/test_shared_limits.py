@@ -99,7 +99,7 @@ def test_given_jobs_of_several_shards_then_they_start_in_the_order_in_which_they
 def test_given_a_newcomer_at_the_moment_at_which_a_slot_is_free_then_it_passes_nobody() -> None:
     bench = a_busy_bench()
     made = trigger(bench, "s-0", "s-1")
-    bench.answer_with(a_poke, None, times=1_000)  # type: ignore[arg-type]  # a lost poke has no answer
+    bench.answer_with(a_poke, None, times=1_000)
     while the_limit(bench).in_use:
         bench.run(50)
     made += trigger(bench, "s-2")
@@ -151,7 +151,7 @@ def test_given_a_schedule_with_a_narrow_limit_then_wider_ones_do_not_keep_it_wai
 
 def test_given_that_every_poke_is_lost_then_the_queue_moves_all_the_same() -> None:
     bench = a_busy_bench()
-    bench.answer_with(a_poke, None, times=100_000)  # type: ignore[arg-type]
+    bench.answer_with(a_poke, None, times=100_000)
     made = trigger(bench, *NAMES[:3])
     bench.run(3 * MINUTE)
     assert started(bench) == made
@@ -172,7 +172,7 @@ def test_given_a_waiter_row_that_is_lost_then_the_job_writes_it_again_at_its_old
 def test_given_a_job_that_ends_while_its_offer_stands_then_the_slot_goes_to_the_next_one(how: str) -> None:
     bench = a_busy_bench()
     made = trigger(bench, "s-0", "s-1", "s-2")
-    bench.answer_with(a_poke, None, times=1_000)  # type: ignore[arg-type]
+    bench.answer_with(a_poke, None, times=1_000)
     while made[1] not in the_limit(bench).offered:
         bench.run(50)
     if how == "cancel":
@@ -190,7 +190,7 @@ def test_given_a_job_that_ends_while_its_offer_stands_then_the_slot_goes_to_the_
 def test_given_an_owner_that_falls_with_offers_standing_then_the_successor_goes_on_in_the_same_order() -> None:
     bench = a_busy_bench()
     made = trigger(bench, *NAMES[:4])
-    bench.answer_with(a_poke, None, times=1_000)  # type: ignore[arg-type]
+    bench.answer_with(a_poke, None, times=1_000)
     while not the_limit(bench).offered:
         bench.run(50)
     bench.crash()
