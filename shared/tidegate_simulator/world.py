@@ -59,10 +59,10 @@ from tidegate_core.effects import (
     Written,
 )
 from tidegate_core.model.instants import Instant, parse_instant
-from tidegate_core.store import keys
-from tidegate_core.store.values import Key, RangeRead, Transaction
+from tidegate_core.store.values import Key, Transaction
 from tidegate_core.transactions.settlement import Settlement
 from tidegate_memory.store import BeforeImages, MemoryStore, WrittenBatch
+from tidegate_simulator.lookout import RECURRING_NEAR_MS, limits_with_queue, row_comes_near
 from tidegate_simulator.plan import RunPlan
 from tidegate_simulator.programs import Programs
 from tidegate_simulator.stories import Stories
@@ -74,13 +74,6 @@ STEPS_AT_ONE_INSTANT_MAX = 10_000_000
 """Steps that follow from one another without time passing: more are no work but a circle."""
 SKIPS_ROUTINE = True
 """A test says False, and finds no difference."""
-NEAR_MS = 60_000
-"""How long before its time a row is brought into memory: less than half of the window in which an owner holds timer rows, and
-no less than the delivery plane's."""
-RECURRING_NEAR_MS = 2 * NEAR_MS
-"""Recurring messages whose next fire is further ahead have a timer row of their own, which says when to be near."""
-RECURRING_LOOK_MS = 30_000
-"""How far time may jump while a recurring message is near: its fires have no rows, and are found half a window ahead."""
 
 
 class World:
@@ -164,25 +157,13 @@ class World:
     def _next(self) -> Instant | None:
         known = [self._timeline[0][0]] if self._timeline else []
         if self._actor is not None:
-            known += [each for each in (self._due(self._actor), self._row_comes_near()) if each is not None]
+            known += [
+                each for each in (self._due(self._actor), row_comes_near(self._store, self.now)) if each is not None
+            ]
         return min(known, default=None)
 
     def _due(self, actor: PartitionActor) -> Instant | None:
         return actor.next_due() if SKIPS_ROUTINE else actor.next_wake()
-
-    def _row_comes_near(self) -> Instant | None:
-        """Returns when a row that is not in memory yet has to be read: the routine that reads it comes by at any tick."""
-        firsts = [self._first("T#"), self._first("D#")]
-        instants = [int(sk.split("#")[1]) - NEAR_MS for sk in firsts if sk is not None]
-        # Who is nearer than that is in memory by now.
-        instants = [instant for instant in instants if instant > self.now]
-        if self._first("C#") is not None:
-            instants.append(self.now + RECURRING_LOOK_MS)
-        return min(instants, default=None)
-
-    def _first(self, prefix: str) -> str | None:
-        page = self._store.query(RangeRead(keys.shard_pk(0), prefix, f"{prefix}{keys.LAST}", limit=1))
-        return str(page.items[0]["sk"]) if page.items else None
 
     def later(self, milliseconds: int, action: Callable[[], None]) -> None:
         self.at(self.now + milliseconds, action)
@@ -206,17 +187,9 @@ class World:
             writes = self._writes
             self._carry_out()
             if writes != self._writes:
-                for limit in self._limits_with_queue():
+                for limit in limits_with_queue(self._store):
                     self.soon(Poked(0, limit))
         self._carry_out()
-
-    def _limits_with_queue(self) -> list[str]:
-        found: list[str] = []
-        low, high = "W#", f"W#{keys.LAST}"
-        while page := self._store.query(RangeRead(keys.shard_pk(0), low, high, limit=1)).items:
-            found.append(str(page[0]["limit"]))
-            low = keys.waiters_of(Key(found[-1], "LIMIT"))[1]
-        return found
 
     def _carry_out(self) -> None:
         for _ in range(STEPS_AT_ONE_INSTANT_MAX):

@@ -45,9 +45,12 @@ class NotAtHand(Exception):
     """The decision needs items or a range that were not read yet."""
 
     def __init__(self, keys: Sequence[Key] = (), ranges: Sequence[tuple[str, str]] = ()) -> None:
-        super().__init__(f"keys {keys}, ranges {ranges}")
         self.keys = tuple(keys)
         self.ranges = tuple(ranges)
+
+    def __str__(self) -> str:
+        # Raised and caught all the time, and hardly ever read.
+        return f"keys {self.keys}, ranges {self.ranges}"
 
 
 class AlreadyThere(Exception):

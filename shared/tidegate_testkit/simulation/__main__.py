@@ -23,7 +23,7 @@ from tidegate_testkit.simulation.world import build
 
 SEEDS_PER_TASK = 4
 STORIES_MAX = 5
-ALLOCATIONS_PER_COLLECTION = 100_000
+ALLOCATIONS_PER_COLLECTION = 500_000
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -63,7 +63,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _collect_rarely() -> None:
-    """A world makes much and keeps most of it until its end: looking for cycles all the time is a seventh of the work."""
+    """A world makes much and keeps most of it until its end: looking for cycles all the time is a seventh of the work.
+
+    Some hundred megabytes a process are the price.
+    """
     gc.freeze()
     gc.set_threshold(ALLOCATIONS_PER_COLLECTION)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from math import log
 from random import Random
 from typing import TypeAlias
@@ -32,17 +32,16 @@ class Timeline:
     def after(self, milliseconds: float, action: Action) -> None:
         """Plans an action; at least 1 ms from now for a positive delay."""
         delay = int(milliseconds)
-        if milliseconds > 0 and delay == 0:
-            delay = 1
+        if delay <= 0:
+            delay = 1 if milliseconds > 0 else 0
         self._planned += 1
-        heapq.heappush(self._heap, (self.now + max(0, delay), self._planned, action))
+        heappush(self._heap, (self.now + delay, self._planned, action))
 
     def run(self, until: int) -> None:
         """Lets happen what is planned up to and including the instant."""
         heap = self._heap
         while heap and heap[0][0] <= until:
-            instant, _, action = heapq.heappop(heap)
-            self.now = instant
+            self.now, _, action = heappop(heap)
             action()
         self.now = until
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tidegate_cli import main
+from tidegate_core.model.instants import parse_instant
+from tidegate_simulator import PlannedRun, happenings_of
 
 SCHEDULES = """
 kind: schedule
@@ -164,3 +167,16 @@ def test_given_a_wrong_file_then_its_line_and_field_are_named(
     (files / name).write_text(text, encoding="utf-8")
     assert simulated(files) == 2
     assert message in capsys.readouterr().err
+
+
+def test_given_the_lines_of_the_documentation_then_they_are_accepted_as_they_stand() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "schedules.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Simulate\n")[2].partition("\n## ")[0]
+    events, runs = (
+        [json.loads(line) for line in block.splitlines()]
+        for block in re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    )
+    found = [[*happenings_of(line, parse_instant("2026-01-08T00:00:00Z"))] for line in events]
+    assert [len(each) for each in found] == [7, 1]
+    assert b'"2026-01-02"' in found[0][1].value
+    assert [PlannedRun.read(line).about[0] for line in runs] == ["flights/land", "flights/land"]

@@ -22,6 +22,7 @@ from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
 from tidegate_testkit.simulation.mutants.outages import OUTAGES
 from tidegate_testkit.simulation.mutants.recurring import RECURRING
+from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCES
@@ -44,6 +45,7 @@ LISTS = (
     CONDITIONS,
     RUNS,
     SUSPENDS,
+    RETRIES,
     LIMITS,
     CONTROLS,
     OUTAGES,

@@ -33,7 +33,7 @@ from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.world import World, build
 
 SEED = 0
-SEED_WITH_AN_AT = 13
+SEED_WITH_AN_AT = 15
 """Of a calm world with a message that is due once, and is delivered."""
 MINUTE_MS = 60_000
 

@@ -1,0 +1,110 @@
+"""Composites as SEMANTICS 6 says them, with neither rows nor rewinds: events come in order, and each deadline when it comes.
+
+It holds for one schedule whose jobs are sealed as soon as they are satisfied, without correlation and without windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+
+@dataclass(slots=True)
+class Leaf:
+    """Counts distinct data partitions of one dataset; what it holds is gone `ttl` ms after the first of it."""
+
+    dataset: str
+    count: int
+    ttl: int | None = None
+    held: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def first(self) -> int | None:
+        return min(self.held.values(), default=None)
+
+    @property
+    def is_satisfied(self) -> bool:
+        return len(self.held) >= self.count
+
+
+@dataclass(slots=True)
+class Some:
+    """So many of its children: all of them, one of them, or k."""
+
+    needed: int
+    children: list[Tree]
+
+    @property
+    def is_satisfied(self) -> bool:
+        return sum(child.is_satisfied for child in self.children) >= self.needed
+
+
+Tree: TypeAlias = Leaf | Some
+Manifest: TypeAlias = tuple[tuple[str, str], ...]
+
+
+def leaves_of(tree: Tree) -> list[Leaf]:
+    return [tree] if isinstance(tree, Leaf) else [leaf for child in tree.children for leaf in leaves_of(child)]
+
+
+class Automaton:
+    """What becomes of events, one after the other.
+
+    Attributes:
+        fired: What each job was made of, and whether something was missing.
+        expired: Reason of each piece of evidence that became no job.
+    """
+
+    def __init__(self, tree: Tree, timeout: int | None, on_timeout: Literal["abort", "partial", "wait"]) -> None:
+        self.fired: list[tuple[Manifest, bool]] = []
+        self.expired: list[str] = []
+        self._tree = tree
+        self._leaves = leaves_of(tree)
+        self._timeout = None if on_timeout == "wait" else timeout
+        self._fires_partly = on_timeout == "partial"
+
+    def event(self, dataset: str, data_partition: str, at: int) -> None:
+        self.pass_time(at)
+        for leaf in self._leaves:
+            if leaf.dataset == dataset:
+                leaf.held.setdefault(data_partition, at)
+        if self._tree.is_satisfied:
+            self._fire(partly=False)
+
+    def restart(self) -> None:
+        """An update: what was counted is discarded."""
+        for leaf in self._leaves:
+            leaf.held.clear()
+
+    def pass_time(self, until: int) -> None:
+        """Lets each deadline come that is due by then."""
+        while (due := self._next()) is not None and due[0] <= until:
+            at, leaf = due
+            if leaf is not None:
+                leaf.held.clear()
+                if not any(each.held for each in self._leaves):
+                    self.expired.append("evidence_expired")
+            elif self._fires_partly:
+                self._fire(partly=True)
+            else:
+                self.restart()
+                self.expired.append("trigger_timeout")
+            assert at <= until
+
+    def _next(self) -> tuple[int, Leaf | None] | None:
+        """The time-out of all, before what at the same instant ends one latch only."""
+        firsts = [leaf.first for leaf in self._leaves if leaf.first is not None]
+        if not firsts:
+            return None
+        ends = [
+            (leaf.first + leaf.ttl, leaf) for leaf in self._leaves if leaf.first is not None and leaf.ttl is not None
+        ]
+        latch = min(ends, key=lambda end: end[0], default=None)
+        if self._timeout is not None and (latch is None or min(firsts) + self._timeout <= latch[0]):
+            return (min(firsts) + self._timeout, None)
+        return latch
+
+    def _fire(self, *, partly: bool) -> None:
+        held = ((leaf.dataset, name) for leaf in self._leaves for name in leaf.held)
+        self.fired.append((tuple(sorted(held)), partly))
+        self.restart()
