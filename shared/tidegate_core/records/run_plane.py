@@ -510,4 +510,4 @@ class IndexRow:
     starts: bool | None = None
 
     def key(self) -> Key:
-        return keys.index_row(self.event_key, self.namespace, self.name, self.generation, self.leaf)
+        return keys.index_row(self.event_key, self.namespace, self.name, self.incarnation, self.generation, self.leaf)

@@ -61,6 +61,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     801065: "groups that ended in one step began a checkpoint each, and their owner took itself for fenced",
     801070: "a cancel that waited for the store was answered too_late, although it had taken its message back",
     801136: "a former owner put an overdue message at another slot after it was sent, and its cancel was answered cancelled",
+    802214: "late index rows of a record that came to nothing replaced those of its repeat: no event was counted",
+    802331: "the judge wanted fires of a shard whose held messages got no answer for long, so that it stood at the bound",
     300301: "a replacement fell behind its guard, a younger record was accepted first: what it replaced stayed held for ever",
 }
 

@@ -15,6 +15,7 @@ from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
 from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
+from tidegate_testkit.simulation.hurry import hurried
 from tidegate_testkit.simulation.launcher import Launcher
 from tidegate_testkit.simulation.limit_monitor import LimitMonitor
 from tidegate_testkit.simulation.messages import SINKS, Senders
@@ -82,7 +83,7 @@ def build(
     definitions = draw(source(seed, "schedules"), START, drawn.busy_ms)
     definitions += crowd(source(seed, "crowd"), definitions, drawn.crowd)
     definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
-    definitions = with_policies(source(seed, "policies"), definitions)
+    definitions = with_policies(source(seed, "policies"), hurried(definitions, drawn))
     definitions = with_shared_limits(source(seed, "shared limits"), definitions)
     definitions = with_retries(source(seed, "retries"), definitions)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))

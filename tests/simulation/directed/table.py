@@ -18,6 +18,7 @@ FOLDERS: Mapping[str, str] = {
     "messages": "tests/unit/tidegate_core/decisions/delivery_plane",
     "runs": "tests/unit/tidegate_core/decisions/run_plane",
     "model": "tests/unit/tidegate_core/model",
+    "store": "tests/unit/tidegate_core/store",
     "transactions": "tests/unit/tidegate_core/transactions",
     "kafka": "tests/unit/tidegate_kafka",
     "launchers": "tests/unit/tidegate_launchers",
@@ -247,6 +248,9 @@ RULES: Table = {
     ),
     "a cancel that waits for the store": (
         "messages/holding: a_cancel_that_asks_for_long_what_is_held_back_then_what_fell_due_meanwhile_is_cancelled_and_not_too_late",
+    ),
+    "late index rows of a request that came to nothing": (
+        "store/keys: two_repeats_of_a_request_that_makes_a_schedule_then_their_index_rows_never_meet",
     ),
     "two checkpoints at a time": ("messages/checkpoints: groups_that_end_in_one_step_then_one_checkpoint_is_begun",),
     "a hand-over behind a message without acknowledgement": (

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Entry: TypeAlias = dict[str, Any]
 
+SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold"})
+"""Transactions without which no position passes what was sent, so that sending stops at I8's bound."""
 LATE_NEWS_MS: Final = 4_000
 """A node that goes on learns within this that it has lost its membership."""
 
@@ -82,9 +84,14 @@ class Case:
         )
 
     def is_disturbed(self, begin: int, end: int) -> bool:
-        """Whether store or broker were away, or stalled, at some time in between."""
+        """Whether store or broker were away, or stalled, at some time in between, or so much aimed at what sending waits for that
+        it may have been.
+        """
         store, broker = self.swarm.store, self.swarm.broker
+        if not SENDING_WAITS_FOR.isdisjoint(store.hunted):
+            return True
         periods = (
+            *(store.aimed_outs if not SENDING_WAITS_FOR.isdisjoint(store.aimed) else ()),
             *store.brown_outs,
             *store.write_outs,
             *store.stalled_loads,

@@ -28,16 +28,13 @@ HUNTED: Final = 3
 FALLS: Final = 5
 """Nodes that fall or freeze beyond those of the world."""
 OUT_MS: Final = (3_000, 12_000)
-LONG_OUT_MS: Final = (6_000, 20_000)
-"""Longer than all sends of one transaction together: its author gives it up."""
+OUTS: Final = 4
+"""Spans in which admissions get no answer while programs end and others begin."""
 COMMON: Final = tuple(name for name in OWNERS if name not in RARE)
-DECIDED: Final = ("fire", "admit", "control", "count", "submitted", "end_pending", "distribute")
-"""Decisions whose author makes them impossible when no answer comes, which is what a void is."""
+CROWD: Final = 6
+"""Schedules that take each other's slots of one limit."""
 SPREAD: Final = 28
 """Messages that reach most shards of a world: a suspension has something to hold, and to let go."""
-CROWD: Final = 6
-SLOW_START_MS: Final = 8_000
-"""With so many schedules before one limit, and programs that start so late, jobs wait until their time is over."""
 SILENCES_S: Final = (75, 100)
 """Beyond the grace, each of them."""
 
@@ -63,23 +60,18 @@ def rare_resumes(swarm: Swarm, chance: Random) -> Swarm:
 
 
 def rare_voids(swarm: Swarm, chance: Random) -> Swarm:
-    """Decisions get no answer until their authors give them up, and make them impossible; in some worlds that is hunted too."""
-    decided = chance.sample(DECIDED, HUNTED)
-    hunted = ("void",) if chance.random() < 0.5 else ()
-    store = replace(
-        swarm.store,
-        aimed=tuple(sorted({*swarm.store.aimed, *decided, *hunted})),
-        hunted=(*swarm.store.hunted, *hunted),
-        aimed_outs=(*swarm.store.aimed_outs, *(period(chance, swarm.busy_ms, *LONG_OUT_MS) for _ in range(2))),
-    )
-    return _falling(replace(swarm, store=store), chance, ("void",), FALLS - 1)
+    """Admissions get no answer, and find that others have their slot: whoever sent one makes it impossible, which is a void.
+
+    In half of the worlds that is hunted as well.
+    """
+    hunted = ("admit", "void") if chance.random() < 0.5 else ("admit",)
+    crowded = replace(swarm, crowd=max(swarm.crowd, CROWD))
+    return _falling(_hunting(crowded, chance, hunted, OUTS), chance, ("void",), FALLS - 1)
 
 
 def rare_expiries(swarm: Swarm, chance: Random) -> Swarm:
-    """Jobs that wait for a limit until their time is over."""
-    launcher = replace(swarm.launcher, slow_start_ms=SLOW_START_MS)
-    waiting = replace(swarm, launcher=launcher, crowd=max(swarm.crowd, CROWD))
-    return _falling(_hunting(waiting, chance, ("expire",)), chance, ("expire",), FALLS - 1)
+    """Evidence whose time is over; each composite of such a world gives up soon (`hurry.py`)."""
+    return _falling(_hunting(swarm, chance, ("expire",)), chance, ("expire",), FALLS - 1)
 
 
 def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
@@ -102,12 +94,12 @@ def fallen_at(name: str, since: int, chance: Random) -> Trouble:
     return Trouble(since, "pause", chance.choice(PAUSES_MS), once_applied=name)
 
 
-def _hunting(swarm: Swarm, chance: Random, hunted: Sequence[str]) -> Swarm:
+def _hunting(swarm: Swarm, chance: Random, hunted: Sequence[str], outs: int = 2) -> Swarm:
     store = replace(
         swarm.store,
         aimed=tuple(sorted({*swarm.store.aimed, *hunted})),
         hunted=(*swarm.store.hunted, *sorted(hunted)),
-        aimed_outs=(*swarm.store.aimed_outs, *(period(chance, swarm.busy_ms, *OUT_MS) for _ in range(2))),
+        aimed_outs=(*swarm.store.aimed_outs, *(period(chance, swarm.busy_ms, *OUT_MS) for _ in range(outs))),
     )
     return replace(swarm, store=store)
 

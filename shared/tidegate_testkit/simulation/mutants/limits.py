@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tidegate_core.decisions.run_plane import admit, home_limits
+from tidegate_core.decisions.run_plane import home_limits, permits
 from tidegate_core.effects import Commit, Effect
 from tidegate_core.records.limits import SharedLimit, Waiter
 from tidegate_core.store import keys
@@ -163,7 +163,7 @@ LIMITS: Final = (
         breaks="I4",
         patches=(
             without("permit_offered", clauses=f"{BOUND} AND {HAS_WORD}", values=(":most", ":run")),
-            Patch(admit, "take_permit", keeping_the_word),
+            Patch(permits, "take_permit", keeping_the_word),
             HEARD_TWICE,
         ),
         within=12,
@@ -176,7 +176,7 @@ LIMITS: Final = (
         patches=(
             without("permit_offered", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
             Patch(SharedLimit, "lets_pass", anybody_passes),
-            Patch(admit, "take_permit", pretending_to_have_the_word),
+            Patch(permits, "take_permit", pretending_to_have_the_word),
         ),
         within=12,
         trap="queues",
@@ -196,7 +196,7 @@ LIMITS: Final = (
         "own item twice",
         "where each permit is an item, an admission that the store hears twice takes two",
         breaks="I4",
-        patches=(EACH_IN_AN_ITEM, Patch(admit, "take_permit", putting_its_item_anyway), HEARD_TWICE),
+        patches=(EACH_IN_AN_ITEM, Patch(permits, "take_permit", putting_its_item_anyway), HEARD_TWICE),
         within=12,
         trap="queues",
     ),

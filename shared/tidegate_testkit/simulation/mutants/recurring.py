@@ -51,7 +51,8 @@ RECURRING = (
         "what was not acknowledged is sent again after its schedule was stopped",
         breaks="I7",
         patches=(Patch(RecurringSource, "has_ended", lambda _: lambda source, row: False),),
-        within=12,
+        within=40,
+        directed=(15,),
     ),
     Mutant(
         "recurring sent again",
@@ -73,7 +74,8 @@ RECURRING = (
         "a successor sends what waits for its next attempt at another slot",
         breaks="I8",
         patches=(Patch(Templates, "_moved_key", lambda _: lambda loading, fire: Key("SH#-", "M#-")),),
-        within=20,
+        within=100,
+        directed=(33,),
     ),
     Mutant(
         "recurring from now",
@@ -96,8 +98,8 @@ RECURRING = (
         "what a request opens begins before what it ended has come to its end",
         breaks="I8",
         patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
-        within=18,
-        directed=(32, 54, 57),
+        within=60,
+        directed=(24, 61),
     ),
     Mutant(
         "recurring summons",

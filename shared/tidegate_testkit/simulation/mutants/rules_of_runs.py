@@ -53,7 +53,7 @@ CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 
 
 def ending_what_cannot_be_asked(_: Any) -> Any:
-    def ended(unit: UnitOfWork, run: Run) -> None:
+    def ended(unit: UnitOfWork, run: Run, _now: int) -> None:
         at = run.started_at or run.admitted_at
         runs.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_testkit.simulation.drawing import swarm_of, trapped
-from tidegate_testkit.simulation.faults.rare_moments import COMMON, DECIDED, FALLS
+from tidegate_testkit.simulation.definitions import draw
+from tidegate_testkit.simulation.drawing import source, swarm_of, trapped
+from tidegate_testkit.simulation.faults.rare_moments import COMMON, FALLS
 from tidegate_testkit.simulation.faults.traps import TRAPS
+from tidegate_testkit.simulation.hurry import TIMEOUT, TRAP, hurried
+from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.transaction_names import (
     HARDLY,
     HARDLY_OF_RESUMES,
@@ -22,7 +25,6 @@ SEEDS = range(20)
 def test_given_the_names_then_what_is_hardly_met_is_rare_or_a_step_of_controls_and_nothing_is_missing() -> None:
     assert {*HARDLY, *HARDLY_OF_SUSPENDS, *HARDLY_OF_RESUMES} <= set(OWNERS)
     assert set(COMMON) | set(RARE) == set(OWNERS)
-    assert set(DECIDED) <= set(OWNERS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,3 +47,13 @@ def test_given_many_worlds_then_all_that_is_hardly_met_is_hunted_and_nodes_both_
     assert {name for each in calm for name in each.store.hunted} == set(HARDLY)
     assert {trouble.kind for each in calm for trouble in each.node.trouble} == {"crash", "pause"}
     assert all(len(each.node.trouble) == FALLS for each in calm)
+
+
+def test_given_a_world_whose_composites_give_up_soon_then_nothing_else_of_its_schedules_is_another() -> None:
+    drawn = draw(source(3, "schedules"), START, 60_000)
+    calm = swarm_of(3, faults=False)
+    assert hurried(drawn, calm) == drawn
+    soon = hurried(drawn, trapped(calm, 3, TRAP))
+    assert {each.trigger["timeout"] for each in soon if "timeout" in each.trigger} == {TIMEOUT}
+    changed = [(one, other) for one, other in zip(drawn, soon, strict=True) if one != other]
+    assert all({**one.trigger, "timeout": TIMEOUT} == other.trigger for one, other in changed)

@@ -162,7 +162,7 @@ def test_given_an_end_that_nobody_hands_on_then_the_time_out_names_it_and_does_n
     bench.run(20 * SECOND)
     assert dispositions(bench) == ["expired/trigger_timeout"]
     (row,) = bench.rows("L#")
-    assert "did not wait for ended runs of flights/up" in str(row["detail"])
+    assert "did not wait for runs of flights/up" in str(row["detail"])
 
 
 def test_given_a_topic_that_grew_since_the_node_started_then_the_time_out_waits_for_its_new_part_too(

@@ -284,7 +284,8 @@ def test_given_running_programs_then_a_delete_ends_them_only_when_it_says_so(
     assert {entry[3] for entry in bench.ledger()} == {ended}
 
 
-def test_given_a_delete_of_what_others_listen_to_then_its_runs_still_fire_them(bench: Bench) -> None:
+def test_given_a_delete_of_what_others_listen_to_then_they_end_and_its_open_runs_fire_nobody(bench: Bench) -> None:
+    """Row CD-017: a schedule that waits for the deleted one alone is deleted with it."""
     bench.behaves = lambda order: Behaviour(runs_for=MINUTE)
     bench.request(an_apply(a_spec("up", every("10h"))))
     bench.request(an_apply(a_spec("down", on_run_of("up"))))
@@ -292,4 +293,5 @@ def test_given_a_delete_of_what_others_listen_to_then_its_runs_still_fire_them(b
     bench.run(SECOND)
     answer(bench, a_request("delete", "up"))
     bench.run(3 * MINUTE)
-    assert [entry[1] for entry in bench.ledger()] == ["down", "up"]
+    assert [entry[1] for entry in bench.ledger()] == ["up"]
+    assert {row["status"] for row in bench.rows("S#")} == {"deleted"}

@@ -360,3 +360,20 @@ def test_given_a_fact_that_begins_late_then_only_a_freeze_until_then_excuses_it(
     monkeypatch.setattr(case.record, "outages", facts)
     monkeypatch.setattr(case.record, "pauses", [("node0", START + begin - 1, START + late)] if frozen else [])
     assert found(check_outages(case), "I1", "its facts are") is not frozen
+
+
+@pytest.mark.parametrize(
+    ("changes", "disturbed"),
+    [
+        ({"hunted": ("hold",)}, True),
+        ({"hunted": ("fire",)}, False),
+        ({"aimed": ("checkpoint",), "aimed_outs": ((10, 20),)}, True),
+        ({"aimed": ("fire",), "aimed_outs": ((10, 20),)}, False),
+    ],
+)
+def test_given_faults_that_aim_at_what_sending_waits_for_then_it_is_disturbed(
+    case: Case, changes: dict[str, Any], disturbed: bool
+) -> None:
+    """Seed 802331."""
+    case.swarm = replace(case.swarm, store=replace(case.swarm.store, **changes))
+    assert case.is_disturbed(START + 15, START + 18) is disturbed
