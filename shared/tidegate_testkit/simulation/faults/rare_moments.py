@@ -6,7 +6,7 @@ kind of fault at each transaction: chance alone spreads its faults over what is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -19,6 +19,7 @@ from tidegate_testkit.simulation.transaction_names import (
     HARDLY,
     HARDLY_OF_RESUMES,
     HARDLY_OF_SUSPENDS,
+    OF_SOURCES,
     OWNERS,
     RARE,
 )
@@ -42,12 +43,12 @@ SILENCES_S: Final = (75, 100)
 def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
     """Any transactions that are hardly met; nodes fall at those, and at the moments of what is common as well."""
     hunted = chance.sample(HARDLY, HUNTED)
-    return _falling(_hunting(swarm, chance, hunted), chance, (*COMMON, *HARDLY, *HARDLY), FALLS)
+    return _falling(_hunting(swarm, chance, hunted), chance, (*COMMON, *HARDLY, *HARDLY, *OF_SOURCES), FALLS)
 
 
 def rare_suspends(swarm: Swarm, chance: Random) -> Swarm:
     """The steps that begin a wide suspension; each world has such users then."""
-    hunted = chance.sample(HARDLY_OF_SUSPENDS, HUNTED - 1)
+    hunted = {"settle_control", chance.choice(HARDLY_OF_SUSPENDS)}
     return _falling(
         _hunting(_with_messages(swarm), chance, hunted), chance, (*HARDLY_OF_SUSPENDS, "controls_done"), FALLS
     )
@@ -83,8 +84,8 @@ def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
         hunted=(*silent.store.hunted, "outage"),
         aimed_outs=(*silent.store.aimed_outs, (end, end + chance.randint(500, 6_000))),
     )
-    fall = fallen_at("outage", end + chance.randint(0, 3_000), chance)
-    return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, fall)))
+    falls = tuple(fallen_at("outage", end + chance.randint(0, 3_000), chance) for _ in range(2))
+    return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, *falls)))
 
 
 def fallen_at(name: str, since: int, chance: Random) -> Trouble:
@@ -94,7 +95,7 @@ def fallen_at(name: str, since: int, chance: Random) -> Trouble:
     return Trouble(since, "pause", chance.choice(PAUSES_MS), once_applied=name)
 
 
-def _hunting(swarm: Swarm, chance: Random, hunted: Sequence[str], outs: int = 2) -> Swarm:
+def _hunting(swarm: Swarm, chance: Random, hunted: Collection[str], outs: int = 2) -> Swarm:
     store = replace(
         swarm.store,
         aimed=tuple(sorted({*swarm.store.aimed, *hunted})),
