@@ -6,7 +6,7 @@ kind of fault at each transaction: chance alone spreads its faults over what is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -24,9 +24,10 @@ from tidegate_testkit.simulation.transaction_names import (
     RARE,
 )
 
-HUNTED: Final = 3
+HUNTED: Final = 4
 """Transactions that one world hunts."""
-FALLS: Final = 5
+HUNTED_OF_SUSPENDS: Final = 3
+FALLS: Final = 6
 """Nodes that fall or freeze beyond those of the world."""
 OUT_MS: Final = (3_000, 12_000)
 OUTS: Final = 4
@@ -48,7 +49,7 @@ def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
 
 def rare_suspends(swarm: Swarm, chance: Random) -> Swarm:
     """The steps that begin a wide suspension; each world has such users then."""
-    hunted = {"settle_control", chance.choice(HARDLY_OF_SUSPENDS)}
+    hunted = chance.sample(HARDLY_OF_SUSPENDS, HUNTED_OF_SUSPENDS)
     return _falling(
         _hunting(_with_messages(swarm), chance, hunted), chance, (*HARDLY_OF_SUSPENDS, "controls_done"), FALLS
     )
@@ -95,7 +96,7 @@ def fallen_at(name: str, since: int, chance: Random) -> Trouble:
     return Trouble(since, "pause", chance.choice(PAUSES_MS), once_applied=name)
 
 
-def _hunting(swarm: Swarm, chance: Random, hunted: Collection[str], outs: int = 2) -> Swarm:
+def _hunting(swarm: Swarm, chance: Random, hunted: Sequence[str], outs: int = 2) -> Swarm:
     store = replace(
         swarm.store,
         aimed=tuple(sorted({*swarm.store.aimed, *hunted})),
