@@ -9,6 +9,7 @@ from typing import Final
 from tidegate_testkit.simulation.checks.case import ledger_rows
 from tidegate_testkit.simulation.checks.rest import open_work
 from tidegate_testkit.simulation.faults.knobs import ALWAYS_TURNED, turned
+from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS
 from tidegate_testkit.simulation.world import World
@@ -16,7 +17,8 @@ from tidegate_testkit.simulation.world import World
 REST_MS_MAX: Final = 300_000
 """A healed world comes to rest within this, or something is stuck."""
 CATCH_UP_MS_MAX: Final = 1_200_000
-"""After hours without a node: thousands of instants are walked, two at a time where that knob is turned, in a store that is slow."""
+"""After hours without a node thousands of instants are walked, two at a time where that knob is turned, in a store that is slow.
+So long it may also take until a thousand messages for one shard have gone through its inbox, where they go one at a time."""
 LOOK_MS: Final = 1_000
 QUIET_MS: Final = 8_000
 """Nothing to do for this long is rest: what was lost is looked for again within it, or with the next sweep."""
@@ -40,10 +42,16 @@ def run(world: World) -> World:
     return world
 
 
+def rest_ms_max(swarm: Swarm) -> int:
+    """How long such a world may take to come to rest once it is healed, ms."""
+    floods = any(burst.in_shard is not None for burst in swarm.bursts)
+    return CATCH_UP_MS_MAX if swarm.node.black_outs or floods else REST_MS_MAX
+
+
 def _run_until_rest(world: World) -> None:
     timeline, swarm = world.cluster.timeline, world.cluster.swarm
     timeline.run(START + swarm.busy_ms + HEAL_AFTER_MS)
-    last = timeline.now + (CATCH_UP_MS_MAX if swarm.node.black_outs else REST_MS_MAX)
+    last = timeline.now + rest_ms_max(swarm)
     quiet_since: int | None = None
     while timeline.now < last and not world.at_rest:
         timeline.run(timeline.now + LOOK_MS)

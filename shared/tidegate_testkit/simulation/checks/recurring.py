@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.schedules import Life
 
 SETTLE_MS: Final = 4_000
-"""An owner that can work delivers what is due within this."""
+"""An owner that can work delivers what is due within this, once it has delivered what was due before."""
 
 
 def check_recurring(case: Case) -> Iterator[str]:
@@ -84,14 +84,28 @@ def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bo
         return False
     shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
     first = max(nominal, segment.begin.done) + SKEW_MS
-    looks = [first, *(each.serving for each in case.stints_of_shard(shard) if (each.serving or 0) >= first)]
+    served = [each.serving for each in case.stints_of_shard(shard) if each.serving is not None]
+    looks = [first, *(each for each in served if each >= first)]
     return any(
-        look is not None
-        and look + SETTLE_MS < until
-        and case.is_served(shard, look, look + SETTLE_MS)
-        and not case.is_disturbed(look, look + SETTLE_MS)
+        (turn := turn_of(case, shard, nominal, look) + SETTLE_MS) < until
+        and case.is_served(shard, look, turn)
+        and not case.is_disturbed(look, turn)
         for look in looks
     )
+
+
+def turn_of(case: Case, shard: int, nominal: int, look: int) -> int:
+    """Returns when a fire had its turn with an owner that looks at `look`: behind a backlog, where one message goes out at a
+    time and acknowledgements are lost, it waits for longer than it takes itself.
+    """
+    mark = f"{shard:04d}-"
+    ahead = (each.at for each in case.record.deliveries if each.nominal < nominal and each.id.startswith(mark))
+    turn = look
+    for at in sorted(each for each in ahead if each >= look):
+        if at > turn + SETTLE_MS:
+            break
+        turn = at
+    return turn
 
 
 def _check_wanted(case: Case, life: Life, mine: list[Delivery]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.outages import check_outages
 from tidegate_testkit.simulation.checks.overlap import check_overlap
-from tidegate_testkit.simulation.checks.recurring import check_recurring
+from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, check_recurring, turn_of
 from tidegate_testkit.simulation.checks.repeats import REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.runs import check_runs
@@ -377,3 +377,24 @@ def test_given_faults_that_aim_at_what_sending_waits_for_then_it_is_disturbed(
     """Seed 802331."""
     case.swarm = replace(case.swarm, store=replace(case.swarm.store, **changes))
     assert case.is_disturbed(START + 15, START + 18) is disturbed
+
+
+@pytest.mark.parametrize(
+    ("sent", "turn"),
+    [
+        ([], 0),
+        ([(3_000, 5)], 3_000),
+        ([(3_000, 5), (6_500, 6)], 6_500),
+        ([(3_000, 5), (3_001 + SETTLE_MS, 6)], 3_000),
+        ([(3_000, 10)], 0),
+    ],
+    ids=["nothing ahead", "one ahead", "a backlog", "a pause behind it", "nothing that was due before"],
+)
+def test_given_a_backlog_then_a_fire_has_its_turn_behind_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]], turn: int
+) -> None:
+    """Seed 810403."""
+    of_another_shard = replace(case.record.deliveries[0], id="0002-a", nominal=START, at=START + 1_000)
+    ahead = [replace(of_another_shard, id="0001-a", nominal=START + due, at=START + at) for at, due in sent]
+    monkeypatch.setattr(case.record, "deliveries", [of_another_shard, *ahead])
+    assert turn_of(case, 1, START + 10, START) == START + turn
