@@ -54,7 +54,6 @@ def test_given_extra_settings_then_they_win() -> None:
 
 
 def test_given_defaults_then_largest_dead_letter_fits_and_topics_are_never_made_by_accident() -> None:
-    """CD-050: topics are fixed; a namespace makes none."""
     properties = server_properties(PORTS, DATA)
     assert int(properties["message.max.bytes"]) == MESSAGE_BYTES_MAX > DEAD_LETTER_BYTES_MAX
     assert properties["auto.create.topics.enable"] == "false"

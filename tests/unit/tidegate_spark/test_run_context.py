@@ -63,7 +63,6 @@ def test_given_instants_in_milliseconds_then_they_read_like_texts() -> None:
 
 
 def test_given_an_upstream_as_run_records_name_it_then_its_state_is_the_status() -> None:
-    """CD-104."""
     upstream = read_context({"upstream": {"run_id": "0003-xyz", "state": "failed"}}).upstream
     assert upstream == Upstream("0003-xyz", "failed", (), {})
 

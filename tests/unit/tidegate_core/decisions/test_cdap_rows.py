@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.tidegate_core.decisions.story_bench import Story
+from tests.unit.tidegate_core.decisions.story_bench import Story, brought, schedule_of
 
 from tidegate_core.model.instants import format_instant
+from tidegate_spark.run_context import read_context
 from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, an_event, on_data, on_run_of
+from tidegate_testkit.builders import (
+    EVENTS,
+    MINUTE,
+    RECEIPTS,
+    REQUESTS,
+    RUNS,
+    SECOND,
+    Doc,
+    a_request,
+    a_spec,
+    an_apply,
+    an_event,
+    on_data,
+    on_run_of,
+)
 
 EACH_MINUTE: Doc = {"type": "cron", "expression": "* * * * *"}
 
@@ -101,3 +116,30 @@ def test_given_files_that_are_applied_or_not_then_what_is_applied_is_there_and_n
     assert statuses(story) == []
     story.apply("two", on_data("two"))
     assert statuses(story) == ["two"]
+
+
+def test_given_schedules_of_many_namespaces_then_the_topics_are_the_same_few() -> None:
+    """CD-050."""
+    story = Story()
+    for number in range(5):
+        story.request(an_apply({**a_spec("timed", EACH_MINUTE), "namespace": f"n{number}"}, f"a{number}"))
+    story.run(2 * MINUTE)
+    assert len(story.started) == 10
+    assert {sent.topic for sent in story.sent} == {RECEIPTS, RUNS}
+    assert {topic for topic, _ in story.logs} <= {REQUESTS, EVENTS}
+
+
+def test_given_each_kind_of_trigger_then_the_program_is_told_what_fired_it() -> None:
+    """CD-104: the planned instant, the data partitions that came, or the upstream run with its arguments."""
+    story = Story()
+    story.apply("timed", EACH_MINUTE, args=["x"])
+    story.apply("fed", on_data())
+    story.apply("after", on_run_of("timed"))
+    story.run(MINUTE)
+    story.data("d1", apart=SECOND)
+    told = {schedule_of(order): (order.run_id, read_context(order.context)) for order in story.started}
+    assert told["timed"][1].nominal is not None
+    assert brought(story, [*told].index("fed")) == ["d1"]
+    upstream = told["after"][1].upstream
+    assert upstream is not None
+    assert (upstream.run_id, upstream.status, upstream.args) == (told["timed"][0], "succeeded", ("x",))
