@@ -40,6 +40,8 @@ def answering(status: int, body: Any, **headers: str) -> Client:
 
 
 def test_given_pages_then_a_list_goes_through_all_of_them() -> None:
+    """CD-018."""
+
     def handler(request: httpx2.Request) -> httpx2.Response:
         token = request.url.params.get("page_token", "")
         number = int(token or 0)

@@ -194,6 +194,7 @@ def test_given_conflicts_after_a_lost_answer_then_nothing_is_known() -> None:
 
 
 def test_given_throttling_then_the_pauses_grow_to_their_limit() -> None:
+    """CD-101."""
     store = FaultyStore(iter(["throttled"] * 5))
     pauses = Pauses()
     assert carry_out(store, single(), pauses, lambda: 0.5) == Committed()

@@ -48,6 +48,7 @@ GOOD = Standing({"membership": 5, "reader": 9}, True, frozenset({0, 1}), frozens
     ],
 )
 def test_given_a_standing_then_its_reasons_are_said(standing: Standing, dead: str | None, unready: str | None) -> None:
+    """CD-108: 503 until it serves."""
     for reasons, said in ((standing.why_dead(), dead), (standing.why_unready(), unready)):
         if said is None:
             assert reasons == []

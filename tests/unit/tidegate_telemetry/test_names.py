@@ -77,6 +77,7 @@ def test_given_an_event_that_the_api_logs_then_it_is_in_the_table() -> None:
 def test_given_a_metric_that_is_used_then_it_is_in_its_process_s_table_and_none_is_idle(
     folder: Path, events: dict[str, LogEvent], metrics: dict[str, Metric]
 ) -> None:
+    """CD-107."""
     used = {name for name in _first_texts(folder, MEASURING) if name.startswith("tidegate_")}
     counted = {event.counted for event in events.values() if event.counted is not None}
 

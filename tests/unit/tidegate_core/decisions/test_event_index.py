@@ -170,7 +170,7 @@ def test_given_an_activation_then_its_vector_is_its_own_and_the_same_when_it_is_
 
 
 def test_given_a_row_whose_vector_is_gone_then_it_is_nobody_s_any_more(node: Node) -> None:
-    """Both are removed together, and an index that read the row before cannot find the vector any more."""
+    """CD-012: a row that points to nothing is passed over, and the others are heard. Both are removed together, and an index that read the row before cannot find the vector any more."""
     node.listen(a_row("gone", vector="v" * 26), a_row("here"))
     assert node.names() == ["here"]
 

@@ -127,6 +127,7 @@ def test_given_several_leaves_and_schedules_then_each_has_what_it_listens_to() -
     ids=["empty", "cut", "list", "lacking", "no text"],
 )
 def test_given_a_record_that_cannot_be_read_then_it_is_a_dead_letter_and_the_next_one_counts(value: bytes) -> None:
+    """CD-053, CD-007."""
     bench = a_bench(WAITS)
     bench.append(EVENTS, 0, value, an_event("d1"))
     assert counts(bench) == [[1]]
@@ -218,6 +219,7 @@ def test_given_more_listeners_than_a_transaction_holds_then_each_hears_each_even
 
 @pytest.mark.parametrize("move", range(6))
 def test_given_a_crash_between_two_pages_then_each_still_hears_each_event_once(move: int) -> None:
+    """CD-052, CD-054: fan-out and position move together, page by page."""
     bench = a_crowd()
     moves = count()
     bench.hold_back(lambda effect: a_cursor_move(effect) and next(moves) == move, answer_only=True)

@@ -264,6 +264,7 @@ def test_given_a_drain_then_reading_stops_first_and_drained_comes_last() -> None
 
 
 def test_given_a_transaction_under_way_then_a_drain_waits_for_it() -> None:
+    """CD-109: no half launched job."""
     bench = Bench()
     bench.run(SECOND)
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "control")

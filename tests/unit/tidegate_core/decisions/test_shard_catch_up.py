@@ -52,6 +52,7 @@ def stood_for(bench: Bench, period: int = 10 * MINUTE) -> list[int]:
 
 
 def test_given_more_than_may_run_then_the_surplus_is_one_job_and_nothing_is_uncovered() -> None:
+    """CD-061."""
     bench = a_bench({"max_runs": 3})
     begun = bench.now
     away(bench, 10 * HOUR)

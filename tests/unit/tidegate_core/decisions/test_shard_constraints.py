@@ -89,7 +89,7 @@ def test_given_any_new_data_and_a_minimum_interval_that_waits_then_the_others_be
 
 
 def test_given_an_update_while_a_job_is_delayed_then_the_old_job_never_runs() -> None:
-    """TS-05: needs 5 and a delay of 10 minutes; after the update 3 and 100 ms."""
+    """CD-102. TS-05: needs 5 and a delay of 10 minutes; after the update 3 and 100 ms."""
     bench = applied(a_bench(SHORT), on_data(count=5), DELAY, args=["old"])
     events(bench, "a", "b", "c", "d", "e", apart=SECOND)
     quick = a_spec(trigger=on_data(count=3), constraints=[{**DELAY, "after": "100ms"}], args=["new"])

@@ -73,6 +73,7 @@ def test_given_each_request_then_its_example_reads_back(model: type[Any]) -> Non
 
 @pytest.mark.parametrize("model", [DataPartitionEvent, CustomEvent])
 def test_given_each_event_then_its_example_reads_back(model: type[Document]) -> None:
+    """CD-007."""
     (event,) = parse_events(json.dumps(model.EXAMPLE).encode())
 
     assert type(event) is model

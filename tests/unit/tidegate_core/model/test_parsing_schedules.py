@@ -162,6 +162,7 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
 def test_given_word_of_a_later_version_then_it_alone_is_refused_with_that_version(
     fields: dict[str, Any], field: str, version: str
 ) -> None:
+    """CD-004: what can be scheduled is an explicit list."""
     told = only_problem(**fields)
 
     assert told.field == field

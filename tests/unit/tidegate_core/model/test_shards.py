@@ -25,6 +25,7 @@ from tidegate_core.model.shards import hash_of, message_shard, schedule_shard, s
 def test_given_golden_vectors_then_shards_never_change(
     parts: tuple[str, ...], number: int, of_32: int, of_256: int
 ) -> None:
+    """CD-036: a schedule has one shard, whoever asks."""
     assert int.from_bytes(hash_of(*parts)[:8], "big") == number
     assert shard_of(*parts, shard_count=32) == of_32
     assert shard_of(*parts, shard_count=256) == of_256

@@ -142,6 +142,7 @@ def test_given_faults_in_env_then_their_place_is_told() -> None:
     ],
 )
 def test_given_upstream_without_it_then_this_run_fails_with_the_reason(text: str, reason: str) -> None:
+    """CD-105: the run fails, with the reason."""
     with pytest.raises(Unresolved, match=reason) as caught:
         resolved(text)
     assert caught.value.field == "target.program.args[0]"

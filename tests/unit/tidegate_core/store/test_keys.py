@@ -85,6 +85,7 @@ def test_given_user_text_then_its_hash_is_26_plain_characters_and_unambiguous(
 
 
 def test_given_parts_that_join_alike_then_their_hashes_differ() -> None:
+    """CD-172: no text of a user's can break a key."""
     assert keys.text_hash("a", "bc") != keys.text_hash("ab", "c")
 
 

@@ -102,6 +102,7 @@ def test_given_a_run_admitted_before_the_activation_then_it_counts_within_the_cl
 
 @pytest.mark.parametrize("many", [LISTENERS_PER_PAGE - 1, LISTENERS_PER_PAGE, LISTENERS_PER_PAGE + 1, 200])
 def test_given_many_listeners_then_pages_hand_it_to_each_once(many: int) -> None:
+    """CD-054."""
     desk = Desk(ROW)
     listeners = [a_listener(number) for number in range(many)]
     pages = 0

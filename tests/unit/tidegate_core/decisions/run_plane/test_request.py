@@ -381,6 +381,7 @@ def test_given_an_at_behind_a_suspended_span_then_it_fires_at_its_instant(bench:
 
 
 def test_given_an_update_then_index_rows_of_the_older_generation_are_gone(bench: Bench) -> None:
+    """CD-013."""
     bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b")))))
     bench.request(an_apply(a_spec(trigger=on_data("c")), "it"))
     bench.run(SECOND)
@@ -396,7 +397,7 @@ def test_given_nobody_who_listens_any_more_then_the_index_rows_are_gone(bench: B
 
 
 def test_given_an_activation_then_index_rows_come_first_then_their_version_then_the_state(bench: Bench) -> None:
-    """DESIGN 7: whoever reads an event that was produced after the receipt must see the rows."""
+    """CD-010, CD-011. DESIGN 7: whoever reads an event that was produced after the receipt must see the rows."""
     before = len(bench.asked)
     bench.request(an_apply(a_spec(trigger=on_data())))
     names = [
@@ -554,6 +555,7 @@ def test_given_a_name_that_comes_back_long_after_its_delete_then_it_is_a_new_ver
 def test_given_deletes_of_names_that_never_were_then_their_tombstones_go_and_a_create_begins_at_one(
     bench: Bench,
 ) -> None:
+    """CD-015."""
     assert answer(bench, a_request("delete", request_id="1"))["status"] == "not_found"
     bench.months(1)
     assert answer(bench, a_request("delete", request_id="2"))["status"] == "not_found"
@@ -624,6 +626,7 @@ def test_given_a_schedule_that_began_suspended_and_was_resumed_then_its_document
 def test_given_a_crash_anywhere_in_a_change_then_no_index_row_or_vector_of_before_is_left(
     kind: str, effects: int
 ) -> None:
+    """CD-010, CD-014: killed at every step."""
     bench = Bench()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), on_run_of("up")))))

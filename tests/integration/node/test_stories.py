@@ -1,0 +1,71 @@
+"""A sample of CDAP's stories and scenarios on a real node, for each kind of trigger; all of them on a virtual clock are unit tests."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.integration.node.conftest import Cluster
+
+QUIET_S = 3.0
+"""In which nothing begins that must not."""
+
+
+def _schedule(cluster: Cluster, name: str, trigger: dict[str, Any], **more: Any) -> None:
+    target = {"type": "program", "program": {"type": "python", "file": str(cluster.program("pass\n"))}}
+    spec = {"namespace": "tests", "name": name, "target": target, "trigger": trigger, **more}
+    receipt = cluster.apply(spec)
+    assert receipt["status"] == "accepted", receipt
+
+
+def _event(cluster: Cluster, dataset: str, data_partition: str) -> None:
+    event = {"type": "data.partition", "namespace": "tests", "dataset": dataset, "partition": data_partition}
+    cluster.send("events", event, key=dataset)
+
+
+def _ran(cluster: Cluster, name: str) -> int:
+    return sum(run["schedule"] == name for run in cluster.runs("succeeded"))
+
+
+def test_given_stories_of_data_programs_and_composites_then_each_runs_once_on_a_real_node(cluster: Cluster) -> None:
+    """US-03: data starts a program within seconds. US-04: a success starts the next one. US-08: a join runs with what is there
+    after its wait. US-09: chunks become one run after a quiet period.
+    """
+    cluster.start_node().until_serving(cluster.shards)
+    _schedule(cluster, "a", {"type": "data_partitions", "dataset": "raw", "count": 2})
+    _schedule(cluster, "b", {"type": "run_status", "schedule": "a"})
+    leaves = [{"type": "data_partitions", "dataset": name} for name in ("raw", "weather")]
+    join = {"type": "all_of", "triggers": leaves, "timeout": "2s", "on_timeout": "partial"}
+    _schedule(cluster, "join", join)
+    _schedule(cluster, "chunks", {"type": "data_partitions", "dataset": "raw", "settle": "2s"})
+
+    _event(cluster, "raw", "d1")
+    _event(cluster, "raw", "d2")
+
+    for name in ("a", "b", "join", "chunks"):
+        cluster.until(partial(_ran, cluster, name), f"a run of {name}")
+    time.sleep(QUIET_S)
+    assert [_ran(cluster, name) for name in ("a", "b", "join", "chunks")] == [1] * 4
+
+
+def test_given_a_schedule_that_is_deleted_with_half_of_its_data_then_it_never_runs_and_counts_anew(
+    cluster: Cluster,
+) -> None:
+    """TS-04, TS-06: four of five, a delete, one more; made again it counts from zero."""
+    cluster.start_node().until_serving(cluster.shards)
+    five = {"type": "data_partitions", "dataset": "raw", "count": 5}
+    _schedule(cluster, "a", five)
+    for number in range(4):
+        _event(cluster, "raw", f"d{number}")
+    delete = {"id": "delete", "type": "schedule.delete", "namespace": "tests", "name": "a"}
+    cluster.send("requests", delete)
+    assert cluster.receipt("delete")["status"] == "accepted"
+    _schedule(cluster, "a", five)
+    _event(cluster, "raw", "d4")
+    time.sleep(QUIET_S)
+    assert cluster.runs("succeeded") == []
+    for number in range(5, 9):
+        _event(cluster, "raw", f"d{number}")
+    cluster.until(lambda: _ran(cluster, "a"), "a run of what was made again")
