@@ -13,7 +13,7 @@ from tidegate_core.constraints.load import LoadConstraint
 from tidegate_core.constraints.rate import RateConstraint
 from tidegate_core.constraints.since_last_run import SinceLastRunConstraint
 from tidegate_core.constraints.time_window import TimeWindowConstraint
-from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
+from tidegate_core.model.planned import PLATFORM, PlannedKinds, planned
 
 __all__ = [
     "Allow",
@@ -41,7 +41,7 @@ Constraint: TypeAlias = Annotated[
     Field(discriminator="type"),
     PlannedKinds(
         {
-            **planned(LANGUAGE, "calendar"),
+            **planned(PLATFORM, "calendar", hint="named calendars come later; a time_window has days and times"),
             **planned(PLATFORM, "limit", "pool", "quota"),
         }
     ),

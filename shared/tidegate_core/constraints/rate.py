@@ -45,7 +45,7 @@ class RateConstraint(ConstraintSpec):
     @model_validator(mode="after")
     def _a_span(self) -> Self:
         if self.per > LONGEST_MS:
-            raise refused("is longer than 366 days", field="per")
+            raise refused("is longer than 366 days", field="per", hint="give it at most 366d")
         if self.window == "calendar" and self.per not in {HOUR_MS, DAY_MS}:
             raise refused("is no span of the calendar", field="per", hint="write 1h or 1d, or window: sliding")
         if self.window == "sliding" and self.zone is not None:

@@ -11,7 +11,7 @@ from tidegate_core.constraints.base import Allow, ConstraintSpec, Facts, Hold, V
 from tidegate_core.constraints.day_window import TIME_HINTS, DayWindow, refuse_endless
 from tidegate_core.model.document import AtMost
 from tidegate_core.model.instants import format_instant
-from tidegate_core.model.planned import LANGUAGE, planned
+from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.time_of_day import TimeOfDay
 from tidegate_core.time.weekdays import Weekdays
@@ -35,7 +35,7 @@ class TimeWindowConstraint(ConstraintSpec):
     """
 
     EXAMPLE: ClassVar = {"type": "time_window", "opens": "22:00", "closes": "06:00", "zone": "America/New_York"}
-    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "fit", "calendar")
+    PLANNED_FIELDS: ClassVar = planned(PLATFORM, "fit", "slack", "calendar")
     FIELD_HINTS: ClassVar = {**TIME_HINTS, "tz": "the field is called zone", "day": "the field is called days"}
 
     type: Literal["time_window"] = "time_window"

@@ -63,6 +63,8 @@ class CatchUpPolicy(Document):
 def catch_up_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns why what a schedule wants to be made up for does not fit to its trigger or its target."""
     wanted = spec.catchup
+    if isinstance(spec.trigger, EventTrigger) and spec.sends_messages:
+        return []  # That is what is wrong with it, and is told.
     if isinstance(spec.trigger, EventTrigger):
         hint = "leave it out: events that came in an outage are counted after it"
         problem = "is about instants of a time trigger, and this trigger counts events"

@@ -83,7 +83,7 @@ def _as_text(value: Any) -> str:
         raise refused("is not a text", hint="write a text, a number or true/false")
     if "\x00" in value:
         # Neither a command line nor an environment can carry it.
-        raise refused("contains a NUL character")
+        raise refused("contains a NUL character", hint="no command line can carry it: take it out")
     return value
 
 

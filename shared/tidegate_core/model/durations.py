@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -95,6 +96,11 @@ def _endless_of(value: Any) -> Duration:
     if milliseconds == NO_END:
         raise refused("has to be above 0", hint="write none for one that never ends")
     return milliseconds
+
+
+def is_read_as_duration(notes: Iterable[Any]) -> bool:
+    """Whether a field with these annotations is a text with units outside: its bounds are told in units as well."""
+    return any(getattr(note, "func", None) in (duration_of, _endless_of) for note in notes)
 
 
 EndlessDurationField = Annotated[

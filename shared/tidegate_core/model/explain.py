@@ -5,6 +5,7 @@ Walks the model along an error's location, because that is where a discriminated
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from tidegate_core.model.document import Document
+from tidegate_core.model.durations import format_duration, is_read_as_duration
 from tidegate_core.model.names import WORDING
 from tidegate_core.model.planned import Planned, PlannedKinds
 from tidegate_core.model.problems import MAX_PROBLEMS, MAX_SHOWN, REFUSED, Problem, did_you_mean, nearest, shortened
@@ -149,9 +151,9 @@ def _finding(details: ErrorDetails, place: _Place) -> _Finding | None:
         case "extra_forbidden":
             return _unknown_field(place)
         case "missing":
-            return _Finding(Problem(place.path, "is missing"))
+            return _Finding(Problem(place.path, "is missing", _example_of(place)))
         case "union_tag_invalid":
-            return _unknown_kind(place, str(context["tag"]))
+            return _unknown_kind(place, given, str(context["tag"]))
         case "union_tag_not_found":
             kinds = ", ".join(_kinds(place.annotation))
             return _Finding(Problem(place.at("type"), "is missing", f"one of: {kinds}"))
@@ -163,13 +165,49 @@ def _finding(details: ErrorDetails, place: _Place) -> _Finding | None:
         case "too_short" | "too_long":
             return _wrong_length(place, context, given)
         case "string_type":
-            return _Finding(Problem(place.path, "is not a text", "write it in quotes" if _is_scalar(given) else ""))
+            return _Finding(
+                Problem(place.path, "is not a text", "write it in quotes" if _is_scalar(given) else "write a text")
+            )
         case "model_type" | "model_attributes_type" | "dict_type":
-            return _Finding(Problem(place.path, "is not a mapping of fields"))
+            return _Finding(Problem(place.path, "is not a mapping of fields", _first_field_of(place.annotation)))
+        case "tuple_type" | "list_type":
+            return _Finding(Problem(place.path, "is not a list", "write it in brackets, also a single entry: [...]"))
         case _:
             # A fault of a mapping's key is told at the mapping: the key itself may be empty.
             subject = "has a name that " if details["loc"][-1:] == ("[key]",) else ""
-            return _Finding(Problem(place.path, subject + plain_words(details["type"], details["msg"], context)))
+            words = plain_words(details["type"], details["msg"], _as_written(context, place))
+            is_quoted = details["type"] == "int_type" and isinstance(given, str) and given.strip().isdecimal()
+            hint = "write it without quotes" if is_quoted else _HINTS.get(words, "")
+            return _Finding(Problem(place.path, subject + words, hint))
+
+
+def _example_of(place: _Place) -> str:
+    """Returns what could stand where nothing does, from the example of the document around it."""
+    example = None if place.owner is None else place.owner.EXAMPLE.get(place.field)
+    return "" if example is None else f"such as {place.field}: {_sketch(example)}"
+
+
+def _sketch(example: Any) -> str:
+    if isinstance(example, Mapping):
+        name, value = next(iter(example.items()))
+        return f"{{{name}: {_sketch(value)}, ...}}"
+    return f"[{_sketch(example[0])}, ...]" if isinstance(example, list | tuple) else str(example)
+
+
+def _first_field_of(annotation: Any) -> str:
+    kinds = _kinds(annotation)
+    if kinds:
+        return f"write {{type: {next(iter(kinds))}, ...}}"
+    if not (isinstance(annotation, type) and issubclass(annotation, Document)):
+        return "write {name: value}"
+    return f"write {_sketch(annotation.EXAMPLE)}" if annotation.EXAMPLE else ""
+
+
+def _as_written(bounds: Mapping[str, Any], place: _Place) -> Mapping[str, Any]:
+    """Returns an error's bounds as people write them in the field."""
+    if is_read_as_duration(place.metadata):
+        return {name: format_duration(bound) if bound else bound for name, bound in bounds.items()}
+    return {name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in bounds.items()}
 
 
 def _wrong_length(place: _Place, context: Mapping[str, Any], given: Any) -> _Finding | None:
@@ -193,7 +231,9 @@ def _unknown_field(place: _Place) -> _Finding:
     return _Finding(Problem(place.path, "is not a field here", hint))
 
 
-def _unknown_kind(place: _Place, tag: str) -> _Finding:
+def _unknown_kind(place: _Place, given: Any, tag: str) -> _Finding:
+    if isinstance(given, Mapping) and not isinstance(given.get("type"), str):
+        return _Finding(Problem(place.at("type"), "is not a text", f"one of: {', '.join(_kinds(place.annotation))}"))
     planned = next((note.kinds for note in place.metadata if isinstance(note, PlannedKinds)), {})
     entry = planned.get(tag)
     if entry is not None:
@@ -226,7 +266,9 @@ def _choices(annotation: Any) -> list[str]:
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value[:MAX_SHOWN]}"'
-    return str(value)[:MAX_SHOWN] if isinstance(value, int | float) or value is None else "the value"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return str(value)[:MAX_SHOWN] if isinstance(value, int | float) else "the value"
 
 
 def _is_scalar(value: Any) -> bool:
@@ -257,6 +299,7 @@ _WORDS = {
     "literal_error": "is not one of: {expected}",
 }
 """What pydantic's kinds of errors are called here; each follows the name of a field."""
+_HINTS = {"is empty": "write something, or leave it out", "is not a number": "write it without quotes, such as 0.85"}
 
 
 def plain_words(kind: str, message: str, context: Mapping[str, Any]) -> str:

@@ -32,7 +32,10 @@ def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
         if name.lower().startswith(RESERVED_HEADERS):
             raise refused(f'"{name[:64]}" cannot be set', hint="tidegate-* headers are written at delivery")
     if sum(len(name.encode()) + len(value.encode()) for name, value in headers.items()) > MAX_HEADER_BYTES:
-        raise refused(f"have more than {MAX_HEADER_BYTES} bytes together")
+        raise refused(
+            f"have more than the {MAX_HEADER_BYTES} bytes together that are allowed",
+            hint="move what is large into the payload",
+        )
     return headers
 
 
@@ -87,8 +90,10 @@ class MessageBody(Document):
             try:
                 return base64.b64decode(self.payload_base64, validate=True)
             except binascii.Error as error:
-                raise refused("is not base64", field="payload_base64") from error
+                raise refused("is not base64", field="payload_base64", hint="or send text as payload_text") from error
         try:
             return json.dumps(self.payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
         except ValueError as error:
-            raise refused("contains a number that JSON cannot hold", field="payload") from error
+            raise refused(
+                "contains a number that JSON cannot hold", field="payload", hint="write it as a text, or as null"
+            ) from error

@@ -18,6 +18,9 @@ MAX_PROBLEMS = 50
 MAX_SHOWN = 64
 """Characters of a wrong value or name that a problem repeats."""
 
+MAX_CHOICES = 24
+"""Words that a hint lists; a schedule has 20 fields."""
+
 TOO_LARGE = "is too large"
 """How each problem begins that makes an input too large as a whole (413), wherever it is noticed."""
 
@@ -128,4 +131,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     guess = nearest(word, choices)
     if guess is not None:
         return f"did you mean {guess}?"
-    return f"one of: {', '.join(choices)}" if len(choices) <= 12 else ""
+    return f"one of: {', '.join(choices)}" if len(choices) <= MAX_CHOICES else ""

@@ -23,7 +23,7 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}", re.ASCII)
 
 def _plain_file(file: str) -> str:
     if not file.strip() or "\x00" in file:
-        raise refused("is not a path")
+        raise refused("is not a path", hint="such as jobs/land.py")
     return file
 
 
@@ -45,7 +45,10 @@ def _conf_names(conf: dict[str, str]) -> dict[str, str]:
 def _environment_names(env: dict[str, str]) -> dict[str, str]:
     for name in env:
         if not _ENVIRONMENT_NAME.fullmatch(name):
-            raise refused(f'"{name[:64]}" is not the name of an environment variable')
+            raise refused(
+                f'"{name[:64]}" is not the name of an environment variable',
+                hint="letters, digits and _, no digit first",
+            )
         if name.startswith("TIDEGATE_"):
             raise refused(f'"{name}" cannot be overridden', hint="tidegate writes TIDEGATE_* itself")
     return env

@@ -15,7 +15,7 @@ from tidegate_core.model.message_target import MessageTarget, with_delivery_defa
 from tidegate_core.model.modes import OnUpdate, SuspendMode
 from tidegate_core.model.names import Name, Namespace
 from tidegate_core.model.overlap import MAX_PENDING, MAX_PENDING_DEFAULT, OnOverflow, Overlap, queue_fields_of
-from tidegate_core.model.planned import LANGUAGE, PLATFORM, PlannedKinds, planned
+from tidegate_core.model.planned import PLATFORM, PlannedKinds, planned
 from tidegate_core.model.preset import Preset, with_preset
 from tidegate_core.model.priority import Priority
 from tidegate_core.model.problems import refused
@@ -110,13 +110,24 @@ class ScheduleSpec(Document):
     }
     PLANNED_FIELDS: ClassVar = {
         **planned(
-            LANGUAGE,
+            PLATFORM,
             "finish_by",
             "start_by",
             "on_miss",
             "grace",
+            "slack",
+            "late",
+            "amendments",
+            "weight",
+            "tenant_weight",
+            "app",
+            "managed_by",
+            "owner",
+            "alerts",
+            "notify",
+            "pool",
+            "quota",
         ),
-        **planned(PLATFORM, "app", "managed_by", "owner", "alerts", "notify", "pool", "quota"),
     }
     PLANNED_VALUES: ClassVar = {
         "kind": planned(PLATFORM, "program", "source", "limit", "calendar", "namespace", "app", "workflow"),
@@ -131,6 +142,13 @@ class ScheduleSpec(Document):
         "catch_up": "the field is called catchup",
         "after_outage": "it is called catchup.mode",
         **dict.fromkeys(("after_pause", "on_create", "after_update"), "it belongs into catchup"),
+        **dict.fromkeys(
+            ("cron", "schedule", "every", "at", "run_status"), "it is a type of trigger: trigger: {type: ...}"
+        ),
+        "misfire": "the field is called catchup",
+        "timeout": "the field is called pending_timeout",
+        "enabled": "the field is called suspended",
+        "description": "labels are for people: labels: {description: ...}",
         "spec": "its fields belong here; tidegate schedule get --spec prints them so",
     }
 

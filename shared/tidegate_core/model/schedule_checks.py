@@ -150,10 +150,10 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Probl
     if first is not None and first <= now + TEN_YEARS_MS:
         return None
     if isinstance(trigger, AtTrigger):
-        return Problem("trigger.instant", "is more than ten years ahead")
+        return Problem("trigger.instant", "is more than ten years ahead", "name an earlier one")
     if trigger.end is not None and trigger.end <= now:
         return Problem("trigger.end", f"has passed, it is {format_instant(now)}", "nothing would ever fire")
-    return Problem("trigger", "names no time in the next ten years", "")
+    return Problem("trigger", "names no time in the next ten years", "check its years, dates, start and exclusions")
 
 
 def _too_much_excluded(trigger: TimeTrigger, search: Search) -> Problem:

@@ -117,7 +117,8 @@ def without_macro(expression: str, macros: Mapping[str, str]) -> str:
     if macro == "@reboot":
         raise CronError("@reboot names no time", hint="a cluster does not boot; use a trigger of type at")
     if macro not in macros:
-        guess = nearest(macro, macros)
+        guess = nearest(macro, (*macros, "@every"))
+        guess = "@every 90m" if guess == "@every" else guess
         known = f"did you mean {guess}?" if guess else f"one of: {', '.join(macros)}, @every 90m"
         raise CronError(f'"{macro}" is no macro', column=1, hint=known)
     return macros[macro]

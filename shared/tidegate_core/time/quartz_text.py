@@ -116,7 +116,12 @@ def _special_day(kind: FieldKind, item: str, start: int) -> SpecialDay | None:
             return SpecialDay("nearest_weekday", value_of(kind, match["near"], place, start))
         before = int(match["before"] or 0)
         if before > 30:
-            raise ItemFault(f"{place}: no month has a day {before} before its last", start=start, end=start + len(item))
+            raise ItemFault(
+                f"{place}: no month has a day {before} before its last",
+                start=start,
+                end=start + len(item),
+                instead="L-30",
+            )
         return SpecialDay("last", before)
     if kind is _WEEKDAY and (match := _OF_WEEK.fullmatch(item.upper())) is not None:
         weekday = value_of(kind, match["day"], place, start) - 1

@@ -31,7 +31,9 @@ class AtTrigger(TimeTrigger):
         if (self.start is not None and self.instant < self.start) or (
             self.end is not None and self.instant >= self.end
         ):
-            raise refused("lies outside of start and end", field="instant")
+            raise refused(
+                "lies outside of start and end", field="instant", hint="leave start and end out: this fires once"
+            )
         for field in ("exclude", "max_fires"):
             if getattr(self, field) is not None:
                 raise refused("has no place here: this trigger fires once", field=field, hint="leave it out")

@@ -38,7 +38,11 @@ class AtLeastTrigger(CompositeTrigger):
     @model_validator(mode="after")
     def _k_of_them(self) -> Self:
         if self.k > len(self.triggers):
-            raise refused(f"is {self.k}, and there are only {len(self.triggers)} triggers", field="k")
+            raise refused(
+                f"is {self.k}, and there are only {len(self.triggers)} triggers",
+                field="k",
+                hint="lower it, or add triggers",
+            )
         return self
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeA
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tidegate_core.model.document import AtMost, Document, Flag, Whole
-from tidegate_core.model.durations import NO_END, Duration, DurationField, EndlessDurationField
+from tidegate_core.model.durations import NO_END, Duration, DurationField, EndlessDurationField, format_duration
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, InstantField
 from tidegate_core.model.planned import PLATFORM, planned
@@ -288,7 +288,9 @@ class LeafTrigger(EventTrigger, ABC):
         if self.max_settle is not None and self.settle is None:
             raise refused("needs settle", field="max_settle", hint="it bounds how long settle may wait")
         if self.max_settle is not None and self.settle is not None and self.max_settle < self.settle:
-            raise refused("is shorter than settle", field="max_settle")
+            raise refused(
+                "is shorter than settle", field="max_settle", hint=f"give it at least {format_duration(self.settle)}"
+            )
         if self.take == "exactly_n" and self.settle is not None:
             raise refused("has nothing to settle with take: exactly_n", field="settle", hint="leave one of them out")
         if self.allow_empty and self.at_least_every is None:

@@ -64,7 +64,8 @@ class CompositeTrigger(EventTrigger, ABC):
     PLANNED_FIELDS: ClassVar = {
         **PLANNED_FOR_EVENTS,
         **_POLICIES,
-        **planned(PLATFORM, "pairing", "driver", "min", "ttl", hint="ttl stands on each leaf"),
+        **planned(PLATFORM, "ttl", hint="it stands on each leaf"),
+        **planned(PLATFORM, "pairing", "driver", "min"),
     }
     PLANNED_VALUES: ClassVar = {"correlate": planned(PLATFORM, "*", hint="only data_partition works now")}
 

@@ -33,7 +33,7 @@ class DatasetLeaf(LeafTrigger, ABC):
     @classmethod
     def _something_comes(cls, kinds: tuple[ChangeKind, ...]) -> tuple[ChangeKind, ...]:
         if len(set(kinds)) != len(kinds):
-            raise refused("names a kind twice")
+            raise refused("names a kind twice", hint="keep one")
         if kinds == ("deleted",):
             raise refused("only takes back what others have brought", hint="add created, or what else shall count")
         return kinds

@@ -47,7 +47,7 @@ def _scalar(value: Any) -> Any:
 def _number(value: Any) -> Any:
     if _is_number(value):
         return _within_bounds(value)
-    raise refused("is not a number")
+    raise refused("is not a number", hint="write one without quotes, such as 1024")
 
 
 def _within_bounds(value: float) -> float:
@@ -122,7 +122,10 @@ class Filter(Document):
         compares = [name for name in _COMPARISONS if getattr(self, _ATTRIBUTES.get(name, name)) is not None]
         combines = [name for name in _COMBINATIONS if getattr(self, _ATTRIBUTES.get(name, name)) is not None]
         if len(combines) + (self.field is not None) != 1 or (compares and self.field is None):
-            raise refused("needs either a field with a comparison, or one of all_of, any_of, not")
+            raise refused(
+                "needs either a field with a comparison, or one of all_of, any_of, not",
+                hint="such as {field: bytes, above: 0}",
+            )
         if self.field is not None and not compares:
             raise refused(f"is not compared with anything: one of {', '.join(_COMPARISONS)}", field="field")
         if self.depth > MAX_DEPTH:

@@ -94,9 +94,13 @@ class EveryTrigger(WallClockTrigger):
                 raise refused("belongs to elapsed time", field="phase", hint="a calendar period has a time of day: at")
             return self
         if self.period < SHORTEST_PERIOD_MS:
-            raise refused("is shorter than 1s", field="period")
+            raise refused("is shorter than 1s", field="period", hint="give it at least 1s")
         if self.phase >= self.period:
-            raise refused("is not shorter than the period", field="phase")
+            raise refused(
+                "is not shorter than the period",
+                field="phase",
+                hint=f"give it less than {format_duration(self.period)}",
+            )
         for field in ("at", "zone", "dst_gap", "dst_overlap"):
             if getattr(self, field) is not None:
                 hint = "write period: {days: 1} for calendar time, or leave it out"

@@ -54,7 +54,7 @@ class RunStatusTrigger(LeafTrigger):
     @classmethod
     def _each_once(cls, states: tuple[AwaitedState, ...]) -> tuple[AwaitedState, ...]:
         if len(set(states)) != len(states):
-            raise refused("names a state twice")
+            raise refused("names a state twice", hint="keep one")
         return states
 
     @property

@@ -11,7 +11,6 @@ OWNERS: Final = (
     *("control", "end_pending", "park", "release", "trigger", "cancel_job", "cancel_run", "distribute"),
     *("offer", "recurring", "outage", "hold", "let_go"),
     *("controls", "controls_done", "end_covered", "move_controls", "settle_control"),
-    "upstream_gone",
 )
 """Transactions that nodes send. `mixed` is a group of decisions of several kinds."""
 OF_SOURCES: Final = ("move_sources",)
@@ -39,14 +38,13 @@ RARE: Final = (
     "let_go",
     "park",
     "release",
-    "upstream_gone",
 )
 """Of those of nodes: what a world sends hardly once. Faults aim at them, or they would never meet."""
 RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")
 HARDLY_OF_SUSPENDS: Final = ("controls", "hold", "move_controls", "settle_control")
 HARDLY_OF_RESUMES: Final = ("end_covered", "let_go")
 """Steps of wide controls that even a world that aims at rare transactions hardly meets: most worlds have no such controls."""
-HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", "upstream_gone")
+HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_SOURCES)
 """What else such a world hardly meets. There are worlds that hunt just these (`faults/rare_moments.py`)."""
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {

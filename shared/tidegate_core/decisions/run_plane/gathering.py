@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tidegate_core.decisions.run_plane.entries import (
+    FORGET,
     STILL,
     Entry,
     as_json,
@@ -43,7 +44,8 @@ class Held:
         stored: As it lies in the store; None when it was opened just now. `evidence` is what the schedule's state and this
             decision make of it.
         log: All that was counted, in order; `unwritten` is its end.
-        apart: It lies before what is stored in time: it becomes a job at once or nothing, and its row is never written.
+        apart: It lies before what is stored in time: it becomes a job at once, or nothing, or part of what is stored; its row is
+            never written.
     """
 
     evidence: Evidence
@@ -89,11 +91,13 @@ class Gathering:
         entries = sorted(map(self._with_clock, entries), key=on_the_clock)
         held = self.stored(group)
         older = self._older(held, entries)
+        entries = entries[len(older) :]
         if older and held is not None:
             apart = self._until(self._added(None, group, paired_by, older, apart=True), on_the_clock(held.log[0]))
             if apart is not None:
-                self._give_up(apart, "trigger_timeout")
-        held = self._added(held, group, paired_by, entries[len(older) :])
+                # A job of theirs has taken those before it: its time was not over when what is here began.
+                entries = [*(line for line in apart.log if line["kind"] != FORGET), *entries]
+        held = self._added(held, group, paired_by, entries)
         if held is not None:
             self._keep(held)
 

@@ -19,13 +19,15 @@ from tidegate_testkit.simulation.transaction_names import (
     HARDLY,
     HARDLY_OF_RESUMES,
     HARDLY_OF_SUSPENDS,
+    OF_SOURCES,
     OWNERS,
     RARE,
 )
 
-HUNTED: Final = 3
+HUNTED: Final = 4
 """Transactions that one world hunts."""
-FALLS: Final = 5
+HUNTED_OF_SUSPENDS: Final = 3
+FALLS: Final = 6
 """Nodes that fall or freeze beyond those of the world."""
 OUT_MS: Final = (3_000, 12_000)
 OUTS: Final = 4
@@ -42,12 +44,12 @@ SILENCES_S: Final = (75, 100)
 def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
     """Any transactions that are hardly met; nodes fall at those, and at the moments of what is common as well."""
     hunted = chance.sample(HARDLY, HUNTED)
-    return _falling(_hunting(swarm, chance, hunted), chance, (*COMMON, *HARDLY, *HARDLY), FALLS)
+    return _falling(_hunting(swarm, chance, hunted), chance, (*COMMON, *HARDLY, *HARDLY, *OF_SOURCES), FALLS)
 
 
 def rare_suspends(swarm: Swarm, chance: Random) -> Swarm:
     """The steps that begin a wide suspension; each world has such users then."""
-    hunted = chance.sample(HARDLY_OF_SUSPENDS, HUNTED - 1)
+    hunted = chance.sample(HARDLY_OF_SUSPENDS, HUNTED_OF_SUSPENDS)
     return _falling(
         _hunting(_with_messages(swarm), chance, hunted), chance, (*HARDLY_OF_SUSPENDS, "controls_done"), FALLS
     )
@@ -83,8 +85,8 @@ def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
         hunted=(*silent.store.hunted, "outage"),
         aimed_outs=(*silent.store.aimed_outs, (end, end + chance.randint(500, 6_000))),
     )
-    fall = fallen_at("outage", end + chance.randint(0, 3_000), chance)
-    return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, fall)))
+    falls = tuple(fallen_at("outage", end + chance.randint(0, 3_000), chance) for _ in range(2))
+    return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, *falls)))
 
 
 def fallen_at(name: str, since: int, chance: Random) -> Trouble:

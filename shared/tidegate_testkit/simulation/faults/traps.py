@@ -218,6 +218,6 @@ TRAPS: Mapping[str, Trap] = {
     "rare_suspends": Trap(rare_suspends, 0.12),
     "rare_resumes": Trap(rare_resumes, 0.08),
     "rare_voids": Trap(rare_voids, 0.14),
-    "rare_expiries": Trap(rare_expiries, 0.1),
+    "rare_expiries": Trap(rare_expiries, 0.12),
     "rare_outages": Trap(rare_outages, 0.1, "brown_out"),
 }

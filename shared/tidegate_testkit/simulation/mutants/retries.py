@@ -26,7 +26,8 @@ RETRIES = (
         "one attempt more follows than the schedule wants",
         breaks="I2",
         patches=(Patch(retrying, "_is_left", one_try_more),),
-        within=24,
+        within=80,
+        directed=(27,),
     ),
     Mutant(
         "retry after the stop",

@@ -150,7 +150,7 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"retry": {"multiplier": 3}}, "retry.multiplier", "0.5"),
         ({"constraints": [{"type": "concurrency", "max": 17}]}, "constraints[0].max", "0.5"),
         ({"catchup": {"order": "newest"}}, "catchup.order", "0.5"),
-        ({"constraints": [{"type": "calendar", "name": "x"}]}, "constraints[0].type", "0.3"),
+        ({"constraints": [{"type": "calendar", "name": "x"}]}, "constraints[0].type", "0.5"),
         ({"constraints": [{"type": "pool", "max": 8}]}, "constraints[0].type", "0.5"),
         ({"constraints": [{"type": "concurrency", "max": 1, "scope": "limit"}]}, "constraints[0].scope", "0.5"),
         *(
@@ -324,10 +324,16 @@ def test_given_parsed_document_then_it_is_left_as_it_was() -> None:
     ("fields", "told"),
     [
         ({"suspended": "yes"}, "suspended: is neither true nor false"),
-        ({"constraints": {"type": "concurrency"}}, "constraints: is not a list"),
-        ({"constraints": [{"type": "concurrency", "max": "2"}]}, "constraints[0].max: is not a whole number"),
+        (
+            {"constraints": {"type": "concurrency"}},
+            "constraints: is not a list; write it in brackets, also a single entry: [...]",
+        ),
+        (
+            {"constraints": [{"type": "concurrency", "max": "2"}]},
+            "constraints[0].max: is not a whole number; write it without quotes",
+        ),
         ({"constraints": [{"type": "concurrency", "max": 0}]}, "constraints[0].max: has to be at least 1"),
-        ({"labels": {"": "x"}}, "labels: has a name that is empty"),
+        ({"labels": {"": "x"}}, "labels: has a name that is empty; write something, or leave it out"),
         ({"labels": {"a": "x" * 300}}, "labels.a: has 300 characters, at most 256 are allowed"),
         (
             {"spec": {}},

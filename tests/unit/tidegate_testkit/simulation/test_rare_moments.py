@@ -14,6 +14,7 @@ from tidegate_testkit.simulation.transaction_names import (
     HARDLY,
     HARDLY_OF_RESUMES,
     HARDLY_OF_SUSPENDS,
+    OF_SOURCES,
     OWNERS,
     RARE,
 )
@@ -23,7 +24,7 @@ SEEDS = range(20)
 
 
 def test_given_the_names_then_what_is_hardly_met_is_rare_or_a_step_of_controls_and_nothing_is_missing() -> None:
-    assert {*HARDLY, *HARDLY_OF_SUSPENDS, *HARDLY_OF_RESUMES} <= set(OWNERS)
+    assert {*HARDLY, *HARDLY_OF_SUSPENDS, *HARDLY_OF_RESUMES} <= {*OWNERS, *OF_SOURCES}
     assert set(COMMON) | set(RARE) == set(OWNERS)
 
 
@@ -39,7 +40,7 @@ def test_given_such_a_world_then_it_hunts_what_it_aims_at_and_keeps_the_faults_t
     assert len(after.store.aimed_outs) > len(before.store.aimed_outs)
     assert len(after.node.trouble) > len(before.node.trouble)
     assert set(after.node.trouble) >= set(before.node.trouble)
-    assert {each.once_applied for each in after.node.trouble} <= {None, *OWNERS}
+    assert {each.once_applied for each in after.node.trouble} <= {None, *OWNERS, *OF_SOURCES}
 
 
 def test_given_many_worlds_then_all_that_is_hardly_met_is_hunted_and_nodes_both_fall_and_freeze() -> None:

@@ -115,6 +115,17 @@ def test_given_partial_then_it_fires_with_what_is_there_and_says_what_is_missing
     assert told(desk) == []
 
 
+def test_given_events_read_late_that_fire_then_what_came_after_them_waits_on_with_what_is_there() -> None:
+    """Seed 237: what followed on the late job was given up, 6 s after it came, with a time-out of 8 s."""
+    desk = a_desk({"type": "at_least", "k": 2, "triggers": [A, on_data("b", 2), C], "timeout": "8s"})
+    count(desk, came(1, 2, "x", 10 * SECOND))
+    count_all(desk, came(2, 0, "y", SECOND), came(3, 2, "z", 2 * SECOND), came(4, 1, "w", 8 * SECOND))
+    assert told(desk) == []
+    assert sorted(days(desk)) == ["yz"]
+    assert evidence(desk) == {"": (0, 1, 1)}
+    assert expire(desk) == 16 * SECOND
+
+
 def test_given_an_event_that_was_read_late_and_came_first_then_the_time_out_counts_from_it_and_tells_so() -> None:
     """Seed 430155."""
     desk = a_desk({**all_of(A, B, C, timeout="1h"), "type": "at_least", "k": 3})
