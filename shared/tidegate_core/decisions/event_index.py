@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.operations import Operation
@@ -27,17 +27,21 @@ class Listener:
     Attributes:
         row: The index row.
         offsets: `<topic id>/<topic partition>` to the first offset that counts; empty for run_status.
+        beside: Those of rows that other owners wrote for the same activation, with ends that they read before or later.
     """
 
     row: IndexRow
     offsets: Mapping[str, int]
+    beside: tuple[Listener, ...] = ()
 
     def hears(self, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
         """Events below the activation's end offsets never count. Those of topic partitions that are newer than it, or that no
-        broker told of yet, count when they came after the request.
+        broker told of yet, count when they came after the request. One row that hears is enough: of a late one's ends it is not
+        known whether they were read before the receipt.
         """
         first = self.offsets.get(f"{topic_id}/{topic_partition}")
-        return append_time >= self.row.asked_at if first is None else offset >= first
+        heard = append_time >= self.row.asked_at if first is None else offset >= first
+        return heard or any(each.hears(topic_id, topic_partition, offset, append_time) for each in self.beside)
 
 
 class EventIndex:
@@ -74,13 +78,7 @@ class EventIndex:
         vectors = yield from self._load_vectors(host, shard, rows)
         if version < self._versions.get(shard, -1):
             return  # Another actor of this node has loaded a newer one meanwhile.
-        by_key: dict[str, list[Listener]] = {}
-        for row in rows:
-            if row.vector is None:
-                by_key.setdefault(row.event_key, []).append(Listener(row, {}))
-            elif row.vector in vectors:
-                by_key.setdefault(row.event_key, []).append(Listener(row, vectors[row.vector]))
-        self._listeners[shard] = {event_key: tuple(listeners) for event_key, listeners in by_key.items()}
+        self._listeners[shard] = _by_event_key(rows, vectors)
         self._vectors[shard] = vectors
         self._versions[shard] = version
 
@@ -96,6 +94,22 @@ class EventIndex:
             items = {vector: found.found.get(keys.offsets_vector(vector)) for vector in missing}
             vectors |= {vector: stored_vector(item) for vector, item in items.items() if item is not None}
         return vectors
+
+
+def _by_event_key(
+    rows: Iterable[IndexRow], vectors: Mapping[str, Mapping[str, int]]
+) -> dict[str, tuple[Listener, ...]]:
+    """Returns who listens to which event key: one for each leaf of an activation, however many owners wrote of it."""
+    by_leaf: dict[tuple[str, str, str, str, int, int], list[Listener]] = {}
+    for row in rows:
+        if row.vector is None or row.vector in vectors:
+            offsets = {} if row.vector is None else vectors[row.vector]
+            leaf = (row.event_key, row.namespace, row.name, row.incarnation, row.generation, row.leaf)
+            by_leaf.setdefault(leaf, []).append(Listener(row, offsets))
+    by_key: dict[str, list[Listener]] = {}
+    for (event_key, *_), (first, *others) in by_leaf.items():
+        by_key.setdefault(event_key, []).append(replace(first, beside=tuple(others)))
+    return {event_key: tuple(listeners) for event_key, listeners in by_key.items()}
 
 
 def _version(item: Item | None) -> int:

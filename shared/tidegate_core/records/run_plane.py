@@ -510,4 +510,5 @@ class IndexRow:
     starts: bool | None = None
 
     def key(self) -> Key:
-        return keys.index_row(self.event_key, self.namespace, self.name, self.incarnation, self.generation, self.leaf)
+        activation = (self.incarnation, self.generation, self.leaf, self.vector)
+        return keys.index_row(self.event_key, self.namespace, self.name, *activation)

@@ -227,13 +227,16 @@ def index_version(index_shard: int) -> Key:
     return Key(f"IX#{index_shard:02d}", "!VERSION")
 
 
-def index_row(event_key: str, namespace: str, name: str, incarnation: str, generation: int, leaf: int) -> Key:
+def index_row(
+    event_key: str, namespace: str, name: str, incarnation: str, generation: int, leaf: int, vector: str | None
+) -> Key:
     """Event keys hold dataset and schedule names only, hence no `#`. Generation and incarnation are in the key, so a late write
     of an older activation cannot replace a newer one, nor one of a request that came to nothing, because a repeat of it was
-    applied first.
+    applied first; the vector is, so that a former owner's late row of the same activation lies beside the present one's.
     """
     pk = f"IX#{index_shard_of(event_key):02d}"
-    return Key(pk, f"{event_key}#{schedule_ref(namespace, name)}#{generation:010d}#{leaf:02d}#{incarnation}")
+    activation = f"{generation:010d}#{leaf:02d}#{incarnation}#{vector or ''}"
+    return Key(pk, f"{event_key}#{schedule_ref(namespace, name)}#{activation}")
 
 
 def index_rows_of(event_key: str, namespace: str, name: str) -> tuple[str, str, str]:

@@ -64,6 +64,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     802214: "late index rows of a record that came to nothing replaced those of its repeat: no event was counted",
     802331: "the judge wanted fires of a shard whose held messages got no answer for long, so that it stood at the bound",
     810403: "the judge wanted a fire behind a backlog at once, and a flood through an inbox to be over in five minutes",
+    745083: "the judge wanted a message that expires, while faults aimed at the position that its create waited for",
+    739355: "a late row of a former owner was passed by no checkpoint: after an orderly hand-over its message was sent again",
     300301: "a replacement fell behind its guard, a younger record was accepted first: what it replaced stayed held for ever",
 }
 

@@ -252,6 +252,14 @@ RULES: Table = {
     "late index rows of a request that came to nothing": (
         "store/keys: two_repeats_of_a_request_that_makes_a_schedule_then_their_index_rows_never_meet",
     ),
+    "late index rows with other ends": (
+        "actors/event_index: a_late_row_with_other_ends_then_the_schedule_listens_once_and_hears_what_either_hears",
+        "store/keys: two_owners_that_write_of_one_activation_then_their_index_rows_never_meet",
+    ),
+    "a late row that no checkpoint passes": (
+        "messages/doubles: two_rows_then_the_position_passes_both_and_nobody_sends_the_second",
+        "messages/doubles: a_second_row_that_is_still_there_when_the_first_one_was_passed_then_a_cancel_is_too_late",
+    ),
     "two checkpoints at a time": ("messages/checkpoints: groups_that_end_in_one_step_then_one_checkpoint_is_begun",),
     "a hand-over behind a message without acknowledgement": (
         "messages/checkpoints: a_message_without_acknowledgement_before_one_that_was_delivered_then_a_drain_sends_it_until_there_is_one",

@@ -151,7 +151,7 @@ class Fate(NamedTuple):
 
 def take_out(plane: DeliveryPlane, message: Message) -> Fate:
     """Takes a version that a guard covers now out of memory: what is not on its way in this very step will never be."""
-    rows = [row for row in plane.slots.of(message.id) if row.version == message.version]
+    rows = [row for row in plane.slots.of(message.id) if row.version == message.version and not row.double]
     # Each of them, also behind one that is too late.
     taken_back = [_take_back_row(plane, row) for row in rows]
     # By its time and not by its slot: a former owner, frozen while it made the rows of a create that was overdue, may have put

@@ -219,16 +219,16 @@ class DeliveryPlane:
         self.checkpoints.count(CANCELLED)
 
     def take_loaded(self, timer: MessageTimer, *, maybe_sent: bool = False, from_store: bool = True) -> None:
-        """Takes a row in, unless the message is there already.
+        """Takes a row in; a closed one where the message is there already, for the checkpoint to pass it.
 
         A later attempt was made when this one had failed; the same attempt at another slot was written by a former owner,
         maybe late, for a create that was replayed.
         """
         siblings = [row for row in self.slots.of(timer.id) if row.version == timer.version]
-        if any(row.attempt > timer.attempt for row in siblings):
-            return
-        if any(row.attempt == timer.attempt and row.stage is not Stage.GONE for row in siblings):
-            return
+        double = any(
+            row.attempt > timer.attempt or (row.attempt == timer.attempt and row.stage is not Stage.GONE)
+            for row in siblings
+        )
         for row in siblings:
             if row.attempt < timer.attempt and row.stage in (Stage.READY, Stage.WRITTEN):
                 self.close(row, Stage.GONE)
@@ -238,13 +238,14 @@ class DeliveryPlane:
             timer.version,
             timer.origin,
             timer.attempt,
-            Stage.READY,
+            Stage.GONE if double else Stage.READY,
             size=timer.size,
             maybe_sent=maybe_sent or timer.slot <= self.maybe_sent_through,
             from_store=from_store,
             occurrence=None if timer.ref is None else Occurrence(timer.ref, timer.generation),
+            double=double,
         )
-        if self.slots.add(row):
+        if self.slots.add(row) and not double:
             self.settle(row)
 
     def take_moved(self, timer: MessageTimer, *, maybe_sent: bool = False) -> None:

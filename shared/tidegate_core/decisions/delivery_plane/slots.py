@@ -80,6 +80,7 @@ class Slotted:
         ended: What became of it, counted by the checkpoint that passes it.
         occurrence: Of a recurring message.
         fire: It has no timer row: it follows from this.
+        double: The message had another row when this one was loaded: it is closed, and says nothing of the message's fate.
     """
 
     slot: int
@@ -98,6 +99,7 @@ class Slotted:
     ended: Tally = NOTHING
     occurrence: Occurrence | None = None
     fire: Fire | None = None
+    double: bool = False
 
     @property
     def place(self) -> Place:

@@ -22,6 +22,8 @@ Entry: TypeAlias = dict[str, Any]
 
 SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold"})
 """Transactions without which no position passes what was sent, so that sending stops at I8's bound."""
+A_MESSAGE_WAITS_FOR: Final = SENDING_WAITS_FOR | {"cursor", "inboxed"}
+"""The same, and those without which nobody may rely on its create."""
 LATE_NEWS_MS: Final = 4_000
 """A node that goes on learns within this that it has lost its membership."""
 
@@ -83,15 +85,15 @@ class Case:
             for stint in self._stints_of(topic_partition)
         )
 
-    def is_disturbed(self, begin: int, end: int) -> bool:
-        """Whether store or broker were away, or stalled, at some time in between, or so much aimed at what sending waits for that
-        it may have been.
+    def is_disturbed(self, begin: int, end: int, waits_for: frozenset[str] = SENDING_WAITS_FOR) -> bool:
+        """Whether store or broker were away, or stalled, at some time in between, or so much aimed at transactions of these names
+        that they may have been.
         """
         store, broker = self.swarm.store, self.swarm.broker
-        if not SENDING_WAITS_FOR.isdisjoint(store.hunted):
+        if not waits_for.isdisjoint(store.hunted):
             return True
         periods = (
-            *(store.aimed_outs if not SENDING_WAITS_FOR.isdisjoint(store.aimed) else ()),
+            *(store.aimed_outs if not waits_for.isdisjoint(store.aimed) else ()),
             *store.brown_outs,
             *store.write_outs,
             *store.stalled_loads,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.cluster import REQUESTS_DLQ
 from tidegate_testkit.simulation.messages import NAMESPACE
@@ -91,7 +92,7 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
         begin <= letter.due
         and letter.name not in case.record.not_sent
         and not case.wide.maybe(NAMESPACE, letter.due, expires)
-        and not case.is_disturbed(since, expires)
+        and not case.is_disturbed(since, expires, A_MESSAGE_WAITS_FOR)
         and all(case.is_held(number, since, expires) for number in set(letter.topic_partitions))
         and all(case.is_served(shard, since, expires) for shard in set(letter.shards))
     )

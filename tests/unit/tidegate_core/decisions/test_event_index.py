@@ -176,11 +176,25 @@ def test_given_a_row_whose_vector_is_gone_then_it_is_nobody_s_any_more(node: Nod
 
 
 def test_given_many_activations_then_the_cache_keeps_what_is_listened_to_only(node: Node) -> None:
+    before: list[Delete] = []
     for generation in range(1, 21):
         vector, key, item = vector_item(f"flights/s#{generation}", {f"{EVENTS_ID}/0": generation})
-        node.store.write([Put(key, item)])
-        if generation > 1:
-            node.store.write([Delete(a_row(generation=generation - 1).key())])
-        node.listen(a_row(generation=generation, vector=vector))
+        row = a_row(generation=generation, vector=vector)
+        node.store.write([Put(key, item), *before])
+        node.listen(row)
         node.match(KEY)
+        before = [Delete(row.key())]
     assert sum(len(each) for each in node.index._vectors.values()) == 1
+
+
+@pytest.mark.parametrize(("present", "late"), [(5, 9), (9, 5)])
+def test_given_a_late_row_with_other_ends_then_the_schedule_listens_once_and_hears_what_either_hears(
+    node: Node, present: int, late: int
+) -> None:
+    """A former owner read the ends again, behind the receipt perhaps: its row takes nothing away, and counts nothing twice."""
+    for first in (present, late):
+        vector, key, item = vector_item("flights/s#1", {f"{EVENTS_ID}/0": first})
+        node.store.write([Put(key, item)])
+        node.listen(a_row(vector=vector))
+    (listener,) = node.match(KEY)[KEY]
+    assert [listener.hears(EVENTS_ID, 0, offset, NOW) for offset in (4, 5, 8, 9)] == [False, True, True, True]

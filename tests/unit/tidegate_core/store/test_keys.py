@@ -102,19 +102,24 @@ def test_given_chunks_then_they_sort_by_number(chunk: int) -> None:
 
 @given(one=st.integers(0, 10**10), other=st.integers(0, 10**10))
 def test_given_generations_then_index_rows_of_two_never_meet(one: int, other: int) -> None:
-    keyed = [keys.index_row("data/ns/d", "ns", "s", "I1", generation, 0) for generation in (one, other)]
+    keyed = [keys.index_row("data/ns/d", "ns", "s", "I1", generation, 0, None) for generation in (one, other)]
     assert (keyed[0] == keyed[1]) == (one == other)
 
 
 def test_given_two_repeats_of_a_request_that_makes_a_schedule_then_their_index_rows_never_meet() -> None:
     """Seed 802214: one came to nothing, and its late rows replaced those of the other, which was applied: nothing was counted."""
-    first, repeat = (keys.index_row("data/ns/d", "ns", "s", incarnation, 1, 0) for incarnation in ("I1", "I2"))
+    first, repeat = (keys.index_row("data/ns/d", "ns", "s", incarnation, 1, 0, None) for incarnation in ("I1", "I2"))
     assert first != repeat
+
+
+def test_given_two_owners_that_write_of_one_activation_then_their_index_rows_never_meet() -> None:
+    first, late = (keys.index_row("data/ns/d", "ns", "s", "I1", 1, 0, vector) for vector in ("v1", "v2"))
+    assert first != late
 
 
 def test_given_an_index_range_then_the_version_item_is_not_in_it() -> None:
     assert not "a" <= keys.index_version(3).sk <= LAST
-    assert "a" <= keys.index_row("run/ns/s", "ns", "t", "I1", 1, 0).sk <= LAST
+    assert "a" <= keys.index_row("run/ns/s", "ns", "t", "I1", 1, 0, None).sk <= LAST
 
 
 @given(
@@ -135,8 +140,10 @@ def test_given_a_run_id_then_it_names_its_shard() -> None:
 def test_given_a_schedule_then_its_index_rows_of_all_generations_are_one_range_and_nobody_elses_lie_in_it() -> None:
     pk, low, high = keys.index_rows_of("data/ns/raw", "ns", "name")
     mine = [
-        keys.index_row("data/ns/raw", "ns", "name", "I1", generation, leaf) for generation in (1, 20) for leaf in (0, 9)
+        keys.index_row("data/ns/raw", "ns", "name", "I1", generation, leaf, None)
+        for generation in (1, 20)
+        for leaf in (0, 9)
     ]
     assert all(key.pk == pk and low <= key.sk <= high for key in mine)
     for other in (("data/ns/raw", "name2"), ("data/ns/raw", "nam"), ("data/ns/rawer", "name")):
-        assert not low <= keys.index_row(other[0], "ns", other[1], "I1", 1, 0).sk <= high
+        assert not low <= keys.index_row(other[0], "ns", other[1], "I1", 1, 0, None).sk <= high

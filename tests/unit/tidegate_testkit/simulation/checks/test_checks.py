@@ -12,7 +12,7 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks import outages, violations
-from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, Case
 from tidegate_testkit.simulation.checks.constraints import check_constraints
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
@@ -398,3 +398,10 @@ def test_given_a_backlog_then_a_fire_has_its_turn_behind_it(
     ahead = [replace(of_another_shard, id="0001-a", nominal=START + due, at=START + at) for at, due in sent]
     monkeypatch.setattr(case.record, "deliveries", [of_another_shard, *ahead])
     assert turn_of(case, 1, START + 10, START) == START + turn
+
+
+def test_given_faults_that_aim_at_the_position_then_a_message_may_come_too_late(case: Case) -> None:
+    """Seed 745083: its record was handed over after it had expired."""
+    case.swarm = replace(case.swarm, store=replace(case.swarm.store, aimed=("cursor",), aimed_outs=((10, 20),)))
+    assert case.is_disturbed(START + 15, START + 18, A_MESSAGE_WAITS_FOR)
+    assert not case.is_disturbed(START + 15, START + 18)
