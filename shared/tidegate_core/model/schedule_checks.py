@@ -16,7 +16,7 @@ from tidegate_core.triggers.base import EventTrigger, LeafTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
-from tidegate_core.triggers.search import EXCLUDED_IN_A_ROW, STEPS_PER_SEARCH, Search
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
 """The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
@@ -143,10 +143,15 @@ def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place:
 
 
 def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Problem | None:
-    search = Search()
+    # One for all: an apply is a step of the shard's lane, whatever is nested in it.
+    search = Search(STEPS_PER_SEARCH)
+    for place, spec in enumerate(trigger.specs if isinstance(trigger, TimesTrigger) else ()):
+        # Beside others that fire it would never be missed, and be walked again and again once those have ended.
+        if spec.first_after_activation(now, identity, search) is None and search.gave_up:
+            return _too_much_excluded(f"trigger.specs[{place}].exclude")
     first = trigger.first_after_activation(now, identity, search)
-    if search.gave_up and first is None:
-        return _too_much_excluded(trigger, search)
+    if search.gave_up:
+        return _too_much_excluded("trigger.specs" if trigger.exclude is None else "trigger.exclude")
     if first is not None and first <= now + TEN_YEARS_MS:
         return None
     if isinstance(trigger, AtTrigger):
@@ -156,12 +161,9 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Probl
     return Problem("trigger", "names no time in the next ten years", "check its years, dates, start and exclusions")
 
 
-def _too_much_excluded(trigger: TimeTrigger, search: Search) -> Problem:
-    field = "trigger.exclude"
-    if trigger.exclude is None and search.place is not None:
-        field = f"trigger.specs[{search.place}].exclude"
+def _too_much_excluded(field: str) -> Problem:
     return Problem(
         field,
-        f"leaves out so much that no time was found in {EXCLUDED_IN_A_ROW:,} instants, or in {STEPS_PER_SEARCH:,} comparisons",
+        f"leaves out so much that no time was found in {STEPS_PER_SEARCH:,} comparisons of an instant with an exclusion",
         "leave out whole days ({type: dates}, or * in both fields of the time), or narrow the trigger's own expression",
     )

@@ -48,17 +48,10 @@ class CronFields:
     special_days: tuple[SpecialDay, ...] = ()
     years: frozenset[int] | None = None
 
-    def names_minute(self, wall: int) -> bool:
-        """Whether some local time of the minute around `wall` is named."""
-        day, second = divmod(wall, _DAY_SECONDS)
-        minute = second // 60
-        place = bisect_left(self.minutes, minute)
-        return self.minutes[place : place + 1] == (minute,) and self._names_day(day)
-
     def next_wall(self, wall: int) -> int | None:
         """Returns the first named local time strictly after `wall`, or None within ten years."""
         day, second = divmod(wall, _DAY_SECONDS)
-        if self._names_day(day):
+        if self.names_day(day):
             later = self._next_in_day(second)
             if later is not None:
                 return day * _DAY_SECONDS + later
@@ -68,7 +61,7 @@ class CronFields:
     def previous_wall(self, wall: int) -> int | None:
         """Returns the last named local time strictly before `wall`, or None within ten years."""
         day, second = divmod(wall, _DAY_SECONDS)
-        if self._names_day(day):
+        if self.names_day(day):
             earlier = self._previous_in_day(second)
             if earlier is not None:
                 return day * _DAY_SECONDS + earlier
@@ -91,7 +84,8 @@ class CronFields:
             return minute * 60 + self.seconds[bisect_left(self.seconds, rest) - 1]
         return self.minutes[place - 1] * 60 + self.seconds[-1] if place > 0 else None
 
-    def _names_day(self, day: int) -> bool:
+    def names_day(self, day: int) -> bool:
+        """Whether the expression names a day, counted from 1970-01-01."""
         when = date.fromordinal(day + _EPOCH_ORDINAL)
         if not self._names_month(when):
             return False
@@ -107,7 +101,7 @@ class CronFields:
         last = day + _SEARCH_DAYS
         day += 1
         while day <= last:
-            if self._names_day(day):
+            if self.names_day(day):
                 return day
             when = date.fromordinal(day + _EPOCH_ORDINAL)
             # A month that is not named is passed over in one step: yearly expressions stay quick.
@@ -118,7 +112,7 @@ class CronFields:
         last = day - _SEARCH_DAYS
         day -= 1
         while day >= last:
-            if self._names_day(day):
+            if self.names_day(day):
                 return day
             when = date.fromordinal(day + _EPOCH_ORDINAL)
             day = day - 1 if self._names_month(when) else day - when.day

@@ -20,7 +20,7 @@ from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, WallClock, note_on, skips_between
 from tidegate_core.triggers.exclusions import MAX_EXCLUSIONS, Exclusion, Span, excluded_span
 from tidegate_core.triggers.latches import Terms
-from tidegate_core.triggers.search import EXCLUDED_IN_A_ROW, Search
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 
 Correlate: TypeAlias = Literal["data_partition"]
 
@@ -70,14 +70,12 @@ class TimeTrigger(Document, ABC):
         Args:
             after: The last scheduled nominal, never the present: a late look must not lose an occurrence.
             identity: The schedule's own id, for triggers that spread their load by a stable hash of it.
-            search: What this is a part of; by default one of its own.
+            search: How long it may take; by default as long as ten years have instants.
         """
         search = search or Search()
         floor = after if self.start is None else max(after, self.start - 1)
         latest = floor + TEN_YEARS_MS
-        for _ in range(EXCLUDED_IN_A_ROW):
-            if not search.takes(len(self.exclude or ())):
-                return None
+        while search.takes(len(self.exclude or ())):
             following = self._following(floor, identity, search)
             if following is None or not self.is_within(following):
                 return None
@@ -87,7 +85,6 @@ class TimeTrigger(Document, ABC):
             floor = span.end - 1
             if floor > latest:
                 return None
-        search.gave_up = True
         return None
 
     def first_after_activation(
@@ -107,10 +104,8 @@ class TimeTrigger(Document, ABC):
 
     def last_before(self, before: Instant, identity: str, search: Search | None = None) -> Instant | None:
         """Returns the last instant strictly before `before` that is not excluded, without regard to `start` and `end`."""
-        search = search or Search()
-        for _ in range(EXCLUDED_IN_A_ROW):
-            if not search.takes(len(self.exclude or ())):
-                return None
+        search = search or Search(STEPS_PER_SEARCH)
+        while search.takes(len(self.exclude or ())):
             preceding = self._preceding(before, identity, search)
             if preceding is None:
                 return None
@@ -119,6 +114,16 @@ class TimeTrigger(Document, ABC):
                 return preceding
             before = span.begin
         return None
+
+    def named_after(self, floor: Instant, identity: str, search: Search) -> Instant | None:
+        """Returns the first instant strictly after `floor` inside of `start`..`end`, be it excluded or not."""
+        following = self._following(floor if self.start is None else max(floor, self.start - 1), identity, search)
+        return following if following is not None and self.is_within(following) else None
+
+    def named_before(self, before: Instant, identity: str, search: Search) -> Instant | None:
+        """Returns the last instant strictly before `before` inside of `start`..`end`, be it excluded or not."""
+        preceding = self._preceding(before if self.end is None else min(before, self.end), identity, search)
+        return preceding if preceding is not None and self.is_within(preceding) else None
 
     def fires_left(self, fires: int) -> int | None:
         """Returns how many occurrences are still to come after `fires`; None is without a bound."""

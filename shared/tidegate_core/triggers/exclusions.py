@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, Strict, WithJsonSchema, model_validator
@@ -18,7 +20,7 @@ from tidegate_core.time.zones import ZoneName, zone_named
 MAX_EXCLUSIONS = 50
 
 _DAY_SECONDS = 86_400
-_MINUTES_OF_A_DAY = 1_440
+_ALL_MINUTES = (1 << 1_440) - 1
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
@@ -48,6 +50,11 @@ DateField = Annotated[
 ]
 
 
+@lru_cache(maxsize=2048)
+def _minutes_named(expression: str, dialect: Dialect, day_rule: DayRule | None) -> int:
+    return sum(1 << minute for minute in parse_cron(expression, dialect, day_rule).minutes)
+
+
 class ExcludedCron(Document):
     """Leaves out the minutes that an expression names: `* * 25 12 *` is all of Christmas Day.
 
@@ -73,14 +80,10 @@ class ExcludedCron(Document):
             raise refused(f'"{self.expression[:64]}" {error.problem}', hint=error.hint, field="expression") from error
         return self
 
-    def walls_at(self, wall: int) -> tuple[int, int] | None:
-        """Returns first and end of the local times around `wall` that are left out, or None."""
+    def minutes_out(self, day: int) -> int:
+        """Returns the minutes of a local day, counted from 1970-01-01, that are left out: bit n is minute n."""
         fields = parse_cron(self.expression, self.dialect, self.day_rule)
-        if not fields.names_minute(wall):
-            return None
-        # A day that is out as a whole is passed over in one step.
-        length = _DAY_SECONDS if len(fields.minutes) == _MINUTES_OF_A_DAY else 60
-        return wall - wall % length, wall - wall % length + length
+        return _minutes_named(self.expression, self.dialect, self.day_rule) if fields.names_day(day) else 0
 
 
 class ExcludedDates(Document):
@@ -111,11 +114,10 @@ class ExcludedDates(Document):
             raise refused("is before first", field="last", hint="both are included")
         return self
 
-    def walls_at(self, wall: int) -> tuple[int, int] | None:
-        """Returns first and end of the local times around `wall` that are left out, or None."""
-        begin = (self.first.toordinal() - _EPOCH_ORDINAL) * _DAY_SECONDS
-        end = ((self.last or self.first).toordinal() - _EPOCH_ORDINAL + 1) * _DAY_SECONDS
-        return (begin, end) if begin <= wall < end else None
+    def minutes_out(self, day: int) -> int:
+        """Returns the minutes of a local day, counted from 1970-01-01, that are left out: bit n is minute n."""
+        first, last = self.first.toordinal(), (self.last or self.first).toordinal()
+        return _ALL_MINUTES if first <= day + _EPOCH_ORDINAL <= last else 0
 
 
 Exclusion: TypeAlias = Annotated[
@@ -126,7 +128,7 @@ Exclusion: TypeAlias = Annotated[
 
 
 def excluded_span(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant) -> Span | None:
-    """Returns a span around the instant that one of the exclusions leaves out, or None.
+    """Returns the span around the instant, within its local day, that the exclusions of one zone leave out; or None.
 
     Args:
         exclusions: Of a trigger.
@@ -134,10 +136,28 @@ def excluded_span(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant
         instant: An instant that the trigger names.
     """
     second = instant // 1000
+    by_zone: dict[str, list[Exclusion]] = {}
     for exclusion in exclusions:
-        segment = zone_named(exclusion.zone or zone).segment_at(second)
-        walls = exclusion.walls_at(second + segment.offset)
-        if walls is not None:
-            begin, end = (wall - segment.offset for wall in walls)
+        by_zone.setdefault(exclusion.zone or zone, []).append(exclusion)
+    for name, sharing in by_zone.items():
+        segment = zone_named(name).segment_at(second)
+        day, rest = divmod(second + segment.offset, _DAY_SECONDS)
+        # Together, so that morning and afternoon of two exclusions are a day that is passed over in one step.
+        out = reduce(or_, (exclusion.minutes_out(day) for exclusion in sharing))
+        minutes = _minutes_around(out, rest // 60)
+        if minutes is not None:
+            begin, end = (day * _DAY_SECONDS + minute * 60 - segment.offset for minute in minutes)
             return Span(max(begin, segment.start) * 1000, min(end, segment.end) * 1000)
     return None
+
+
+def _minutes_around(out: int, minute: int) -> tuple[int, int] | None:
+    """Returns first and end of the bits around `minute` that are set without a gap, or None where it is not."""
+    if not out >> minute & 1:
+        return None
+    kept = ~out & _ALL_MINUTES
+    behind = kept >> minute
+    begin = (kept & ((1 << minute) - 1)).bit_length()
+    # The lowest bit that is kept behind the minute; none is the end of the day.
+    end = minute + (behind & -behind).bit_length() - 1 if behind else _ALL_MINUTES.bit_length()
+    return begin, end

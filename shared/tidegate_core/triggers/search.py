@@ -1,15 +1,13 @@
-"""How long a trigger is searched for its next instant: exclusions can leave out all that it names, and specs have their own."""
+"""How long a trigger is searched for an instant: exclusions can leave out all that it names, and specs have their own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-EXCLUDED_IN_A_ROW = 20_000
-"""Excluded instants, or excluded days, after which a trigger names nothing more: without end the search would never return."""
-STEPS_PER_SEARCH = 200_000
-"""Comparisons of an instant with a spec or an exclusion in one search, whatever is nested: some 10 µs each, and the shard's lane
-waits for it. One trigger with few exclusions comes to its 20,000 before that; a union whose specs have exclusions of their own
-would be at it for hours."""
+STEPS_PER_SEARCH = 50_000
+"""Comparisons of an instant with a spec or an exclusion, of some 3 µs each: what an apply may take of the shard's lane, and what
+a search for the instant before takes. One that fires is searched ten years ahead: to give up would be the schedule's end, and
+an apply has seen to it that it does not leave out all that it names."""
 
 
 @dataclass(slots=True)
@@ -17,18 +15,17 @@ class Search:
     """One search for an instant, shared by a trigger and its specs.
 
     Attributes:
-        steps: Comparisons that are left.
-        gave_up: Some trigger came to an end of its patience: what it names behind that is not known.
-        place: The spec among others that did so first.
+        steps: Comparisons that are left; None is without a bound.
+        gave_up: They were used up: what the trigger names behind that is not known.
     """
 
-    steps: int = STEPS_PER_SEARCH
+    steps: int | None = None
     gave_up: bool = False
-    place: int | None = None
 
-    def takes(self, exclusions: int) -> bool:
+    def takes(self, comparisons: int) -> bool:
         """Counts one instant and what it is compared with; returns whether the search goes on."""
-        self.steps -= 1 + exclusions
-        if self.steps < 0:
-            self.gave_up = True
-        return self.steps >= 0
+        if self.steps is None:
+            return True
+        self.steps -= 1 + comparisons
+        self.gave_up = self.steps < 0
+        return not self.gave_up

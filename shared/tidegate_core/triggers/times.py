@@ -7,13 +7,14 @@ sequence of instants, with one cursor, one data interval from each instant to th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 
 from tidegate_core.model.document import AtMost
 from tidegate_core.model.durations import Duration
-from tidegate_core.model.instants import Instant
+from tidegate_core.model.instants import TEN_YEARS_MS, Instant
 from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, SkipReason
 from tidegate_core.triggers.at import AtTrigger
@@ -101,27 +102,45 @@ class TimesTrigger(TimeTrigger):
         return next((note for note in notes if note), "")
 
     def _naming(self, instant: Instant, identity: str) -> Iterator[TimeTrigger]:
-        return (spec for spec in self.specs if spec.next_after(instant - 1, identity) == instant)
+        return (
+            spec
+            for spec in self.specs
+            if spec.named_after(instant - 1, identity, Search()) == instant and spec.excluded_at(instant) is None
+        )
 
     def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
-        found: list[Instant] = []
-        for place, spec in enumerate(self.specs):
-            instant = spec.next_after(after, identity, search)
-            if search.gave_up and search.place is None:
-                search.place = place
-            found += [] if instant is None else [instant]
-        # Without steps there may be one before these.
-        return None if search.steps < 0 else min(found, default=None)
+        # The earliest of all is looked at first, so that no spec is searched beyond what another one names: one that
+        # leaves out years costs nothing beside one that fires today, and none is passed over.
+        heads = [(spec.named_after(after, identity, search), place) for place, spec in enumerate(self.specs)]
+        waiting = [(instant, place) for instant, place in heads if instant is not None]
+        heapify(waiting)
+        while waiting and search.takes(len(self.specs)):
+            instant, place = waiting[0]
+            spec = self.specs[place]
+            span = spec.excluded_at(instant)
+            if span is None or instant > after + TEN_YEARS_MS:
+                return instant if span is None else None
+            following = spec.named_after(span.end - 1, identity, search)
+            if following is None:
+                heappop(waiting)
+            else:
+                heapreplace(waiting, (following, place))
+        return None
 
     def _preceding(self, before: Instant, identity: str, search: Search) -> Instant | None:
         # What a spec would have named outside of its own bounds was never an occurrence.
-        found = [
-            spec.last_before(before if spec.end is None else min(before, spec.end), identity, search)
-            for spec in self.specs
-        ]
-        within = [
-            instant
-            for spec, instant in zip(self.specs, found, strict=True)
-            if instant is not None and spec.is_within(instant)
-        ]
-        return max(within, default=None)
+        heads = [(spec.named_before(before, identity, search), place) for place, spec in enumerate(self.specs)]
+        waiting = [(-instant, place) for instant, place in heads if instant is not None]
+        heapify(waiting)
+        while waiting and search.takes(len(self.specs)):
+            negated, place = waiting[0]
+            spec = self.specs[place]
+            span = spec.excluded_at(-negated)
+            if span is None:
+                return -negated
+            preceding = spec.named_before(span.begin, identity, search)
+            if preceding is None:
+                heappop(waiting)
+            else:
+                heapreplace(waiting, (-preceding, place))
+        return None

@@ -80,6 +80,34 @@ def test_given_years_of_minutes_left_out_then_days_are_passed_over_in_one_step()
     assert fires(trigger, "2026-01-01T00:00:00Z", 1) == ["2026-11-30T23:00"]
 
 
+@pytest.mark.parametrize(("first", "second"), [("* 0-11", "* 12-23"), ("*/2 *", "1-59/2 *")])
+def test_given_exclusions_that_are_a_day_together_then_it_is_passed_over_in_one_step(first: str, second: str) -> None:
+    """Minute by minute, with so many holidays beside it, the search would end before the third day is over."""
+    holidays = [{"type": "dates", "first": f"20{year}-01-01"} for year in range(28, 76)]
+    days = [{"type": "cron", "expression": f"{minutes} 25-27 11 *"} for minutes in (first, second)]
+    trigger = cron(*holidays, *days, expression="* * * * *")
+
+    assert fires(trigger, "2026-11-24T22:58:00Z", 2) == ["2026-11-24T22:59", "2026-11-27T23:00"]
+    assert trigger.excluded_at(parse_instant("2026-11-25T12:00:00Z")) == (
+        parse_instant("2026-11-24T23:00:00Z"),
+        parse_instant("2026-11-25T23:00:00Z"),
+    )
+    begin, end = trigger.interval(parse_instant("2026-11-27T23:00:00Z"), "n/a")
+    assert end - begin == 3 * 86_400_000 + 60_000
+
+
+@pytest.mark.parametrize(
+    ("expression", "begin", "end"),
+    [("* 0-5 * * *", "00:00", "06:00"), ("30-40 3 * * *", "03:30", "03:41"), ("* 3-23 * * *", "03:00", "24:00")],
+)
+def test_given_minutes_left_out_then_the_span_is_all_of_them(expression: str, begin: str, end: str) -> None:
+    trigger = cron({"type": "cron", "expression": expression, "zone": "UTC"}, expression="* * * * *")
+    midnight = parse_instant("2026-06-01T00:00:00Z")
+    first, last = ((int(time[:2]) * 60 + int(time[3:])) * 60_000 for time in (begin, end))
+
+    assert trigger.excluded_at(midnight + 3 * 3_600_000 + 35 * 60_000) == (midnight + first, midnight + last)
+
+
 def test_given_everything_left_out_then_nothing_follows() -> None:
     assert cron({"type": "cron", "expression": "* * * * *"}).next_after(0, "n/a") is None
     assert cron({"type": "cron", "expression": "0-59 6 * * *"}, expression="* 6 * * *").next_after(0, "n/a") is None

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.triggers import EveryTrigger, TimesTrigger
+from tidegate_core.triggers.search import Search
 
 
 def cron(expression: str, **fields: Any) -> dict[str, Any]:
@@ -74,6 +75,42 @@ def test_given_exclusion_beside_the_specs_then_it_holds_for_all_of_them() -> Non
     union = times(cron("0 6 * * *"), cron("0 18 * * *"), exclude=[left_out])
 
     assert union.next_after(parse_instant("2026-12-24T17:00:00Z"), "n/a") == parse_instant("2026-12-26T05:00:00Z")
+
+
+MINUTES_OF_DECEMBER = {"type": "cron", "expression": "* * 1-20 12 *"}
+EVEN_MINUTES_OF_TWO_YEARS = {"type": "cron", "expression": "0 */2 * * * ? 2026-2027", "dialect": "quartz"}
+
+
+def test_given_spec_that_leaves_out_long_then_the_union_does_not_pass_over_it() -> None:
+    """More than an apply would search: to give up would lose what comes after, and to take the other spec's as well."""
+    sparse = {**every("2m"), "exclude": [EVEN_MINUTES_OF_TWO_YEARS]}
+    union = times(sparse, cron("0 1 1 6 *", start="2028-01-01T00:00:00Z"))
+    first = parse_instant("2028-01-01T00:00:00Z")
+
+    assert union.next_after(parse_instant("2027-06-30T23:59:00Z"), "n/a") == first
+    assert EveryTrigger.model_validate(sparse).next_after(parse_instant("2027-06-30T23:59:00Z"), "n/a") == first
+
+
+def test_given_specs_under_exclusions_then_none_is_searched_beyond_what_another_names() -> None:
+    sparse = {**every("2m"), "exclude": [EVEN_MINUTES_OF_TWO_YEARS]}
+    union, begin = times(sparse, sparse, sparse, every("10s")), parse_instant("2026-06-01T00:00:00Z")
+    forth, back = Search(500), Search(500)
+
+    assert union.next_after(begin, "n/a", forth) == begin + 10_000
+    assert union.last_before(begin + 10_000, "n/a", back) == begin
+    assert not forth.gave_up
+    assert not back.gave_up
+    assert union.zone_at(begin + 10_000, "n/a") == "UTC"
+
+
+def test_given_days_left_out_of_a_spec_then_they_are_no_occurrences_in_either_direction() -> None:
+    union = times(cron("0 * * * *", zone="UTC", exclude=[MINUTES_OF_DECEMBER]), cron("30 12 10 12 *", zone="UTC"))
+    last, noon, first = (parse_instant(f"2026-{text}:00Z") for text in ("11-30T23:00", "12-10T12:30", "12-21T00:00"))
+
+    assert union.next_after(last, "n/a") == noon
+    assert union.next_after(noon, "n/a") == first
+    assert union.interval(first, "n/a") == (noon, first)
+    assert union.interval(noon, "n/a") == (last, noon)
 
 
 def test_given_specs_that_skip_in_one_gap_then_it_is_told_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate_core.decisions.run_plane.catch_up import MADE_PER_TRANSACTION
 from tidegate_core.decisions.run_plane.fire import FireSchedule
-from tidegate_core.model.instants import format_instant
+from tidegate_core.model.instants import as_datetime, format_instant, parse_instant
 from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Update
@@ -132,6 +133,34 @@ def test_given_the_last_instant_then_no_row_follows() -> None:
     assert nominals(desk) == [FIRST, FIRST + MINUTE]
     assert state(desk).next_nominal is None
     assert timers(desk) == []
+
+
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        pytest.param(("* 0-11 * * *", "* 12-23 * * *"), id="halves of days"),
+        pytest.param(("*/2 * * * *", "1-59/2 * * * *"), id="every other minute"),
+    ],
+)
+def test_given_months_left_out_behind_an_instant_then_the_row_behind_them_is_armed(
+    expressions: tuple[str, ...],
+) -> None:
+    """A search that gave up on the way would leave the schedule active and without a row, and no one would hear of it."""
+    first = as_datetime(FIRST).date() + timedelta(days=1)
+    days, later = [first + timedelta(days=number) for number in range(60)], first + timedelta(days=60)
+    months = {(day.month, ",".join(str(each.day) for each in days if each.month == day.month)) for day in days}
+    left_out = [
+        {"type": "cron", "expression": f"{expression[:-5]}{numbers} {month} *"}
+        for expression in expressions
+        for month, numbers in months
+    ]
+    last = parse_instant(f"{first}T00:00:00Z") - MINUTE
+    desk = a_desk(every("1m", exclude=left_out), next_nominal=last)
+    desk.decide(FireSchedule(a_row(last)), last)
+
+    assert nominals(desk) == [last]
+    assert state(desk).next_nominal == parse_instant(f"{later}T00:00:00Z")
+    assert timers(desk) == [state(desk).next_nominal]
 
 
 def test_given_a_single_instant_then_it_fires_once_however_late() -> None:
