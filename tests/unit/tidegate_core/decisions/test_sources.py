@@ -9,6 +9,7 @@ import pytest
 
 from tidegate_core.decisions.dead_letters import SOURCE_HEADER
 from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.decisions.log_ends import SILENT_AFTER_MS
 from tidegate_core.decisions.source_watch import ASK_AGAIN_MS, LOOK_MS
 from tidegate_core.decisions.sources_home import SOURCES_MAX, moved_by
 from tidegate_core.effects import Commit, Poke, ReadEndOffsets, StartReading, Unavailable
@@ -339,6 +340,53 @@ def test_given_a_topic_that_is_gone_then_activations_are_not_held_up(bench: Benc
     bench.request(an_apply(WAITS))
     bench.run(SECOND)
     assert bench.state_of() is not None
+
+
+@pytest.fixture
+def leaderless(bench: Bench) -> Bench:
+    """There is an open source of a topic that does not answer any more."""
+    bench.create_topic("b-topic", topic_id="d" * 32)
+    ask(bench, a_source_apply(a_source(topic="b-topic")))
+    silence(bench)
+    return bench
+
+
+def silence(bench: Bench) -> None:
+    bench.lose(lambda effect: isinstance(effect, ReadEndOffsets) and effect.topic == "b-topic", times=1_000_000)
+
+
+def test_given_a_source_of_a_topic_that_does_not_answer_then_it_is_refused_and_nobody_waits(bench: Bench) -> None:
+    bench.create_topic("b-topic", topic_id="d" * 32)
+    silence(bench)
+    bench.request(a_source_apply(a_source(topic="b-topic")))
+    bench.request(a_source_apply(a_source("second"), "src-2"))
+    bench.run(SILENT_AFTER_MS + 2 * SECOND)
+    (refused,) = bench.receipts()["src-1"]["errors"]
+    assert (refused["field"], refused["problem"]) == ("spec.topic", '"b-topic" does not answer now')
+    assert bench.status_of("src-2") == "accepted"
+    assert [each.name for each in sources(bench).entries if each.is_there] == ["second"]
+
+
+def test_given_a_topic_that_does_not_answer_then_activations_and_wide_resumes_go_on_without_it(
+    leaderless: Bench,
+) -> None:
+    leaderless.request(an_apply(WAITS))
+    leaderless.request({"id": "w-1", "type": "control.suspend", "scope": "system"})
+    leaderless.request({"id": "w-2", "type": "control.resume", "scope": "system"})
+    leaderless.run(2 * SILENT_AFTER_MS + 2 * SECOND)
+    assert leaderless.state_of() is not None
+    assert leaderless.status_of("w-2") == "accepted"
+
+
+def test_given_a_time_out_and_a_topic_that_does_not_answer_then_it_waits_five_minutes_for_it(leaderless: Bench) -> None:
+    pair = all_of(on_data("raw"), on_data("other"), correlate="data_partition", timeout="1m")
+    leaderless.request(an_apply(a_spec(trigger=pair)))
+    leaderless.run(SILENT_AFTER_MS + SECOND)
+    leaderless.event(an_event("d1", "other"))
+    leaderless.run(4 * 60 * SECOND)
+    assert leaderless.ledger() == []
+    leaderless.run(3 * 60 * SECOND)
+    assert len(leaderless.ledger()) == 1
 
 
 def test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them(bench: Bench) -> None:
