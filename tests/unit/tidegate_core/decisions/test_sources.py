@@ -317,6 +317,22 @@ def test_given_brokers_that_do_not_answer_for_one_topic_then_others_are_read(ben
     assert counted(bench) == 2
 
 
+def test_given_a_topic_that_is_gone_then_it_is_looked_for_each_minute_and_found_when_it_is_back(bench: Bench) -> None:
+    bench.request(an_apply(WAITS))
+    ask(bench, a_source_apply())
+    bench.topics.clear()
+    bench.crash()
+    bench.run(SECOND)
+    first = len(bench.asked)
+    bench.run(10 * ASK_AGAIN_MS)
+    looks = [each for each in bench.asked[first:] if each == ReadEndOffsets(TOPIC, may_be_missing=True)]
+    assert 9 <= len(looks) <= 10
+    bench.create_topic(TOPIC, 1, "d" * 32)
+    produce(bench, "d1")
+    bench.run(ASK_AGAIN_MS + 2 * LOOK_MS)
+    assert counted(bench) == 1
+
+
 def test_given_a_topic_that_grows_or_is_made_anew_then_what_is_new_counts_whole(bench: Bench) -> None:
     bench.request(an_apply(WAITS))
     ask(bench, a_source_apply())
