@@ -6,6 +6,7 @@ it maps. Who activates a schedule in between finds it listed and reads the topic
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.event_index import vector_item
@@ -27,6 +28,10 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 SOURCES_MAX = 64
 """Of the cluster: with 5 KB each at most they fit DynamoDB's 400 KB, and are read with each batch of their topics."""
 BODY_BYTES_MAX = 5_000
+ITEM_BYTES_MAX = 350_000
+"""Of all sources as they are stored, where quotes take two bytes each; tombstones and answers have the rest of 400 KB."""
+TOPIC_PARTITIONS_MAX = 8_000
+"""Of all sources' topics together: a wide resume names the end of each in one item, 42 bytes each."""
 TOMBSTONES_MAX = 64
 TOMBSTONE_KEPT_MS = 8 * 86_400_000
 """Longer than the requests topic keeps what could be older than the delete."""
@@ -66,7 +71,8 @@ def own_topics(lane: Lane) -> str:
 def _first_offsets(lane: Lane, request: SourceApply, origin: str) -> Operation[str | Problem]:
     """Stores the topic's ends, read after the source was listed, or returns why it has none."""
     topic = request.spec.topic
-    found = yield from ends_in_time(lane.host, [topic])
+    others = (yield from present_sources(lane.host)).topics_of(None)
+    found = yield from ends_in_time(lane.host, sorted({topic, *others}))
     if topic not in found:
         return Problem(
             "spec.topic", f'"{topic}" does not answer now', "apply again once all its topic partitions have a leader"
@@ -75,6 +81,12 @@ def _first_offsets(lane: Lane, request: SourceApply, origin: str) -> Operation[s
     if not offsets:
         hint = "create it first, and let the nodes read it"
         return Problem("spec.topic", f'"{topic}" is no topic that the nodes can read', hint)
+    together = sum(map(len, found.values()))
+    if together > TOPIC_PARTITIONS_MAX:
+        had = f"would be read beside others: {together} topic partitions together, at most {TOPIC_PARTITIONS_MAX} are allowed"
+        return Problem(
+            "spec.topic", had, "delete other sources first, or let a topic with fewer of them carry the announcements"
+        )
     vector_id, key, item = vector_item(f"source {origin}", offsets)
     yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
     return vector_id
@@ -205,6 +217,11 @@ def _problems(before: Sources, request: SourceApply, entry: Source | None, body:
         others = sum(each.is_there for each in before.entries)
         if others >= SOURCES_MAX:
             found.append(Problem("name", f"would be one of more than {SOURCES_MAX} sources", "delete others first"))
+    kept = [each.body for each in before.entries if each is not entry and each.body is not None]
+    size = sum(len(json.dumps(each, ensure_ascii=False).encode()) for each in (*kept, body))
+    if size > ITEM_BYTES_MAX:
+        problem = f"has {size} bytes with all other sources, at most {ITEM_BYTES_MAX} can be kept"
+        found.append(Problem("spec", problem, "shorten it, or delete others first"))
     return tuple(found)
 
 

@@ -11,8 +11,8 @@ from tidegate_core.decisions.dead_letters import SOURCE_HEADER
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.log_ends import SILENT_AFTER_MS
 from tidegate_core.decisions.source_watch import ASK_AGAIN_MS, LOOK_MS
-from tidegate_core.decisions.sources_home import SOURCES_MAX, moved_by
-from tidegate_core.effects import Commit, Poke, ReadEndOffsets, StartReading, Unavailable
+from tidegate_core.decisions.sources_home import SOURCES_MAX, TOPIC_PARTITIONS_MAX, moved_by
+from tidegate_core.effects import Commit, EndOffsets, Poke, ReadEndOffsets, StartReading, Unavailable
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.receipts import ReceiptStatus
@@ -25,6 +25,7 @@ from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import EVENTS, NOW, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
 
 TOPIC = "lake.commits"
+MAPPED = ("dataset", "partition", "id", "kind", "bytes", "rows", "version", "event_time", "producer")
 WAITS = a_spec(trigger=on_data(count=1_000))
 
 
@@ -258,6 +259,27 @@ def test_given_as_many_sources_as_may_be_then_one_more_is_refused(bench: Bench) 
     ask(bench, a_source_delete("s0"))
     assert ask(bench, a_source_apply(a_source("more"), "again"))["status"] == "accepted"
     assert len(str(bench.store.peek(keys.SOURCES_KEY))) < 400_000
+
+
+def test_given_sources_whose_bodies_fill_the_item_then_one_more_is_refused_with_the_bytes(bench: Bench) -> None:
+    quotes = {"pointer": "/" + '"' * 255}
+    made = [a_source(f"s{number}", event=dict.fromkeys(MAPPED, quotes)) for number in range(SOURCES_MAX)]
+    receipts = [ask(bench, a_source_apply(source, f"src-{number}")) for number, source in enumerate(made)]
+    assert {each["status"] for each in receipts} == {"accepted", "rejected"}
+    (problem,) = receipts[-1]["errors"]
+    assert problem["field"] == "spec"
+    assert "at most 350000 can be kept" in problem["problem"]
+
+
+def test_given_more_topic_partitions_than_a_vector_holds_then_the_source_is_refused_with_their_number(
+    bench: Bench,
+) -> None:
+    wide = EndOffsets({f"{'d' * 32}/{number}": 0 for number in range(TOPIC_PARTITIONS_MAX)})
+    ask(bench, a_source_apply())
+    bench.answer_with(lambda effect: effect == ReadEndOffsets("wide", may_be_missing=True), wide)
+    receipt = ask(bench, a_source_apply(a_source("second", topic="wide"), "src-2"))
+    (problem,) = receipt["errors"]
+    assert (problem["field"], "8001 topic partitions" in problem["problem"]) == ("spec.topic", True)
 
 
 def test_given_an_older_apply_behind_a_delete_then_it_is_superseded() -> None:
