@@ -144,6 +144,11 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "warning",
         "tidegate_jobs_overdue_total",
     ),
+    "source_topic_silent": LogEvent(
+        "The brokers told no ends of a source's topic for 5 seconds, as while a topic partition has no leader: a request on the source is "
+        "refused, other requests and time-outs go on without it.",
+        "warning",
+    ),
     "message_refused": LogEvent(
         "The broker will not take a message as it is; it is tried again later, then it is a dead letter.",
         "warning",

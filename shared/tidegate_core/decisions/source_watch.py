@@ -79,17 +79,23 @@ class SourceWatch:
         topics = sorted({each.spec.topic for each in present.entries if each.is_open})
         for topic in sorted({name for name, _ in self._ingests} - set(topics)):
             yield from self._leave(topic)
-        for topic in topics:
-            if self._host.now - self._asked_at.get(topic, -ASK_AGAIN_MS) >= ASK_AGAIN_MS:
-                yield from self._follow(topic)
+        due = [topic for topic in topics if self._host.now - self._asked_at.get(topic, -ASK_AGAIN_MS) >= ASK_AGAIN_MS]
+        if due:
+            # Side by side: one that is not there, or does not answer, costs seconds.
+            answers = yield tuple(ReadEndOffsets(topic, may_be_missing=True) for topic in due)
+            for topic, asked in zip(due, answers, strict=True):
+                yield from self._follow(topic, asked)
 
     # -- topics ---------------------------------------------------------------------------------------------------------
 
-    def _follow(self, topic: str) -> Operation[None]:
-        """Reads those of the topic's partitions that are this holder's, as the brokers tell them now."""
-        facts = yield from self._facts_of(topic)
-        if facts is None:
+    def _follow(self, topic: str, asked: object) -> Operation[None]:
+        """Reads those of the topic's partitions that are this holder's, as the brokers have told them."""
+        if not isinstance(asked, EndOffsets):
+            return  # No answer: asked again at the next look.
+        if not asked.offsets:
+            self._asked_at[topic] = self._host.now  # It is not there.
             return
+        facts = _facts_of(topic, asked)
         if any(name == topic and ingest.cursor.topic.id != facts.id for (name, _), ingest in self._ingests.items()):
             yield from self._leave(topic)
         holding = self._host.holding
@@ -105,14 +111,6 @@ class SourceWatch:
             yield from self._begin(facts, number, [first for _, first in sources])
             self._taking_over = False
         self._asked_at[topic] = self._host.now
-
-    def _facts_of(self, topic: str) -> Operation[TopicFacts | None]:
-        """Returns None for a topic that is not there, and where the brokers do not answer: others are not held up by it."""
-        asked = yield ReadEndOffsets(topic, may_be_missing=True)
-        if not isinstance(asked, EndOffsets) or not asked.offsets:
-            return None
-        places = [place.split("/") for place in asked.offsets]
-        return TopicFacts(topic, places[0][0], 1 + max(int(number) for _, number in places))
 
     def _check_holding(self) -> Operation[None]:
         """A former holder that raised further epochs would only be in the way of the present one."""
@@ -148,3 +146,8 @@ class SourceWatch:
             self._host.tell(StopReading(name, number))
             yield from ingest.cursor.end()
             self._host.note("source_left", topic=name, topic_partition=number)
+
+
+def _facts_of(topic: str, ends: EndOffsets) -> TopicFacts:
+    places = [place.split("/") for place in ends.offsets]
+    return TopicFacts(topic, places[0][0], 1 + max(int(number) for _, number in places))

@@ -6,15 +6,16 @@ it maps. Who activates a schedule in between finds it listed and reads the topic
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.log_ends import present_sources
+from tidegate_core.decisions.log_ends import ends_in_time, present_sources
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.request import ApplyRequest
-from tidegate_core.effects import EndOffsets, Poke, ReadEndOffsets
+from tidegate_core.effects import Poke
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
@@ -27,6 +28,10 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 SOURCES_MAX = 64
 """Of the cluster: with 5 KB each at most they fit DynamoDB's 400 KB, and are read with each batch of their topics."""
 BODY_BYTES_MAX = 5_000
+ITEM_BYTES_MAX = 350_000
+"""Of all sources as they are stored, where quotes take two bytes each; tombstones and answers have the rest of 400 KB."""
+TOPIC_PARTITIONS_MAX = 8_000
+"""Of all sources' topics together: a wide resume names the end of each in one item, 42 bytes each."""
 TOMBSTONES_MAX = 64
 TOMBSTONE_KEPT_MS = 8 * 86_400_000
 """Longer than the requests topic keeps what could be older than the delete."""
@@ -50,7 +55,7 @@ class ApplySource(ApplyRequest):
         if outcome.receipt is None:
             assert isinstance(request, SourceApply)
             first = yield from _first_offsets(lane, request, self.row.origin)
-            opening = MoveSources(request, request_id, position, first or "", own_topics(lane), outcome)
+            opening = MoveSources(request, request_id, position, first, own_topics(lane), outcome)
             yield from lane.decide_alone(opening)
         elif isinstance(request, SourceDelete) and outcome.receipt.status is ReceiptStatus.ACCEPTED:
             vector = None if former is None else former.vector
@@ -63,13 +68,26 @@ def own_topics(lane: Lane) -> str:
     return lane.host.holding.requests.name.removesuffix("requests")
 
 
-def _first_offsets(lane: Lane, request: SourceApply, origin: str) -> Operation[str | None]:
-    """Stores the topic's ends, read after the source was listed; None where the topic is not there."""
-    asked = yield from lane.host.read_for_good(ReadEndOffsets(request.spec.topic, may_be_missing=True))
-    assert isinstance(asked, EndOffsets)
-    if not asked.offsets:
-        return None
-    vector_id, key, item = vector_item(f"source {origin}", asked.offsets)
+def _first_offsets(lane: Lane, request: SourceApply, origin: str) -> Operation[str | Problem]:
+    """Stores the topic's ends, read after the source was listed, or returns why it has none."""
+    topic = request.spec.topic
+    others = (yield from present_sources(lane.host)).topics_of(None)
+    found = yield from ends_in_time(lane.host, sorted({topic, *others}))
+    if topic not in found:
+        return Problem(
+            "spec.topic", f'"{topic}" does not answer now', "apply again once all its topic partitions have a leader"
+        )
+    offsets = found[topic]
+    if not offsets:
+        hint = "create it first, and let the nodes read it"
+        return Problem("spec.topic", f'"{topic}" is no topic that the nodes can read', hint)
+    together = sum(map(len, found.values()))
+    if together > TOPIC_PARTITIONS_MAX:
+        had = f"would be read beside others: {together} topic partitions together, at most {TOPIC_PARTITIONS_MAX} are allowed"
+        return Problem(
+            "spec.topic", had, "delete other sources first, or let a topic with fewer of them carry the announcements"
+        )
+    vector_id, key, item = vector_item(f"source {origin}", offsets)
     yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
     return vector_id
 
@@ -80,14 +98,14 @@ class MoveSources:
 
     Attributes:
         vector: None: first look; a source that has to be opened is listed, and there is no answer yet. Else the vector of its first
-            offsets, empty where its topic is not there.
+            offsets, or why there is none.
         own_topics: What no source's topic may begin with.
     """
 
     request: SourceRequest
     request_id: str
     position: Position
-    vector: str | None
+    vector: str | Problem | None
     own_topics: str
     outcome: Outcome
     stale: tuple[Key, ...] = (keys.SOURCES_KEY,)
@@ -127,7 +145,9 @@ class Moved:
     errors: tuple[Problem, ...] = ()
 
 
-def moved_by(before: Sources, request: SourceRequest, position: Position, vector: str | None, own: str) -> Moved:
+def moved_by(
+    before: Sources, request: SourceRequest, position: Position, vector: str | Problem | None, own: str
+) -> Moved:
     """Returns what a request makes of the sources, and how it is answered."""
     entry = before.find(request.namespace, request.name)
     if entry is not None and entry.position > position.text():
@@ -142,7 +162,12 @@ def moved_by(before: Sources, request: SourceRequest, position: Position, vector
 
 
 def _applied(
-    before: Sources, request: SourceApply, entry: Source | None, position: Position, vector: str | None, own: str
+    before: Sources,
+    request: SourceApply,
+    entry: Source | None,
+    position: Position,
+    vector: str | Problem | None,
+    own: str,
 ) -> Moved:
     body = request.spec.canonical_json()
     there = entry is not None and entry.is_there
@@ -163,11 +188,8 @@ def _applied(
         listed = Source(**ref, position=position.text(), version=version, body=body)
     if vector is None:
         return Moved(None, before if listed is entry else before.changed(listed))
-    if not vector:
-        gone = replace(listed, body=None)
-        hint = "create it first, and let the nodes read it"
-        problem = Problem("spec.topic", f'"{request.spec.topic}" is no topic that the nodes can read', hint)
-        return Moved(ReceiptStatus.REJECTED, before.changed(gone), None, (problem,))
+    if isinstance(vector, Problem):
+        return Moved(ReceiptStatus.REJECTED, before.changed(replace(listed, body=None)), None, (vector,))
     return Moved(ReceiptStatus.ACCEPTED, before.changed(replace(listed, vector=vector)), listed.version)
 
 
@@ -195,6 +217,11 @@ def _problems(before: Sources, request: SourceApply, entry: Source | None, body:
         others = sum(each.is_there for each in before.entries)
         if others >= SOURCES_MAX:
             found.append(Problem("name", f"would be one of more than {SOURCES_MAX} sources", "delete others first"))
+    kept = [each.body for each in before.entries if each is not entry and each.body is not None]
+    size = sum(len(json.dumps(each, ensure_ascii=False).encode()) for each in (*kept, body))
+    if size > ITEM_BYTES_MAX:
+        problem = f"has {size} bytes with all other sources, at most {ITEM_BYTES_MAX} can be kept"
+        found.append(Problem("spec", problem, "shorten it, or delete others first"))
     return tuple(found)
 
 

@@ -60,10 +60,14 @@ class _Reading:
 
     def value_of(self, name: str, taken: TakenFrom) -> Any:
         """Returns a field's value, or `MISSING`; notes what is wrong with it."""
-        value, where = self._found(taken)
+        value, where = self._found(name, taken)
         if value is MISSING or value is None:
             if name in NEEDED and where:
                 self.problems.append(Problem(name, f"is taken from {where}, which the record does not have"))
+            return MISSING
+        if value == "" and name == "id":
+            # Else all records without one were repeats of each other, and only the first would count.
+            self.problems.append(Problem(name, f"is taken from {where}, which is empty"))
             return MISSING
         if isinstance(value, str):
             return as_number(name, value)
@@ -72,15 +76,15 @@ class _Reading:
         self.problems.append(Problem(name, f"is taken from {where}, which is neither a text nor a whole number"))
         return MISSING
 
-    def _found(self, taken: TakenFrom) -> tuple[Any, str]:
+    def _found(self, name: str, taken: TakenFrom) -> tuple[Any, str]:
         if taken.value is not None:
             return taken.value, "the source itself"
         if taken.header is not None:
-            return self._header(taken.header)
+            return self._header(name, taken.header)
         pointer = taken.pointer or ""
         return value_at(self._json(), pointer), f"the pointer {pointer}"
 
-    def _header(self, name: str) -> tuple[Any, str]:
+    def _header(self, field: str, name: str) -> tuple[Any, str]:
         where = f"the header {name}"
         values = [value for header, value in self._record.headers if header == name]
         if not values:
@@ -88,7 +92,7 @@ class _Reading:
         try:
             return values[-1].decode(), where
         except UnicodeDecodeError:
-            self.problems.append(Problem(name, f"is taken from {where}, which is not UTF-8"))
+            self.problems.append(Problem(field, f"is taken from {where}, which is not UTF-8"))
             return MISSING, ""
 
     def _json(self) -> Any:

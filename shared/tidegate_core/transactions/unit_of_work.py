@@ -223,6 +223,11 @@ class UnitOfWork:
         return self._kept.is_empty
 
     @property
+    def actions(self) -> int:
+        """How many actions the transaction would have by now, without the check of its lease."""
+        return self._kept.actions + self._open.actions
+
+    @property
     def effects(self) -> list[Effect | Callable[[], None]]:
         return self._kept.effects
 

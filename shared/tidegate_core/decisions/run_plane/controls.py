@@ -8,13 +8,13 @@ the broker has settled and what was held back is let go; the lease says that it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation, Signal
-from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, end
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, PAGE_ACTIONS, end
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.decisions.work import Procedure
@@ -114,8 +114,10 @@ class EndCovered(Procedure):
         if self.controls.names_dropped(self.since):
             # From here on nothing that is covered is made or admitted, so this is all.
             pending = [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))]
-            for first in range(0, len(pending), ENDED_PER_PAGE):
-                yield from lane.decide_alone(EndPage(tuple(pending[first : first + ENDED_PER_PAGE])))
+            while pending:
+                page = EndPage(tuple(pending[:ENDED_PER_PAGE]))
+                yield from lane.decide_alone(page)
+                pending = [*page.left, *pending[ENDED_PER_PAGE:]]
                 yield from lane.give_way()
         self.told()
 
@@ -150,9 +152,15 @@ class EndCovered(Procedure):
 
 @dataclass(frozen=True, slots=True)
 class EndPage:
-    """Ends some jobs, runs before the gate and evidence."""
+    """Ends some jobs, runs before the gate and evidence.
+
+    Attributes:
+        pending: What may have to end.
+        left: Of these what one transaction does not hold; filled by the decision.
+    """
 
     pending: tuple[Key, ...]
+    left: list[Key] = field(default_factory=list)
     name: str = "end_covered"
 
     @property
@@ -165,7 +173,11 @@ class EndPage:
         return self.pending
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
+        self.left.clear()  # The decision may be made again.
         for key, item in zip(self.pending, unit.items(self.pending), strict=True):
+            if unit.actions > PAGE_ACTIONS:
+                self.left.append(key)
+                continue
             if item is None or unit.item(key) is None:
                 continue  # It ended by itself, or with another one of this page.
             kind = key.sk.partition("#")[0]

@@ -22,7 +22,10 @@ UPSTREAM_DELETED = "upstream_deleted"
 """Reason of what ends because a schedule that it waits for was deleted. Nobody asked for that, and nobody is answered: evidence
 has an entry in the ledger, too."""
 ENDED_PER_PAGE = 6
-"""Pending things that one transaction ends: a run before the gate takes up to nine actions."""
+"""Pending things that one transaction ends: a run before the gate takes up to nine actions, and two for each of its limits."""
+PAGE_ACTIONS = 45
+"""Behind so many actions a page takes nothing further: a run with 16 limits takes up to 41, and with the answer's few they stay
+below DynamoDB's 100."""
 LISTED_MAX = 1_000
 """Things that a receipt lists by name: 40 KB of ids, well below an item's 400 KB. The ledger has them all."""
 
@@ -71,10 +74,13 @@ class EndPending:
         waiting = [run for run in runs if run.state in BEFORE_GATE]
         pending: list[Run | Job | Evidence] = [*waiting, *self._jobs(unit, state), *self._evidence(unit, state)]
         pending += [run for run in runs if self.cancels(run)]
-        page = pending[:ENDED_PER_PAGE]
         jobs: list[str] = []
         evidence: dict[str, int] = {}
-        for each in page:
+        done = 0
+        for each in pending[:ENDED_PER_PAGE]:
+            if unit.actions > PAGE_ACTIONS:
+                break
+            done += 1
             if isinstance(each, Run) and each.state not in BEFORE_GATE:
                 RequestCancel(unit.shard, each.id).decide(unit, now)
             elif isinstance(each, Evidence) and each.job:
@@ -87,7 +93,7 @@ class EndPending:
                     evidence[each.correlation] = sum(each.counts)
         running = tuple(run.id for run in runs if run.state not in BEFORE_GATE)[:LISTED_MAX]
         told = grown(self.receipt, jobs, evidence, running, now)
-        answer(unit, self.outcome, told, now, settled=len(page) == len(pending))
+        answer(unit, self.outcome, told, now, settled=done == len(pending))
 
     def cancels(self, run: Run) -> bool:
         """Whether the run goes on unless it is asked to end, and the request wants that."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.asking import leave
-from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX, PAGE_ACTIONS
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.past_runs import take_back
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, close_run, give_permit_back
@@ -52,7 +52,11 @@ class ParkPending:
         pending: list[Run | Job] = []
         if stands_still(state):
             pending = [*(run for run in runs if run.state in BEFORE_GATE), *self._queued(unit)]
+        done = 0
         for each in pending[:ENDED_PER_PAGE]:
+            if unit.actions > PAGE_ACTIONS:
+                break
+            done += 1
             if isinstance(each, Run) and each.failure is not None:
                 close_run(unit, each, "cancelled", "suspended", now)  # It has run: it is no job any more.
             elif isinstance(each, Run):
@@ -61,7 +65,7 @@ class ParkPending:
                 unit.put(leave(unit, each), each.key(unit.shard))
         running = tuple(run.id for run in runs if run.state not in BEFORE_GATE)[:LISTED_MAX]
         told = self.receipt.model_copy(update={"running": running, "at": now})
-        answer(unit, self.outcome, told, now, settled=len(pending) <= ENDED_PER_PAGE)
+        answer(unit, self.outcome, told, now, settled=done == len(pending))
 
     def _queued(self, unit: UnitOfWork) -> list[Job]:
         """Returns the first ones, enough to tell whether this page is the last."""

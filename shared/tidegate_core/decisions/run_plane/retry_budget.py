@@ -25,7 +25,10 @@ class RetryBudget:
 
     def launched(self, namespace: str, at: int) -> None:
         """A run was admitted."""
-        insort(self._launches[namespace], at)
+        launches = self._launches[namespace]
+        insort(launches, at)
+        # Here as well, for a namespace that never retries: by the latest launch, there is no clock here.
+        del launches[: bisect_right(launches, launches[-1] - BUDGET_WINDOW_MS)]
 
     def retried(self, namespace: str, at: int) -> None:
         """A further attempt begins at this instant, which may be to come."""

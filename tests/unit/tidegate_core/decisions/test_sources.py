@@ -9,9 +9,10 @@ import pytest
 
 from tidegate_core.decisions.dead_letters import SOURCE_HEADER
 from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.decisions.log_ends import SILENT_AFTER_MS
 from tidegate_core.decisions.source_watch import ASK_AGAIN_MS, LOOK_MS
-from tidegate_core.decisions.sources_home import SOURCES_MAX, moved_by
-from tidegate_core.effects import Commit, Poke, ReadEndOffsets, StartReading, Unavailable
+from tidegate_core.decisions.sources_home import SOURCES_MAX, TOPIC_PARTITIONS_MAX, moved_by
+from tidegate_core.effects import Commit, EndOffsets, Poke, ReadEndOffsets, StartReading, Unavailable
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.receipts import ReceiptStatus
@@ -24,6 +25,7 @@ from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import EVENTS, NOW, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
 
 TOPIC = "lake.commits"
+MAPPED = ("dataset", "partition", "id", "kind", "bytes", "rows", "version", "event_time", "producer")
 WAITS = a_spec(trigger=on_data(count=1_000))
 
 
@@ -259,6 +261,27 @@ def test_given_as_many_sources_as_may_be_then_one_more_is_refused(bench: Bench) 
     assert len(str(bench.store.peek(keys.SOURCES_KEY))) < 400_000
 
 
+def test_given_sources_whose_bodies_fill_the_item_then_one_more_is_refused_with_the_bytes(bench: Bench) -> None:
+    quotes = {"pointer": "/" + '"' * 255}
+    made = [a_source(f"s{number}", event=dict.fromkeys(MAPPED, quotes)) for number in range(SOURCES_MAX)]
+    receipts = [ask(bench, a_source_apply(source, f"src-{number}")) for number, source in enumerate(made)]
+    assert {each["status"] for each in receipts} == {"accepted", "rejected"}
+    (problem,) = receipts[-1]["errors"]
+    assert problem["field"] == "spec"
+    assert "at most 350000 can be kept" in problem["problem"]
+
+
+def test_given_more_topic_partitions_than_a_vector_holds_then_the_source_is_refused_with_their_number(
+    bench: Bench,
+) -> None:
+    wide = EndOffsets({f"{'d' * 32}/{number}": 0 for number in range(TOPIC_PARTITIONS_MAX)})
+    ask(bench, a_source_apply())
+    bench.answer_with(lambda effect: effect == ReadEndOffsets("wide", may_be_missing=True), wide)
+    receipt = ask(bench, a_source_apply(a_source("second", topic="wide"), "src-2"))
+    (problem,) = receipt["errors"]
+    assert (problem["field"], "8001 topic partitions" in problem["problem"]) == ("spec.topic", True)
+
+
 def test_given_an_older_apply_behind_a_delete_then_it_is_superseded() -> None:
     """Two topic partitions of the requests: the delete was appended later, and is applied first."""
     delete = parse_request(json.dumps(a_source_delete()).encode())
@@ -316,6 +339,22 @@ def test_given_brokers_that_do_not_answer_for_one_topic_then_others_are_read(ben
     assert counted(bench) == 2
 
 
+def test_given_a_topic_that_is_gone_then_it_is_looked_for_each_minute_and_found_when_it_is_back(bench: Bench) -> None:
+    bench.request(an_apply(WAITS))
+    ask(bench, a_source_apply())
+    bench.topics.clear()
+    bench.crash()
+    bench.run(SECOND)
+    first = len(bench.asked)
+    bench.run(10 * ASK_AGAIN_MS)
+    looks = [each for each in bench.asked[first:] if each == ReadEndOffsets(TOPIC, may_be_missing=True)]
+    assert 9 <= len(looks) <= 10
+    bench.create_topic(TOPIC, 1, "d" * 32)
+    produce(bench, "d1")
+    bench.run(ASK_AGAIN_MS + 2 * LOOK_MS)
+    assert counted(bench) == 1
+
+
 def test_given_a_topic_that_grows_or_is_made_anew_then_what_is_new_counts_whole(bench: Bench) -> None:
     bench.request(an_apply(WAITS))
     ask(bench, a_source_apply())
@@ -339,6 +378,53 @@ def test_given_a_topic_that_is_gone_then_activations_are_not_held_up(bench: Benc
     bench.request(an_apply(WAITS))
     bench.run(SECOND)
     assert bench.state_of() is not None
+
+
+@pytest.fixture
+def leaderless(bench: Bench) -> Bench:
+    """There is an open source of a topic that does not answer any more."""
+    bench.create_topic("b-topic", topic_id="d" * 32)
+    ask(bench, a_source_apply(a_source(topic="b-topic")))
+    silence(bench)
+    return bench
+
+
+def silence(bench: Bench) -> None:
+    bench.lose(lambda effect: isinstance(effect, ReadEndOffsets) and effect.topic == "b-topic", times=1_000_000)
+
+
+def test_given_a_source_of_a_topic_that_does_not_answer_then_it_is_refused_and_nobody_waits(bench: Bench) -> None:
+    bench.create_topic("b-topic", topic_id="d" * 32)
+    silence(bench)
+    bench.request(a_source_apply(a_source(topic="b-topic")))
+    bench.request(a_source_apply(a_source("second"), "src-2"))
+    bench.run(SILENT_AFTER_MS + 2 * SECOND)
+    (refused,) = bench.receipts()["src-1"]["errors"]
+    assert (refused["field"], refused["problem"]) == ("spec.topic", '"b-topic" does not answer now')
+    assert bench.status_of("src-2") == "accepted"
+    assert [each.name for each in sources(bench).entries if each.is_there] == ["second"]
+
+
+def test_given_a_topic_that_does_not_answer_then_activations_and_wide_resumes_go_on_without_it(
+    leaderless: Bench,
+) -> None:
+    leaderless.request(an_apply(WAITS))
+    leaderless.request({"id": "w-1", "type": "control.suspend", "scope": "system"})
+    leaderless.request({"id": "w-2", "type": "control.resume", "scope": "system"})
+    leaderless.run(2 * SILENT_AFTER_MS + 2 * SECOND)
+    assert leaderless.state_of() is not None
+    assert leaderless.status_of("w-2") == "accepted"
+
+
+def test_given_a_time_out_and_a_topic_that_does_not_answer_then_it_waits_five_minutes_for_it(leaderless: Bench) -> None:
+    pair = all_of(on_data("raw"), on_data("other"), correlate="data_partition", timeout="1m")
+    leaderless.request(an_apply(a_spec(trigger=pair)))
+    leaderless.run(SILENT_AFTER_MS + SECOND)
+    leaderless.event(an_event("d1", "other"))
+    leaderless.run(4 * 60 * SECOND)
+    assert leaderless.ledger() == []
+    leaderless.run(3 * 60 * SECOND)
+    assert len(leaderless.ledger()) == 1
 
 
 def test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them(bench: Bench) -> None:

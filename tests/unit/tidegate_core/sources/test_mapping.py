@@ -138,3 +138,17 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=9)
 def test_given_any_json_then_there_is_an_event_or_a_refusal(document: Any) -> None:
     spec = a_spec(partition={"pointer": "/0"}, rows={"pointer": "/1"})
     assert is_event_or_refusal(spec, LogRecord(1, 0, None, json.dumps(document).encode()))
+
+
+def test_given_an_empty_id_then_the_record_is_refused_and_no_repeat_of_another() -> None:
+    assert problems(a_spec(id={"pointer": "/commit"}), {"day": "d1", "commit": ""}) == [
+        "id: is taken from the pointer /commit, which is empty"
+    ]
+    assert problems(a_spec(id={"header": "commit"}), {"day": "d1"}, (("commit", b""),)) == [
+        "id: is taken from the header commit, which is empty"
+    ]
+
+
+def test_given_a_header_that_is_no_text_then_the_problem_is_the_fields() -> None:
+    (problem,) = problems(a_spec(id={"header": "commit"}), {"day": "d1"}, (("commit", b"\xff"),))
+    assert problem == "id: is taken from the header commit, which is not UTF-8"

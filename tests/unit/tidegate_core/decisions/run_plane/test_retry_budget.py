@@ -36,3 +36,10 @@ def test_given_launches_of_long_ago_or_of_others_then_they_allow_nothing() -> No
         budget.launched("orders", NOW)
     assert asked(budget, ALWAYS + 1)[-1] > NOW + BUDGET_WINDOW_MS
     assert asked(budget, ALWAYS + 1, "orders")[-1] == NOW + 10 * SECOND
+
+
+def test_given_a_namespace_without_retries_then_no_more_than_the_windows_launches_are_kept() -> None:
+    budget = RetryBudget()
+    for number in range(10_000):
+        budget.launched("flights", NOW + number * SECOND)
+    assert len(budget._launches["flights"]) <= BUDGET_WINDOW_MS // SECOND + 1
