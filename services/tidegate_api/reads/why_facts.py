@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -12,6 +12,7 @@ from tidegate_core.decisions.outages import last_sign
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.shards import schedule_shard
+from tidegate_core.model.states import Disposition
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, StoredControls
 from tidegate_core.records.outages import outages_of
@@ -27,7 +28,7 @@ from tidegate_ports.store import Store
 OPEN_ROWS_MAX: Final = 20_000
 """Open jobs, or runs, of the shard that are looked through for those of one schedule."""
 LEDGER_ROWS: Final = 100
-"""Entries from the instant on: the first behind it stands for it, or none does."""
+"""Entries from the instant on; of a chain of jobs that were merged into each other as many as it takes to see its end."""
 VERSIONS_MAX: Final = 1_000
 READS_MAX: Final = 50
 """Times that a decision may ask for more; it asks for a schedule's rows, its limits, and what its evidence holds."""
@@ -75,8 +76,25 @@ def with_ledger(store: Store, facts: Facts, around: Instant) -> Facts:
     ref, pk = facts.ref, keys.shard_pk(facts.shard)
     low, at, high = f"L#{ref}#", f"L#{ref}#{keys.instant_text(around)}", f"L#{ref}#{keys.LAST}"
     before = store.query(RangeRead(pk, low, at, limit=1, table="history", newest_first=True))
-    behind = store.query(RangeRead(pk, at, high, limit=LEDGER_ROWS, table="history"))
-    return replace(facts, ledger=tuple(from_item(LedgerRow, row) for row in (*before.items, *behind.items)))
+    behind: list[LedgerRow] = []
+    after: str | None = None
+    while not behind or (after is not None and len(behind) < OPEN_ROWS_MAX and _is_merged_on(behind, around)):
+        limit = PAGE if behind else LEDGER_ROWS
+        page = store.query(RangeRead(pk, at, high, limit=limit, after=after, table="history"))
+        behind += [from_item(LedgerRow, row) for row in page.items]
+        after = page.next_after
+        if after is None:
+            break
+    return replace(facts, ledger=(*(from_item(LedgerRow, row) for row in before.items), *behind))
+
+
+def _is_merged_on(rows: Sequence[LedgerRow], instant: Instant) -> bool:
+    """Whether the instant's job was merged into another, which was merged as well, and so on to the last of the rows."""
+    merged = [row.disposition == Disposition.COALESCED for row in rows]
+    return any(each for row, each in zip(rows, merged, strict=True) if row.nominal == instant) and not any(
+        not each and row.covered_from is not None and row.covered_from <= instant
+        for row, each in zip(rows, merged, strict=True)
+    )
 
 
 def with_job(store: Store, facts: Facts, job_id: str) -> tuple[Facts, Job]:
