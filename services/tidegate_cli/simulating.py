@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,7 +89,7 @@ def _simulated(wanted: Wanted) -> Report:
             end,
             happenings=_happenings(wanted.events, begin, end),
             runs=RunPlan.of(_planned_runs(wanted.runs), _otherwise(wanted.duration)),
-            outages=[_outage(text, begin, end) for text in wanted.outages],
+            outages=_outages(wanted.outages, begin, end),
             load=None if wanted.load == "none" else _value("--load", wanted.load, _share),
             minimum_period_ms=_value("--minimum-period", wanted.minimum_period, parse_duration),
         )
@@ -120,6 +121,14 @@ def _otherwise(duration: str) -> PlannedRun:
         return PlannedRun.read({"duration": duration})
     except InvalidInput as refusal:
         raise CommandFailed(f"--{refusal}", Exit.USAGE) from refusal
+
+
+def _outages(texts: Iterable[str], begin: Instant, end: Instant) -> list[Outage]:
+    found = sorted(((_outage(text, begin, end), text) for text in texts), key=lambda each: each[0].begin)
+    for (before, one), (after, other) in pairwise(found):
+        if after.begin < before.end:
+            raise CommandFailed(f"--outage {other}: overlaps {one}; write the two as one", Exit.USAGE)
+    return [outage for outage, _ in found]
 
 
 def _outage(text: str, begin: Instant, end: Instant) -> Outage:
@@ -175,6 +184,8 @@ def _lines(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
             document = json.loads(line)
         except ValueError as error:
             raise CommandFailed(f"{path}:{number}: is not JSON: {error}", Exit.USAGE) from error
+        except RecursionError as error:
+            raise CommandFailed(f"{path}:{number}: is nested too deeply", Exit.USAGE) from error
         if not isinstance(document, dict):
             raise CommandFailed(f"{path}:{number}: is JSON, but not an object", Exit.USAGE)
         yield f"{path}:{number}", document

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
@@ -13,11 +14,23 @@ from tidegate_core.model.document import AtMost, Document, Whole
 from tidegate_core.model.durations import Duration, duration_of, format_duration
 from tidegate_core.model.explain import problems_of
 from tidegate_core.model.instants import Instant, InstantField, format_instant
+from tidegate_core.model.parsing import parse_events
 from tidegate_core.model.problems import InvalidInput, Problem, refused
+from tidegate_core.model.retry import ErrorKind
+from tidegate_simulator.happenings import filled_in
 
 DEFAULT_DURATION_MS: Duration = 60_000
+OUTPUTS_BYTES_MAX = 65_536
+"""As JSON in UTF-8, as of a program."""
 REPORTS_MAX = 100
 """Events that one run reports."""
+
+EXAMPLE_TEXTS: Mapping[str, str] = {
+    **dict.fromkeys(("nominal", "interval_start", "interval_end"), "2026-01-01T02:00:00Z"),
+    "correlation": "example",
+    "date": "2026-01-01",
+}
+"""What stands in for the texts of a run while its reports are checked: none of their kinds hangs on the value."""
 
 Span: TypeAlias = tuple[Duration, Duration]
 """Shortest and longest, both inclusive."""
@@ -76,7 +89,7 @@ class PlannedRun(Document):
     attempt: Annotated[Whole, Field(ge=1)] | None = None
     duration: SpanField = (DEFAULT_DURATION_MS, DEFAULT_DURATION_MS)
     outcome: Literal["succeeded", "failed"] = "succeeded"
-    error_class: str | None = None
+    error_class: ErrorKind | None = None
     outputs: dict[str, Any] | None = None
     reports: Annotated[tuple[dict[str, Any], ...], AtMost(REPORTS_MAX)] = ()
 
@@ -93,6 +106,11 @@ class PlannedRun(Document):
             raise InvalidInput(problems_of(error, cls)) from error
         if run.nominal is not None and run.schedule is None:
             raise InvalidInput([Problem("nominal", "has no schedule beside it", "name it as NAMESPACE/NAME")])
+        size = len(json.dumps(run.outputs, ensure_ascii=False).encode())
+        if size > OUTPUTS_BYTES_MAX:
+            problem = f"has {size} bytes, at most {OUTPUTS_BYTES_MAX} (64 KiB) are allowed"
+            raise InvalidInput([Problem("outputs", problem, "report a pointer")])
+        _check(run.reports)
         return run
 
     @property
@@ -108,6 +126,18 @@ class PlannedRun(Document):
         text = f"{schedule} {format_instant(nominal)} {attempt}"
         drawn = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
         return low + drawn % (high - low + 1)
+
+
+def _check(reports: Iterable[Mapping[str, Any]]) -> None:
+    """Raises InvalidInput: one of them is no event."""
+    for number, report in enumerate(reports):
+        try:
+            parse_events(json.dumps(filled_in(report, EXAMPLE_TEXTS), ensure_ascii=False).encode())
+        except InvalidInput as refusal:
+            place = f"reports[{number}]"
+            raise InvalidInput(
+                [replace(each, field=f"{place}.{each.field}" if each.field else place) for each in refusal.problems]
+            ) from refusal
 
 
 _About: TypeAlias = tuple[str | None, Instant | None, int | None]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tidegate_core.decisions.run_plane.standing import admits
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.recurring import fire_id
@@ -84,7 +85,7 @@ class Stories:
         ref = f"{state.namespace}/{state.name}"
         self._lives[state.incarnation] = ref
         was_suspended = ref in self._suspended
-        if state.status == "suspended":
+        if state.status == "suspended" and not admits(state):  # A drain admits: what waits has its own reason.
             self._suspended.add(ref)
         else:
             self._suspended.discard(ref)

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.pools import Pools
 from tidegate_api.problems import not_found
 from tidegate_api.reads.convert import why_view
-from tidegate_api.reads.why_facts import answered, ended_in, evidence_in, facts_of, with_ledger
+from tidegate_api.reads.why_facts import (
+    OPEN_ROWS_MAX,
+    JobMovedOn,
+    answered,
+    ended_in,
+    evidence_in,
+    facts_of,
+    with_evidence,
+    with_job,
+    with_ledger,
+)
 from tidegate_api.routing import run_shard
 from tidegate_client.views import WhyView
 from tidegate_core.decisions.run_plane.runs import ledger_row
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Job, Run
+from tidegate_core.records.run_plane import Evidence, Run
 from tidegate_core.store import keys
-from tidegate_core.why.explain import question_of, why_ended, why_gathering, why_job, why_schedule, why_schedule_at
+from tidegate_core.why.explain import (
+    question_of,
+    why_ended,
+    why_gathering,
+    why_job,
+    why_moving,
+    why_schedule,
+    why_schedule_at,
+)
 from tidegate_core.why.reason import Explanation
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
+
+MOVES_MAX: Final = 10
+"""Times that a job is read anew: evidence, job, run and its end are four."""
 
 
 class WhyReads:
@@ -44,7 +67,11 @@ class WhyReads:
         shard = run_shard(job_id, cluster.shards, "job_id")
         explanation = await self._pools.read(lambda: explain_job(self._store, cluster, shard, job_id, now))
         if explanation is None:
-            raise not_found(f"job {job_id}: there is none; what became of a job is kept 90 days")
+            looked = (
+                f"open jobs, ended runs, and {OPEN_ROWS_MAX:,} entries of its shard's ledger, which are kept 90 days"
+            )
+            way_out = "tidegate why NAMESPACE/NAME --at TIME finds an entry by its schedule"
+            raise not_found(f"job {job_id}: not found among {looked}; {way_out}")
         return why_view(explanation)
 
 
@@ -66,7 +93,17 @@ def explain_schedule(
 
 
 def explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now: Instant) -> Explanation | None:
-    """Returns None when nothing is known of the job."""
+    """Returns None when nothing was found of the job."""
+    for _ in range(MOVES_MAX):
+        try:
+            return _explain_job(store, cluster, shard, job_id, now)
+        except JobMovedOn:
+            continue
+    return why_moving(job_id, now)
+
+
+def _explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now: Instant) -> Explanation | None:
+    """Raises JobMovedOn: it became something else between two reads."""
     open_job, ended_run = keys.job(shard, job_id), keys.ended_run(shard, job_id)
     found = store.get([open_job, ended_run])
     if ended_run in found:
@@ -80,6 +117,6 @@ def explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now:
     if facts is None:
         return None
     if open_job not in found:
-        return why_gathering(facts, job_id)
-    job = from_item(Job, found[open_job])
+        return why_gathering(with_evidence(store, facts, from_item(Evidence, row)), job_id)
+    facts, job = with_job(store, facts, job_id)
     return answered(store, shard, lambda views: why_job(views, facts, job))

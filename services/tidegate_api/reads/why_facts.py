@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
 from tidegate_api.cluster_map import ClusterMap
 from tidegate_core.decisions.outage_watch import SERVED
 from tidegate_core.decisions.outages import last_sign
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.shards import schedule_shard
+from tidegate_core.model.states import Disposition
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, StoredControls
 from tidegate_core.records.outages import outages_of
@@ -26,11 +28,16 @@ from tidegate_ports.store import Store
 OPEN_ROWS_MAX: Final = 20_000
 """Open jobs, or runs, of the shard that are looked through for those of one schedule."""
 LEDGER_ROWS: Final = 100
-"""Entries from the instant on: the first behind it stands for it, or none does."""
+"""Entries from the instant on; of a chain of jobs that were merged into each other as many as it takes to see its end."""
 VERSIONS_MAX: Final = 1_000
 READS_MAX: Final = 50
 """Times that a decision may ask for more; it asks for a schedule's rows, its limits, and what its evidence holds."""
 PAGE = 1_000
+
+
+class JobMovedOn(Exception):
+    """A job became something else between two reads: read it anew, by its id."""
+
 
 Answer = TypeVar("Answer")
 Record = TypeVar("Record", Job, Run)
@@ -46,12 +53,15 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
     ref = keys.schedule_ref(namespace, name)
     controls = found.get(keys.CONTROLS_KEY)
     evidence = _range(store, shard, f"E#{ref}#", OPEN_ROWS_MAX)
+    # The newest ones: the present version is there, whatever number it has.
+    low = f"DEF#{ref}#"
+    versions = _between(store, shard, low, low + keys.LAST, VERSIONS_MAX, newest_first=True)
     return Facts(
         shard=shard,
         shards=cluster.shards,
         now=now,
         state=from_item(ScheduleState, found[state]),
-        definitions=tuple(from_item(Definition, row) for row in _range(store, shard, f"DEF#{ref}#", VERSIONS_MAX)),
+        definitions=tuple(from_item(Definition, row) for row in reversed(versions)),
         controls=NO_CONTROLS if controls is None else from_item(StoredControls, controls).controls,
         outages=outages_of(found.get(progress)),
         last_sign=_last_sign(store, found.get(lease), cluster.topic_partition_of(shard)),
@@ -66,8 +76,52 @@ def with_ledger(store: Store, facts: Facts, around: Instant) -> Facts:
     ref, pk = facts.ref, keys.shard_pk(facts.shard)
     low, at, high = f"L#{ref}#", f"L#{ref}#{keys.instant_text(around)}", f"L#{ref}#{keys.LAST}"
     before = store.query(RangeRead(pk, low, at, limit=1, table="history", newest_first=True))
-    behind = store.query(RangeRead(pk, at, high, limit=LEDGER_ROWS, table="history"))
-    return replace(facts, ledger=tuple(from_item(LedgerRow, row) for row in (*before.items, *behind.items)))
+    behind: list[LedgerRow] = []
+    after: str | None = None
+    while not behind or (after is not None and len(behind) < OPEN_ROWS_MAX and _is_merged_on(behind, around)):
+        limit = PAGE if behind else LEDGER_ROWS
+        page = store.query(RangeRead(pk, at, high, limit=limit, after=after, table="history"))
+        behind += [from_item(LedgerRow, row) for row in page.items]
+        after = page.next_after
+        if after is None:
+            break
+    return replace(facts, ledger=(*(from_item(LedgerRow, row) for row in before.items), *behind))
+
+
+def _is_merged_on(rows: Sequence[LedgerRow], instant: Instant) -> bool:
+    """Whether the instant's job was merged into another, which was merged as well, and so on to the last of the rows."""
+    merged = [row.disposition == Disposition.COALESCED for row in rows]
+    return any(each for row, each in zip(rows, merged, strict=True) if row.nominal == instant) and not any(
+        not each and row.covered_from is not None and row.covered_from <= instant
+        for row, each in zip(rows, merged, strict=True)
+    )
+
+
+def with_job(store: Store, facts: Facts, job_id: str) -> tuple[Facts, Job]:
+    """Returns the facts with an open job and its run as they are now, and the job. Raises JobMovedOn: it has ended."""
+    at, its_run = keys.job(facts.shard, job_id), keys.run(facts.shard, job_id)
+    found = store.get([at, its_run])
+    if at not in found:
+        raise JobMovedOn
+    job = from_item(Job, found[at])
+    # What stands in the facts was read a little before, and of a shard with very many jobs it may not be there at all.
+    jobs = (*(each for each in facts.jobs if each.id != job_id), job)
+    if job.state == PENDING_CONSTRAINT:
+        return replace(facts, jobs=jobs), job
+    if its_run not in found:
+        raise JobMovedOn
+    runs = (*(each for each in facts.runs if each.id != job_id), from_item(Run, found[its_run]))
+    return replace(facts, jobs=jobs, runs=runs), job
+
+
+def with_evidence(store: Store, facts: Facts, evidence: Evidence) -> Facts:
+    """Returns the facts with evidence as it is now. Raises JobMovedOn: it has become a job, or has ended."""
+    key = evidence.key(facts.shard)
+    row = store.get([key]).get(key)
+    now = None if row is None else from_item(Evidence, row)
+    if now is None or now.id != evidence.id or now.job:
+        raise JobMovedOn
+    return replace(facts, evidence=(*(each for each in facts.evidence if each.id != now.id), now))
 
 
 def answered(store: Store, shard: int, ask: Callable[[Views], Answer]) -> Answer:
@@ -140,12 +194,24 @@ def _between(
     most: int,
     table: Table = "main",
     keep: Callable[[Item], bool] = _everything,
+    newest_first: bool = False,
 ) -> list[Item]:
     found: list[Item] = []
     after: str | None = None
-    for _ in range(-(-most // PAGE)):
-        page = store.query(RangeRead(keys.shard_pk(shard), low, high, limit=PAGE, after=after, table=table))
+    seen = 0
+    while seen < most:  # Rows and not pages: a page is 1 MB at most, which may be a few rows.
+        wanted = RangeRead(
+            keys.shard_pk(shard),
+            low,
+            high,
+            limit=min(PAGE, most - seen),
+            after=after,
+            table=table,
+            newest_first=newest_first,
+        )
+        page = store.query(wanted)
         found += [row for row in page.items if keep(row)]
+        seen += len(page.items)
         after = page.next_after
         if after is None:
             break

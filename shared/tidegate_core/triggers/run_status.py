@@ -28,7 +28,7 @@ class RunStatusTrigger(LeafTrigger):
 
     Attributes:
         schedule: `name` in the own namespace, or `namespace/name`.
-        states: Ends that count; `started` is the start gate, `lost` that nobody can ask the program's host.
+        states: Ends that count; `started` is the start gate and stands alone, `lost` that nobody can ask the program's host.
         times: How many runs; one by itself fires for each of them.
     """
 
@@ -55,6 +55,12 @@ class RunStatusTrigger(LeafTrigger):
     def _each_once(cls, states: tuple[AwaitedState, ...]) -> tuple[AwaitedState, ...]:
         if len(set(states)) != len(states):
             raise refused("names a state twice", hint="keep one")
+        if STARTED in states and len(states) > 1:
+            # The start and the end of one run are apart: the end would count once more, for the next job.
+            raise refused(
+                "names started beside an end: one run would count twice",
+                hint="keep one of them, or make two run_status triggers of an any_of with or_mode: each",
+            )
         return states
 
     @property

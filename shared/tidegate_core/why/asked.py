@@ -59,7 +59,7 @@ def asked(text: str, zone: str) -> Asked:
 
 
 def of_wall(wall: int, zone: str) -> Asked:
-    """Returns when a zone's clock shows a local time, in wall seconds."""
+    """Returns when a zone's clock shows a local time, in wall seconds. Raises ValueError: before 1970 by UTC."""
     known = zone_named(zone)
     first = _segment_before(known, wall)
     found: list[Instant] = []
@@ -73,7 +73,8 @@ def of_wall(wall: int, zone: str) -> Asked:
         segment = known.segment_at(segment.end)
     if found:
         return Asked(tuple(found), wall, None, f"{_wall_text(wall)} {zone}")
-    assert gap is not None
+    if gap is None:
+        raise ValueError("lies before 1970-01-01T00:00:00Z: ask about a later time")
     return Asked((gap.start * 1000,), wall, gap, f"{_wall_text(wall)} {zone}, which does not exist")
 
 

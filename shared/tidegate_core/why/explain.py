@@ -73,6 +73,12 @@ def why_gathering(facts: Facts, evidence_id: str) -> Explanation:
     return Explanation(f"job {evidence_id}", facts.now, (*standing(facts), *reasons))
 
 
+def why_moving(job_id: str, now: Instant) -> Explanation:
+    """Says that a job became something else each time that it was read."""
+    text = "it moves on faster than it can be read: ask again"
+    return Explanation(f"job {job_id}", now, (Reason("being_decided", text),))
+
+
 def why_run(run: Run, now: Instant) -> Explanation:
     """Says what an open run waits for."""
     return Explanation(f"run {run.id}", now, (of_run(run, now),))

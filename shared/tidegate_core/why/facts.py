@@ -57,8 +57,12 @@ class Facts:
     @property
     def spec(self) -> ScheduleSpec | None:
         """The present version; None of a schedule that was deleted."""
-        present = next((each for each in self.definitions if each.version == self.state.version), None)
-        return None if present is None else parsed(present.spec)
+        return self.spec_of(self.state.version)
+
+    def spec_of(self, version: int) -> ScheduleSpec | None:
+        """Any version, of what is still being ended as well; None of a tombstone."""
+        found = next((each for each in self.definitions if each.version == version), None)
+        return None if found is None else parsed(found.spec)
 
     def spec_at(self, instant: Instant) -> ScheduleSpec | None:
         """Returns the version that was in force; None before the first one."""

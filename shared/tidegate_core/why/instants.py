@@ -23,6 +23,8 @@ from tidegate_core.why.naming import names, unnamed
 from tidegate_core.why.reason import Reason
 from tidegate_core.why.standing import standing, suspended_at, unserved
 
+COUNTED_MAX = 1_000
+"""Occurrences still to come that are walked to find the last one that `max_fires` allows."""
 LEDGER_KEPT_MS = LEDGER_DAYS * 24 * 3_600_000
 
 
@@ -87,7 +89,9 @@ def _of_time(
         shifted = any(each.code == "dst_shift" for each in rule)
         return [*rule, *(told or _due(facts, spec, instant))] if shifted else [*rule, *_confirming(told, rule)]
     if told and all(each.code.startswith("coalesced/") for each in told):
-        return [*told, *_told_of_another(views, facts, instant)]
+        others = _told_of_another(views, facts, instant)
+        # Of a chain of jobs that were merged into each other its end is the answer.
+        return [*told, *([each for each in others if not each.code.startswith("coalesced/")] or others[-1:])]
     if told:
         return told
     if not names(trigger, facts.ref, instant):
@@ -107,9 +111,12 @@ def _due(facts: Facts, spec: ScheduleSpec, instant: Instant) -> list[Reason]:
     asleep = suspended_at(facts, instant)
     if asleep:
         return asleep
-    if _has_fired_enough(facts, spec):
+    if instant > state.fired_through and _has_fired_enough(facts, spec):
         return [max_fires(facts, spec)]
     if instant > facts.now:
+        last = _last_before(facts, spec, instant)
+        if last is not None:
+            return [_max_fires_then(spec, last)]
         return [Reason("not_due", f"due at {format_instant(instant)}", instant, {"nominal": format_instant(instant)})]
     if spec.sends_messages:
         return [_message(facts, instant)]
@@ -132,6 +139,27 @@ def _has_fired_enough(facts: Facts, spec: ScheduleSpec) -> bool:
         and fires(facts.state)
         and trigger.fires_left(facts.state.fires) == 0
     )
+
+
+def _last_before(facts: Facts, spec: ScheduleSpec, instant: Instant) -> Instant | None:
+    """Returns the last occurrence that `max_fires` allows, if that lies before the instant; None if not, or too far off to count."""
+    trigger, nominal = spec.trigger, facts.state.next_nominal
+    assert isinstance(trigger, TimeTrigger)
+    left = trigger.fires_left(facts.state.fires)
+    if left is None or left > COUNTED_MAX:
+        return None
+    for _ in range(left - 1):
+        if nominal is None or nominal >= instant:
+            return None
+        nominal = trigger.next_after(nominal, facts.ref)
+    return nominal if nominal is not None and nominal < instant else None
+
+
+def _max_fires_then(spec: ScheduleSpec, last: Instant) -> Reason:
+    assert isinstance(spec.trigger, TimeTrigger)
+    most, at = spec.trigger.max_fires or 0, format_instant(last)
+    text = f"{most} occurrences will have been, the last one of {at}; an update counts anew"
+    return Reason("max_fires_reached", text, None, {"max_fires": most, "last": at})
 
 
 def max_fires(facts: Facts, spec: ScheduleSpec) -> Reason:

@@ -10,6 +10,9 @@ from tidegate_core.decisions.run_plane.standing import admits
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import Evidence, Job
 from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.pruning import without
+from tidegate_core.triggers.run_status import RunStatusTrigger
+from tidegate_core.why.codes import CODES
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.looking import Line, Look, Views, line_of, look_at
 from tidegate_core.why.reason import Reason
@@ -67,11 +70,17 @@ def _about(reason: Reason, job: Job) -> Reason:
 
 
 def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
-    """Returns what the trigger waits for, in its own words."""
-    spec = facts.spec
-    assert spec is not None
-    assert isinstance(spec.trigger, EventTrigger)
-    missing = spec.trigger.missing(evidence.counts) or "nothing, it settles"
+    """Returns what the trigger waits for, in its own words; of evidence that an update or a delete ends page by page, that it does."""
+    if facts.state.status == "deleted":
+        return _being_ended("cancelled/schedule_deleted", evidence)
+    # Of its own version: an update takes over, or ends, what there is in several transactions.
+    spec = facts.spec_of(evidence.version)
+    if spec is None or not isinstance(spec.trigger, EventTrigger):
+        return _being_ended("cancelled/superseded", evidence)
+    trigger, counts = _left(facts, spec.trigger, evidence)
+    if trigger is None:
+        return _being_ended("expired/upstream_deleted", evidence)
+    missing = trigger.missing(counts) or "nothing, it settles"
     paired = f" for {evidence.value}" if evidence.value else ""
     text = f"since {format_instant(evidence.first_at)} some of it has come{paired}; missing: {missing}"
     values: dict[str, Compared] = {
@@ -81,3 +90,27 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
         "first_at": format_instant(evidence.first_at),
     }
     return Reason("waiting_for_events", text, evidence.deadline, values)
+
+
+def _left(facts: Facts, trigger: EventTrigger, evidence: Evidence) -> tuple[EventTrigger | None, tuple[int, ...]]:
+    """Returns the trigger without the upstream schedules that were deleted, and what its leaves have counted.
+
+    One that was deleted after its runs had come still counts.
+    """
+    namespace, leaves = facts.state.namespace, trigger.leaves()
+    come = {
+        leaf.upstream_ref(namespace)
+        for leaf, count in zip(leaves, evidence.counts, strict=True)
+        if isinstance(leaf, RunStatusTrigger) and leaf.shortfall(count) is None
+    }
+    gone = frozenset(facts.state.gone) - come if evidence.version == facts.state.version else frozenset()
+    left = without(trigger, namespace, gone)
+    if left is None:
+        return None, ()
+    kept = {id(leaf) for leaf in left.leaves()}
+    return left, tuple(count for leaf, count in zip(leaves, evidence.counts, strict=True) if id(leaf) in kept)
+
+
+def _being_ended(code: str, evidence: Evidence) -> Reason:
+    values: dict[str, Compared] = {"job": evidence.id, "first_at": format_instant(evidence.first_at)}
+    return Reason(code, f"{CODES[code]}: what has come since {values['first_at']} is being ended", None, values)

@@ -124,6 +124,13 @@ def test_given_an_outage_then_what_it_missed_is_caught_up(files: Path, capsys: p
         (["--load", "2"], "--load 2: is not a number from 0 to 1, nor none"),
         (["--outage", "2026-01-01T00:30:00Z"], "write it as FROM/TO"),
         (["--outage", "2026-01-01T00:30:00Z/2027-01-01T00:30:00Z"], "not within the simulated span"),
+        (
+            [
+                *("--outage", "2026-01-01T00:30:00Z/2026-01-01T04:30:00Z"),
+                *("--outage", "2026-01-01T04:00:00Z/2026-01-01T05:00:00Z"),
+            ],
+            "overlaps 2026-01-01T00:30:00Z/2026-01-01T04:30:00Z",
+        ),
         (["--minimum-period", "x"], "--minimum-period x: is not a duration"),
         (["--events", "none.jsonl"], "none.jsonl: cannot be read"),
     ],
@@ -145,6 +152,7 @@ def test_given_a_wrong_option_then_usage_and_what_to_write(
         ),
         ("schedules.yaml", SCHEDULES + "---\n" + SCHEDULES.partition("---")[0], "name: load is there already"),
         ("events.jsonl", "\n{\n", "events.jsonl:2: is not JSON"),
+        ("events.jsonl", "[" * 200_000 + "\n", "events.jsonl:1: is nested too deeply"),
         ("events.jsonl", "[]\n", "events.jsonl:1: is JSON, but not an object"),
         ("events.jsonl", f"{{{EVENT}}}\n", "events.jsonl:1: at: is missing"),
         (

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tidegate_core.model.instants import parse_instant
+from tidegate_core.model.problems import InvalidInput
 from tidegate_simulator import (
     DefinitionRefused,
     Happening,
@@ -398,3 +399,32 @@ def test_given_a_report_then_its_hash_is_that_of_its_document() -> None:
     assert json.loads(json.dumps(report.document())) == report.document()
     assert report.digest == ran(a_schedule(), hours=2).digest
     assert report.digest != ran(a_schedule(), hours=3).digest
+
+
+# -- what does not hold a job, and what no run can do -------------------------------------------------------------------
+
+
+def test_given_a_drain_then_what_waits_has_its_own_reason() -> None:
+    window = {"type": "time_window", "opens": "03:00", "closes": "04:00", "zone": "UTC"}
+    suspend = {"type": "schedule.suspend", "namespace": "flights", "name": "load", "mode": "drain"}
+    report = ran(
+        a_schedule(constraints=[window]), happenings=happenings({"at": "2026-01-01T01:30:00Z", **suspend}), hours=3
+    )
+    assert {code for each in report.occurrences for wait in each.waits for code in wait.codes} <= {
+        "window_closed",
+        "behind",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"error_class": "banana"}, "error_class"),
+        ({"outputs": {"rows": "x" * 70_000}}, "outputs"),
+        ({"reports": [{"type": "nonsense"}]}, "reports[0].type"),
+    ],
+)
+def test_given_a_run_that_no_program_could_be_then_its_line_is_refused(fields: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        PlannedRun.read(fields)
+    assert [each.field for each in refusal.value.problems] == [field]

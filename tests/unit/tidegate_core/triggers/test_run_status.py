@@ -79,7 +79,7 @@ def test_given_every_state_that_a_program_can_come_to_then_each_counts() -> None
     for state in states:
         of_fact = "running" if state == "started" else state
         assert after(states=[state]).accepts(ended(state=of_fact), "flights") == ended().run_id
-    assert after(states=states).hears_starts
+    assert after(states=states[1:]).states == tuple(states[1:])
     assert not after(states=states[1:]).hears_starts
 
 
@@ -90,3 +90,9 @@ def test_given_a_state_that_nobody_is_told_of_then_it_is_refused_by_name(state: 
     with pytest.raises(InvalidInput) as refused:
         parse_schedule(a_spec(trigger=trigger))
     assert refused.value.problems[0].field == "trigger.states[1]"
+
+
+def test_given_started_beside_an_end_then_it_is_refused_because_one_run_would_count_twice() -> None:
+    with pytest.raises(ValidationError, match="names started beside an end"):
+        after(states=["started", "succeeded"])
+    assert after(states=["started"]).hears_starts

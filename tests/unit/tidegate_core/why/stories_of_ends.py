@@ -74,10 +74,6 @@ def _it_ran() -> Explanation:
         "coalesced/overlap: another job stands for it (`overlap: coalesce`); decided at "
         "2025-11-13T02:16:00Z: into 0000-5rsrpxhvcfepq4vaego6apf6mi"
     ),
-    (
-        "coalesced/overlap: another job stands for it (`overlap: coalesce`); decided at "
-        "2025-11-13T02:17:00Z: into 0000-gadgiefijnou2jvmpglj3mx7ja"
-    ),
     ("concurrency: 1 of 1 runs of schedule flights/nightly are running: 0000-zti4pu24rxztwzwyyhamjv3rde"),
 )
 def _the_next_one_stands_for_it() -> Explanation:
@@ -89,10 +85,6 @@ def _the_next_one_stands_for_it() -> Explanation:
     (
         "coalesced/max_pending: another job stands for it: as many as `max_pending` waited; decided at "
         "2025-11-13T02:16:00Z: into 0000-5rsrpxhvcfepq4vaego6apf6mi"
-    ),
-    (
-        "coalesced/max_pending: another job stands for it: as many as `max_pending` waited; decided at "
-        "2025-11-13T02:17:00Z: into 0000-gadgiefijnou2jvmpglj3mx7ja"
     ),
     ("concurrency: 1 of 1 runs of schedule flights/nightly are running: 0000-zti4pu24rxztwzwyyhamjv3rde"),
 )

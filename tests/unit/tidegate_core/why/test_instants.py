@@ -10,8 +10,10 @@ from tests.unit.tidegate_core.why.stories_of_jobs import QUICK
 from tests.unit.tidegate_core.why.stories_of_schedules import applied
 from tests.unit.tidegate_core.why.telling import served, why
 
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.problems import InvalidInput
-from tidegate_testkit.bench import Bench
+from tidegate_core.store.values import Delete, Key
+from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every
 
 
@@ -94,6 +96,35 @@ def test_given_a_name_that_was_made_again_then_what_was_before_is_another_schedu
             bench.request(a_request("delete"))
             bench.run(SECOND)
     assert codes(bench, "2025-11-13T02:20:00Z") == ["not_there_yet"]
+
+
+def test_given_a_chain_of_merged_jobs_then_the_first_and_what_stands_for_all_are_told() -> None:
+    bench = lived(every("1m"), behaviour=Behaviour(runs_for=130 * MINUTE), overlap="coalesce")
+    bench.run(300 * MINUTE)
+    first = next(entry[2] for entry in bench.ledger() if entry[0].startswith("coalesced"))
+    assert codes(bench, format_instant(first)) == ["coalesced/overlap", "launched"]
+
+
+def test_given_max_fires_then_what_comes_behind_the_last_one_is_not_due() -> None:
+    bench = applied(every("1h", max_fires=3))
+    bench.run(HOUR)
+    assert codes(bench, "2025-11-13T05:00:00Z") == ["not_due"]
+    assert codes(bench, "2025-11-13T06:00:00Z") == ["max_fires_reached"]
+
+
+def test_given_max_fires_then_an_instant_that_was_made_is_forgotten_with_its_entry() -> None:
+    bench = lived(every("1h", max_fires=2), behaviour=QUICK)
+    bench.run(4 * HOUR)
+    made = next(entry[2] for entry in bench.ledger())
+    bench.store.write([Delete(Key(str(row["pk"]), str(row["sk"]), "history")) for row in bench.rows("L#")])
+    bench.now += 100 * 24 * HOUR
+    assert codes(bench, format_instant(made)) == ["forgotten"]
+
+
+def test_given_a_local_time_before_1970_by_utc_then_it_is_refused() -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        why(served(applied(ROME)), "1970-01-01T00:30")
+    assert "ask about a later time" in str(refusal.value)
 
 
 @pytest.mark.parametrize("at", ["02:30", "2025-02-30T02:30", "2025-11-13T02:30:00.5", "tomorrow", ""])
