@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS, resolve_order
@@ -83,7 +83,12 @@ def error_of(run: Run) -> ErrorKind:
     """Returns what the end of a run was, as far as anybody has said."""
     if run.error_class is None:
         return "lost" if run.state == "lost" else "unknown"
-    return _ERROR_KIND.validate_python(run.error_class)
+    try:
+        return _ERROR_KIND.validate_python(run.error_class)
+    except ValidationError:
+        return (
+            "unknown"  # Of a newer version: a class that this one has no name for must not keep the run open for ever.
+        )
 
 
 def as_it_failed(run: Run, why: str) -> Run:
