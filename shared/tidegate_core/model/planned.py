@@ -20,7 +20,7 @@ class Planned:
     """A word of the language that this version does not speak yet.
 
     Attributes:
-        version: The release that does.
+        version: The release that does; empty: this one does, in another kind of document.
         hint: What to do until then.
     """
 
@@ -29,7 +29,7 @@ class Planned:
 
     @property
     def problem(self) -> str:
-        return f"is planned for {self.version}"
+        return f"is planned for {self.version}" if self.version else "does not belong here"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -130,7 +130,10 @@ class ScheduleSpec(Document):
         ),
     }
     PLANNED_VALUES: ClassVar = {
-        "kind": planned(PLATFORM, "program", "source", "limit", "calendar", "namespace", "app", "workflow"),
+        "kind": {
+            **planned(PLATFORM, "program", "limit", "calendar", "namespace", "app", "workflow"),
+            **planned("", "source", hint="a source has its own file: tidegate source apply --file FILE"),
+        },
         "overlap": planned(PLATFORM, "keep_first", "kill_running", "strict"),
     }
     LATER_FIELDS: ClassVar = frozenset(

@@ -153,10 +153,7 @@ def test_given_faulty_trigger_then_field_problem_and_hint_are_told(
         ({"constraints": [{"type": "calendar", "name": "x"}]}, "constraints[0].type", "0.5"),
         ({"constraints": [{"type": "pool", "max": 8}]}, "constraints[0].type", "0.5"),
         ({"constraints": [{"type": "concurrency", "max": 1, "scope": "limit"}]}, "constraints[0].scope", "0.5"),
-        *(
-            ({"kind": kind, "x": 1}, "kind", "0.5")
-            for kind in ("program", "source", "limit", "namespace", "app", "workflow")
-        ),
+        *(({"kind": kind, "x": 1}, "kind", "0.5") for kind in ("program", "limit", "namespace", "app", "workflow")),
     ],
 )
 def test_given_word_of_a_later_version_then_it_alone_is_refused_with_that_version(
