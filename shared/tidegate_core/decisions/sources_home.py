@@ -118,7 +118,7 @@ class MoveSources:
     def decide(self, unit: UnitOfWork, now: int) -> None:
         stored = unit.record(StoredSources, keys.SOURCES_KEY)
         before = NO_SOURCES if stored is None else stored.sources
-        moved = moved_by(before, self.request, self.position, self.vector, self.own_topics)
+        moved = moved_by(before, self.request, self.request_id, self.position, self.vector, self.own_topics)
         if moved.sources is not before:
             unit.put(StoredSources.of(_worth_keeping(moved.sources, now)), keys.SOURCES_KEY)
         if moved.status is None:
@@ -146,24 +146,33 @@ class Moved:
 
 
 def moved_by(
-    before: Sources, request: SourceRequest, position: Position, vector: str | Problem | None, own: str
+    before: Sources,
+    request: SourceRequest,
+    request_id: str,
+    position: Position,
+    vector: str | Problem | None,
+    own: str,
 ) -> Moved:
     """Returns what a request makes of the sources, and how it is answered."""
     entry = before.find(request.namespace, request.name)
     if entry is not None and entry.position > position.text():
-        return Moved(ReceiptStatus.SUPERSEDED, before, _shown(entry))
+        if entry.opened_by != request_id:
+            return Moved(ReceiptStatus.SUPERSEDED, before, _shown(entry))
+        # A later record of this very request has begun to open it, and its owner fell before there was an answer.
+        position = Position.parse(entry.position)
     if entry is None or entry.position != position.text():
         conflict = _conflict(request, entry)
         if conflict is not None:
             return Moved(ReceiptStatus.CONFLICT, before, _shown(entry), (conflict,))
     if isinstance(request, SourceApply):
-        return _applied(before, request, entry, position, vector, own)
+        return _applied(before, request, request_id, entry, position, vector, own)
     return _deleted(before, request, entry, position)
 
 
 def _applied(
     before: Sources,
     request: SourceApply,
+    request_id: str,
     entry: Source | None,
     position: Position,
     vector: str | Problem | None,
@@ -185,12 +194,14 @@ def _applied(
     if listed is None or not there or listed.position != position.text():
         version = 1 if entry is None else entry.version + 1
         ref = {"namespace": request.namespace, "name": request.name}
-        listed = Source(**ref, position=position.text(), version=version, body=body)
+        listed = Source(**ref, position=position.text(), version=version, body=body, opened_by=request_id)
     if vector is None:
         return Moved(None, before if listed is entry else before.changed(listed))
     if isinstance(vector, Problem):
-        return Moved(ReceiptStatus.REJECTED, before.changed(replace(listed, body=None)), None, (vector,))
-    return Moved(ReceiptStatus.ACCEPTED, before.changed(replace(listed, vector=vector)), listed.version)
+        return Moved(
+            ReceiptStatus.REJECTED, before.changed(replace(listed, body=None, opened_by=None)), None, (vector,)
+        )
+    return Moved(ReceiptStatus.ACCEPTED, before.changed(replace(listed, vector=vector, opened_by=None)), listed.version)
 
 
 def _deleted(before: Sources, request: SourceRequest, entry: Source | None, position: Position) -> Moved:

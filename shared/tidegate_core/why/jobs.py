@@ -107,8 +107,9 @@ def _left(facts: Facts, trigger: EventTrigger, evidence: Evidence) -> tuple[Even
     left = without(trigger, namespace, gone)
     if left is None:
         return None, ()
-    kept = {id(leaf) for leaf in left.leaves()}
-    return left, tuple(count for leaf, count in zip(leaves, evidence.counts, strict=True) if id(leaf) in kept)
+    kept = left.leaves()
+    counts = zip(leaves, evidence.counts, strict=True)
+    return left, tuple(count for leaf, count in counts if any(leaf is each for each in kept))
 
 
 def _being_ended(code: str, evidence: Evidence) -> Reason:

@@ -43,8 +43,8 @@ RECURRING = (
         "a schedule goes on firing while a request replaces what it fires",
         breaks="I8",
         patches=(Patch(Slots, "_is_held", lambda _: lambda slots, row: False),),
-        within=40,
-        directed=(16,),
+        within=90,
+        directed=(41, 67),
     ),
     Mutant(
         "recurring not ended",
@@ -59,7 +59,8 @@ RECURRING = (
         "a successor sends again what its predecessor had sent before a stop",
         breaks="I7",
         patches=(Patch(RecurringSource, "_count", sending_again),),
-        within=12,
+        within=60,
+        directed=(21, 25),
     ),
     Mutant(
         "recurring revived",

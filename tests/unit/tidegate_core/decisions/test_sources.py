@@ -289,9 +289,24 @@ def test_given_an_older_apply_behind_a_delete_then_it_is_superseded() -> None:
     assert isinstance(delete, SourceDelete)
     assert isinstance(apply, SourceApply)
     older, newer = (Position(NOW + number, "a" * 32, number, 1) for number in range(2))
-    deleted = moved_by(NO_SOURCES, delete, newer, None, "tidegate.")
+    deleted = moved_by(NO_SOURCES, delete, "d", newer, None, "tidegate.")
     assert deleted.status is ReceiptStatus.NOT_FOUND
-    assert moved_by(deleted.sources, apply, older, None, "tidegate.").status is ReceiptStatus.SUPERSEDED
+    assert moved_by(deleted.sources, apply, "a", older, None, "tidegate.").status is ReceiptStatus.SUPERSEDED
+
+
+def test_given_an_apply_sent_twice_then_the_earlier_record_goes_on_where_the_later_one_has_begun() -> None:
+    """Seed 124: read later than its repeat, whose owner fell before it was answered, it was told that it was superseded."""
+    apply = parse_request(json.dumps(a_source_apply()).encode())
+    assert isinstance(apply, SourceApply)
+    earlier, later = (Position(NOW + number, "a" * 32, number, 1) for number in range(2))
+    listed = moved_by(NO_SOURCES, apply, "a", later, None, "tidegate.")
+    assert listed.status is None
+    again = moved_by(listed.sources, apply, "a", earlier, None, "tidegate.")
+    assert (again.status, again.sources) == (None, listed.sources)
+    opened = moved_by(again.sources, apply, "a", earlier, "vector", "tidegate.")
+    assert (opened.status, opened.version) == (ReceiptStatus.ACCEPTED, 1)
+    assert [(each.position, each.opened_by) for each in opened.sources.entries] == [(later.text(), None)]
+    assert moved_by(listed.sources, apply, "b", earlier, None, "tidegate.").status is ReceiptStatus.SUPERSEDED
 
 
 # -- interleavings -------------------------------------------------------------------------------------------------------------
