@@ -80,21 +80,21 @@ CONDITIONS = (
             without("not_counted_before"),
             Patch(EventIngest, "_counted_before", counting_anew),
         ),
-        within=12,
+        within=3,
     ),
     Mutant(
         "inbox row",
         "what was counted stays in the inbox, and the next owner counts it again",
         breaks="I3",
         patches=(Patch(UnitOfWork, "delete", keeping_inbox_rows),),
-        within=12,
+        within=3,
     ),
     Mutant(
         "message guard",
         "a late replacement lowers the guard that a younger one has raised",
         breaks="I5",
         patches=(without("guard_older", values=(":version",)),),
-        within=12,
+        within=4,
         trap="echoes",
     ),
     Mutant(
@@ -110,7 +110,7 @@ CONDITIONS = (
         "two artefacts of one attempt both run",
         breaks="I2",
         patches=(without("may_start", clauses="attribute_exists(#state)", values=(":driver",)),),
-        within=12,
+        within=6,
         directed=(2,),
     ),
     Mutant(

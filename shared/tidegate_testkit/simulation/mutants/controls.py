@@ -55,7 +55,7 @@ CONTROLS = (
             without("holds_lease", clauses="#epoch = :epoch", values=(":epoch",)),
             Patch(UnitOfWork, "__init__", deciding_from_the_first),
         ),
-        within=12,
+        within=4,
         trap="wide_controls",
     ),
     Mutant(
@@ -63,7 +63,7 @@ CONTROLS = (
         "messages of a suspended namespace are sent",
         breaks="I7",
         patches=(Patch(Holding, "covered", lambda _: lambda holding, namespace: False),),
-        within=12,
+        within=3,
         trap="wide_controls",
     ),
     Mutant(
@@ -71,7 +71,7 @@ CONTROLS = (
         "a suspend is acknowledged before all shards have stopped",
         breaks="I7",
         patches=(Patch(controls_home, "_behind", waiting_for_nobody),),
-        within=12,
+        within=2,
         trap="wide_controls",
     ),
     Mutant(
@@ -87,7 +87,7 @@ CONTROLS = (
         "occurrences are made of instants at which all was suspended",
         breaks="I7",
         patches=(Patch(Controls, "suspended_until", not_at_all),),
-        within=12,
+        within=2,
         trap="wide_controls",
     ),
     Mutant(
@@ -103,7 +103,7 @@ CONTROLS = (
         "a successor does not go on with what its predecessor had begun",
         breaks="liveness",
         patches=(Patch(ShardControls, "recover", not_at_all),),
-        within=12,
+        within=4,
         trap="wide_controls",
     ),
 )

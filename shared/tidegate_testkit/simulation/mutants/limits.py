@@ -131,7 +131,7 @@ LIMITS: Final = (
             without("permit_free", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
             Patch(SharedLimit, "lets_pass", anybody_passes),
         ),
-        within=12,
+        within=3,
         trap="queues",
     ),
     Mutant(
@@ -142,7 +142,7 @@ LIMITS: Final = (
             without("permit_free", clauses=f"{BOUND} AND attribute_not_exists(#queued)", values=(":most",)),
             HEARD_TWICE,
         ),
-        within=12,
+        within=3,
         trap="queues",
     ),
     Mutant(
@@ -154,7 +154,7 @@ LIMITS: Final = (
             Patch(home_limits, "next_offers", offering_to_all),
             Patch(SharedLimit, "lets_pass", who_has_the_word_passes),
         ),
-        within=12,
+        within=3,
         trap="queues",
     ),
     Mutant(
@@ -166,7 +166,7 @@ LIMITS: Final = (
             Patch(permits, "take_permit", keeping_the_word),
             HEARD_TWICE,
         ),
-        within=12,
+        within=3,
         trap="queues",
     ),
     Mutant(
@@ -178,7 +178,7 @@ LIMITS: Final = (
             Patch(SharedLimit, "lets_pass", anybody_passes),
             Patch(permits, "take_permit", pretending_to_have_the_word),
         ),
-        within=12,
+        within=3,
         trap="queues",
     ),
     Mutant(
@@ -189,7 +189,7 @@ LIMITS: Final = (
             without("permits_held"),
             HEARD_TWICE,
         ),
-        within=12,
+        within=3,
         trap="queues",
     ),
     Mutant(
@@ -197,7 +197,7 @@ LIMITS: Final = (
         "where each permit is an item, an admission that the store hears twice takes two",
         breaks="I4",
         patches=(EACH_IN_AN_ITEM, Patch(permits, "take_permit", putting_its_item_anyway), HEARD_TWICE),
-        within=12,
+        within=3,
         trap="queues",
     ),
     Mutant(
@@ -209,7 +209,7 @@ LIMITS: Final = (
             without("present"),
             HEARD_TWICE,
         ),
-        within=12,
+        within=3,
         trap="queues",
     ),
     Mutant(
@@ -224,7 +224,7 @@ LIMITS: Final = (
         "an offer to a job that is gone keeps its slot for ever",
         breaks="liveness",
         patches=(Patch(home_limits, "lapsed_offers", lambda _: lambda *_: []),),
-        within=12,
+        within=6,
         trap="queues",
     ),
     Mutant(
@@ -232,7 +232,7 @@ LIMITS: Final = (
         "who came last is offered the next slot",
         breaks="order",
         patches=(Patch(home_limits, "next_offers", offering_to_the_last),),
-        within=12,
+        within=4,
         trap="queues",
     ),
 )

@@ -112,7 +112,7 @@ MESSAGES = (
         "a checkpoint passes rows that are not loaded",
         breaks="I8",
         patches=(Patch(Checkpoints, "__init__", knowing_no_window),),
-        within=12,
+        within=2,
         trap="stalled_loads",
     ),
     Mutant(
@@ -120,7 +120,7 @@ MESSAGES = (
         "a checkpoint passes rows that are not written",
         breaks="I8",
         patches=(Patch(Slots, "hold", lambda _: lambda slots, row: None),),
-        within=12,
+        within=2,
         trap="stalled_batches",
     ),
     Mutant(
@@ -128,7 +128,7 @@ MESSAGES = (
         "sending goes on while no checkpoint gets through",
         breaks="I8",
         patches=(Patch(Checkpoints, "_is_exceeded", lambda _: lambda checkpoints: False),),
-        within=12,
+        within=1,
         trap="stalled_checkpoints",
     ),
     Mutant(
@@ -136,14 +136,14 @@ MESSAGES = (
         "a drain writes no checkpoint, and the next owner sends again what was sent",
         breaks="I8",
         patches=(Patch(Checkpoints, "write", leaving_the_last_out),),
-        within=12,
+        within=10,
     ),
     Mutant(
         "sent ahead",
         "an owner hands over before its last checkpoint can pass what it has sent",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "_is_sent_ahead", lambda _: lambda draining: False),),
-        within=12,
+        within=3,
         trap="stalled_loads",
     ),
     Mutant(
@@ -151,7 +151,7 @@ MESSAGES = (
         "messages are taken before their time",
         breaks="I8",
         patches=(Patch(Slots, "take_due", too_early),),
-        within=12,
+        within=4,
     ),
     Mutant(
         "expiry",

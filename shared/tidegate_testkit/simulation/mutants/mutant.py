@@ -47,8 +47,7 @@ class Mutant:
     Attributes:
         why: What goes wrong without the protection.
         breaks: What a violation that proves it begins with, such as `I2`.
-        within: Seeds below this are tried: two to three times the first that finds it, so that drift shows, and twelve at
-            least, so that worlds may be drawn anew.
+        within: Seeds below this are tried: two to three times the first that finds it, so that drift shows.
         trap: The trap to set in worlds that are calm otherwise; None = the seeds' own hostile worlds.
         scenario: The story that finds it; then no seeds are tried.
         beside: Other layers that would hide it, switched off too. With these off alone the scenario must find nothing.

@@ -59,7 +59,7 @@ OUTAGES = (
         "an owner that writes an outage down over its own checkpoint of unknown fate takes itself for fenced",
         breaks="I8",
         patches=(Patch(outage_watch, "record_outages", signing_the_position),),
-        within=12,
+        within=4,
         trap="silence",
     ),
     Mutant(
@@ -71,7 +71,7 @@ OUTAGES = (
             Patch(partition_actor, "with_outage", knowing_nothing_new),
             Patch(OutageWatch, "served", lambda _: lambda watch: None),
         ),
-        within=12,
+        within=2,
         trap="black_out",
     ),
     Mutant(
@@ -79,7 +79,7 @@ OUTAGES = (
         "an owner whom the store did not answer goes on as if nothing had been",
         breaks="I1",
         patches=(Patch(OutageWatch, "settle", writing_nothing),),
-        within=12,
+        within=2,
         trap="silence",
     ),
     Mutant(
@@ -87,7 +87,7 @@ OUTAGES = (
         "what one transaction has gathered of an outage is forgotten by the next",
         breaks="I1",
         patches=(Patch(fire, "_moved", forgetting_what_was_gathered),),
-        within=12,
+        within=2,
         trap="black_out",
     ),
     Mutant(
@@ -95,7 +95,7 @@ OUTAGES = (
         "instants after an outage count as missed as well",
         breaks="I1",
         patches=(Patch(catch_up, "outage_at", in_the_first_one),),
-        within=12,
+        within=2,
         trap="black_out",
     ),
     Mutant(
@@ -103,7 +103,7 @@ OUTAGES = (
         "a run that nobody could submit for hours is given up as soon as somebody is back",
         breaks="I1",
         patches=(Patch(runs, "served_deadline", lambda _: lambda began, deadline, outages: deadline),),
-        within=12,
+        within=8,
         trap="black_out",
     ),
 )

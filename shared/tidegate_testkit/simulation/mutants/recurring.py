@@ -67,7 +67,7 @@ RECURRING = (
         "a message that the broker refused is tried again after its schedule was stopped",
         breaks="I7",
         patches=(Patch(recurring_rows, "_is_live", lambda _: lambda timer, item: True),),
-        within=12,
+        within=4,
         trap="refusals",
     ),
     Mutant(
@@ -83,8 +83,8 @@ RECURRING = (
         "a successor goes on from the present and not from the position",
         breaks="I1",
         patches=(Patch(RecurringSource, "position", going_on_from_now),),
-        within=12,
-        directed=(4,),
+        within=18,
+        directed=(6,),
     ),
     Mutant(
         "recurring ids",

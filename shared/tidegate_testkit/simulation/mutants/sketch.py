@@ -216,7 +216,7 @@ SKETCH = (
         "nothing is left that keeps two owners apart",
         breaks="I2",
         patches=(*EPOCHS, *REVISIONS, without("may_start", clauses="attribute_exists(#state)", values=(":driver",))),
-        within=12,
+        within=10,
         directed=(2,),
     ),
     Mutant(

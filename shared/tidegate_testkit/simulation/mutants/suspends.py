@@ -37,7 +37,7 @@ SUSPENDS = (
         "what is parked is admitted when its constraints hold",
         breaks="I7",
         patches=(Patch(admit, "admits", admitting_what_is_held),),
-        within=12,
+        within=4,
     ),
     Mutant(
         "old kept",
