@@ -214,10 +214,10 @@ TRAPS: Mapping[str, Trap] = {
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
     "refusals": Trap(refusals, 0.02, "refused"),
-    "rare_moments": Trap(rare_moments, 0.25),
-    "rare_suspends": Trap(rare_suspends, 0.12),
+    "rare_moments": Trap(rare_moments, 0.28),
+    "rare_suspends": Trap(rare_suspends, 0.14),
     "rare_resumes": Trap(rare_resumes, 0.08),
     "rare_voids": Trap(rare_voids, 0.14),
     "rare_expiries": Trap(rare_expiries, 0.12),
-    "rare_outages": Trap(rare_outages, 0.1, "brown_out"),
+    "rare_outages": Trap(rare_outages, 0.14, "brown_out"),
 }
