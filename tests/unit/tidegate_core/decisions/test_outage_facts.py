@@ -80,6 +80,18 @@ def test_given_a_successor_after_hours_then_the_outage_lasts_from_the_last_sign_
     assert [notice.fields["shard"] for notice in bench.notices("outage")] == [0]
 
 
+def test_given_an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_signs_of_life_hide_no_outage() -> None:
+    """Seed 831315: a process had it for 8 s between two signs of life, was frozen, and came back to serve another one."""
+    bench = a_bench()
+    bench.run(30 * SECOND)
+    back = bench.now + 2 * HOUR
+    bench.store.write([sign_of_life(bench.holding.owner, "node", back, {7: back}, back // 1_000 + 1)])
+    bench.away(2 * HOUR)
+    bench.run(5 * SECOND)
+    assert facts(bench) == (Outage(NOW, back),), "from what the lease says, which is early and harmless"
+    assert stood_for(bench) == minutes(BEGUN, bench.now + 1)
+
+
 def test_given_an_outage_within_the_grace_then_there_is_no_fact_and_every_instant_has_its_job() -> None:
     bench = a_bench(period="10s")
     seen(bench, bench.now)
