@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,6 +20,7 @@ from tidegate_core.effects import Notice
 from tidegate_core.model.retry import COSTS_NO_TRY, ErrorKind, Retry
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Value
@@ -45,7 +45,8 @@ def tries_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> bo
         return False
     error = error_of(run)
     costs = error not in COSTS_NO_TRY
-    at = budget.earliest(run.namespace, now + spec.retry.pause_ms(run.retries), now)
+    wanted = now + spec.retry.pause_ms(run.retries)
+    at = budget.earliest(run.namespace, wanted, now, _retries_beside(unit, run.namespace))
     if not _is_left(spec.retry, run, error, at):
         fields: dict[str, Value] = {"run_id": run.id, "schedule": run.ref, "attempt": run.attempt, "error_class": error}
         unit.after(Notice("retries_exhausted", fields))
@@ -75,7 +76,6 @@ def tries_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> bo
         outputs=None,
     )
     unit.put(again, run.key(unit.shard))
-    unit.after(partial(budget.retried, run.namespace, at))
     return True
 
 
@@ -97,6 +97,18 @@ def as_it_failed(run: Run, why: str) -> Run:
     failure = json.loads(run.failure)
     reason = f"{failure.pop('reason') or failure['outcome']}; not tried again: {why}"
     return replace(run, **failure, reason=reason, disposition=None)
+
+
+def _retries_beside(unit: UnitOfWork, namespace: str) -> list[int]:
+    """Returns when the retries begin that other decisions of this transaction make: nobody has counted them yet."""
+    rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith("R#")]
+    runs = [from_item(Run, row) for row in rows]
+    return [each.not_before for each in runs if each.namespace == namespace and is_waited_for(each)]
+
+
+def is_waited_for(run: Run) -> bool:
+    """Whether the run's program has failed, and its next attempt is not with the launcher yet."""
+    return run.failure is not None and run.state == "submitting" and run.external_id is None
 
 
 def _may_launch(unit: UnitOfWork, state: ScheduleState, run: Run) -> bool:

@@ -40,6 +40,10 @@ def by_hand(bench: Bench, name: str = "nightly") -> str:
     return str(bench.receipts()[request]["id"])
 
 
+def of_one_shard() -> list[str]:
+    return [name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) == 0]
+
+
 def begun(bench: Bench) -> list[tuple[int, int]]:
     """Returns attempt and the seconds since the first one, of all that were submitted."""
     first = bench.submitted_at[0][1]
@@ -205,10 +209,38 @@ def test_given_a_crash_at_any_effect_then_each_attempt_starts_once_and_the_end_i
 
 def test_given_a_storm_of_failures_then_the_namespace_has_a_budget_and_the_rest_is_delayed() -> None:
     bench = a_bench(FAILS)
-    together = [name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) == 0]
+    together = of_one_shard()
     for name in together[: 2 * ALWAYS]:
         a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
     bench.run(MINUTE)
     assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
     bench.run(HOUR)
     assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == 2 * ALWAYS
+
+
+def test_given_an_owner_that_falls_in_a_storm_then_its_successor_knows_the_retries_that_are_under_way() -> None:
+    """Review finding: a successor began with an empty budget, and each take-over allowed the namespace five retries more."""
+    bench = a_bench(FAILS)
+    together = of_one_shard()
+    for name in together[:ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "30s"})
+    bench.run(5 * SECOND)
+    bench.crash()
+    bench.run(5 * SECOND)
+    for name in together[ALWAYS : 2 * ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
+    bench.run(MINUTE)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
+    bench.run(HOUR)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == 2 * ALWAYS
+
+
+def test_given_programs_that_fail_together_then_one_transaction_has_no_more_retries_than_many() -> None:
+    """Decisions that share a transaction know of each other's retries."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=10 * SECOND, outcome="failed"))
+    for name in of_one_shard()[: 2 * ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
+    bench.run(5 * SECOND)
+    bench.store_answers_after = 50
+    bench.run(MINUTE)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
