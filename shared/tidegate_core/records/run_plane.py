@@ -428,6 +428,8 @@ class OutboxRow:
         started: When it had passed the gate, where that was not told before its end.
         page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
         matched: All have.
+        given_up: Why no further attempt of a run follows, where one was wanted: it gets a dead letter. None = it gets none.
+        error_class: Of such a run.
     """
 
     run_id: str
@@ -438,6 +440,8 @@ class OutboxRow:
     started: int | None = None
     page: str = ""
     matched: bool = False
+    given_up: str | None = None
+    error_class: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.outbox(shard, self.run_id, self.attempt, self.state)
