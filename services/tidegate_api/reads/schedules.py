@@ -10,7 +10,7 @@ from tidegate_api.page_tokens import Place
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, not_found
 from tidegate_api.reads.convert import moment, schedule_view
-from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_api.reads.ranges import Keep, RangeReader, Span
 from tidegate_client.views import DryRun, Page, ScheduleView
 from tidegate_core.decisions.run_plane.control import applied_spec, version_conflict
 from tidegate_core.model.position import FIRST_POSITION
@@ -44,10 +44,13 @@ class ScheduleReads:
         self._cluster = cluster
         self._ranges = ranges
 
-    async def page(self, namespace: str | None, place: Place, size: int, now: int) -> Page[ScheduleView]:
+    async def page(
+        self, namespace: str | None, place: Place, size: int, now: int, keep: Keep | None = None
+    ) -> Page[ScheduleView]:
+        """Those that there are, or of them those that are to be kept."""
         cluster = await self._cluster.current()
         span = Span.of_prefix(f"S#{prefix_of(namespace)}")
-        found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, _is_alive)
+        found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, keep or is_alive)
         states = [(shard, from_item(ScheduleState, item)) for shard, item in found]
         definitions = await self.definitions((shard, s.namespace, s.name, s.version) for shard, s in states)
         views = [schedule_view(state, definitions.get(_definition_key(shard, state)), now) for shard, state in states]
@@ -118,8 +121,21 @@ def _definition_key(shard: int, state: ScheduleState) -> Key:
     return keys.definition(shard, state.namespace, state.name, state.version)
 
 
-def _is_alive(item: Item) -> bool:
+def is_alive(item: Item) -> bool:
     return item.get("status") != "deleted"
+
+
+def suspended_within(begin: int | None, end: int | None) -> Keep:
+    """Keeps what somebody suspended at `begin` <= instant < `end`; what began suspended nobody did."""
+
+    def keep(item: Item) -> bool:
+        if item.get("status") != "suspended":
+            return False
+        state = from_item(ScheduleState, item)
+        since = state.suspended_at
+        return state.stopped_by is not None and (begin is None or since >= begin) and (end is None or since < end)
+
+    return keep
 
 
 def _changed(before: str, after: str) -> list[str]:

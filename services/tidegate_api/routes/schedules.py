@@ -11,6 +11,7 @@ from tidegate_api.bodies import read_object
 from tidegate_api.openapi import body, fields, ref, with_fields
 from tidegate_api.page_tokens import place_of
 from tidegate_api.parts import Services
+from tidegate_api.reads.schedules import is_alive, suspended_within
 from tidegate_api.routes.common import (
     PAGE_SIZE,
     Actor,
@@ -25,6 +26,8 @@ from tidegate_api.routes.common import (
     RawRequestOf,
     Reason,
     ServicesOf,
+    Time,
+    instant_of,
     known,
     request_of,
     version_of_etag,
@@ -48,7 +51,11 @@ SUSPEND_FIELDS = with_fields(
     mode={"type": "string", "enum": list(get_args(SuspendMode))},
     until={"type": "string", "format": "date-time"},
 )
-RESUME_FIELDS = with_fields(CONTROL_FIELDS, backlog={"type": "string", "enum": list(get_args(Backlog))})
+RESUME_FIELDS = with_fields(
+    CONTROL_FIELDS,
+    backlog={"type": "string", "enum": list(get_args(Backlog))},
+    suspended_at={"type": "string", "format": "date-time"},
+)
 At = Annotated[
     str | None,
     Query(
@@ -67,10 +74,18 @@ TRIGGER_FIELDS["properties"] |= {
 async def list_schedules(
     services: ServicesOf,
     namespace: NamespaceFilter = None,
+    suspended_from: Time = None,
+    suspended_to: Time = None,
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[ScheduleView]:
-    return await services.schedules.page(namespace, place_of(page_token), page_size, services.clock.now_ms())
+    """With `suspended_from` or `suspended_to` those that somebody suspended then (`suspended_from` <= since <
+    `suspended_to`), and are suspended still; never one that began suspended. A page may have few items, or none, and still
+    name the next one.
+    """
+    span = (instant_of("suspended_from", suspended_from), instant_of("suspended_to", suspended_to))
+    keep = is_alive if span == (None, None) else suspended_within(*span)
+    return await services.schedules.page(namespace, place_of(page_token), page_size, services.clock.now_ms(), keep)
 
 
 @router.get("/schedules/{namespace}/{name}", response_model=ScheduleView, summary="Show a schedule")
@@ -183,7 +198,11 @@ async def suspend_schedule(
 async def resume_schedule(
     namespace: NamespacePath, name: NamePath, request: RawRequestOf, strict: Strict = False
 ) -> JSONResponse:
-    """From now on; the suspended span is never a miss. The receipt's `backlog` counts what goes on of it all the same."""
+    """From now on; the suspended span is never a miss. The receipt's `backlog` counts what goes on of it all the same.
+
+    `suspended_at` is a compare-and-set with the suspension's `since`: another one, or a schedule that began suspended, is
+    a conflict.
+    """
     return await request.send(type="schedule.resume", namespace=namespace, name=name, strict=strict)
 
 

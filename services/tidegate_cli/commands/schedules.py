@@ -13,16 +13,28 @@ from tidegate_cli.commands.arguments import (
     NamespaceOption,
     ReasonOption,
     ScheduleArgument,
+    SuspendedFromOption,
+    SuspendedToOption,
     VersionOption,
+    moment_of,
     split_schedule,
 )
 from tidegate_cli.context import api_client
 from tidegate_cli.documents import read_documents
 from tidegate_cli.exits import CommandFailed, Exit
-from tidegate_cli.output import Format, OutputOption, dump, show, show_list
+from tidegate_cli.output import Column, Format, OutputOption, dump, show, show_list
+from tidegate_cli.resuming import resume_span
 
 if TYPE_CHECKING:
     from tidegate_client.views import ScheduleView
+
+SUSPENSION: list[Column] = [
+    ("since", lambda view: view.suspension and view.suspension.since),
+    ("mode", lambda view: view.mode),
+    ("actor", lambda view: view.suspension and view.suspension.actor),
+    ("reason", lambda view: view.suspension and view.suspension.reason),
+]
+"""Columns about how schedules came to be suspended."""
 
 app = typer.Typer(
     help="Schedules: what runs, when, and under which constraints.", no_args_is_help=True, add_completion=False
@@ -51,9 +63,15 @@ def apply(
 
 
 @app.command("list")
-def list_schedules(namespace: NamespaceOption = None, output: OutputOption = Format.TABLE) -> None:
-    """List schedules."""
-    columns = [
+def list_schedules(
+    namespace: NamespaceOption = None,
+    suspended_from: SuspendedFromOption = None,
+    suspended_to: SuspendedToOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """List schedules; with a span those that somebody suspended in it, and are suspended still."""
+    begin, end = moment_of("--suspended-from", suspended_from), moment_of("--suspended-to", suspended_to)
+    columns: list[Column] = [
         ("namespace", lambda view: view.namespace),
         ("name", lambda view: view.name),
         ("status", lambda view: view.status),
@@ -61,8 +79,11 @@ def list_schedules(namespace: NamespaceOption = None, output: OutputOption = For
         ("trigger", _trigger),
         ("next", lambda view: view.next[0] if view.next else None),
     ]
+    if begin is not None or end is not None:
+        columns = [*columns[:2], *SUSPENSION]
     with api_client() as api:
-        found = sorted(api.schedules(namespace), key=lambda view: (view.namespace, view.name))
+        listed = api.schedules(namespace, suspended_from=begin, suspended_to=end)
+        found = sorted(listed, key=lambda view: (view.namespace, view.name))
     show_list(found, columns, output)
 
 
@@ -159,7 +180,10 @@ def suspend(
 
 @app.command()
 def resume(
-    schedule: ScheduleArgument,
+    schedule: Annotated[str | None, typer.Argument(metavar="[NAMESPACE/NAME]", help="The schedule.")] = None,
+    suspended_from: SuspendedFromOption = None,
+    suspended_to: SuspendedToOption = None,
+    namespace: NamespaceOption = None,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     backlog: Annotated[
@@ -168,8 +192,22 @@ def resume(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Let a suspended schedule go on from now; the suspended span is never a miss."""
+    """Let a suspended schedule go on from now; the suspended span is never a miss.
+
+    Instead of one schedule: all that somebody suspended within a span (`schedule list` with the same span shows them).
+    What began suspended, or was suspended at another time, stays so.
+    """
+    if (schedule is None) == (suspended_from is None and suspended_to is None):
+        raise CommandFailed("give either NAMESPACE/NAME or --suspended-from and --suspended-to", Exit.USAGE)
     with api_client() as api:
+        if schedule is None:
+            begin, end = moment_of("--suspended-from", suspended_from), moment_of("--suspended-to", suspended_to)
+            if begin is None or end is None or request_id is not None:
+                raise CommandFailed("a span takes --suspended-from and --suspended-to, and no --id", Exit.USAGE)
+            resume_span(api, (begin, end), namespace, output, reason=reason, actor=actor, backlog=backlog)
+            return
+        if namespace is not None:
+            raise CommandFailed("--namespace goes with a span", Exit.USAGE)
         receipt = api.resume_schedule(
             *split_schedule(schedule), reason=reason, actor=actor, backlog=backlog, request_id=request_id
         )
