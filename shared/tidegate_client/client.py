@@ -128,6 +128,40 @@ class Client:
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
         return self._write("PUT", path, dict(spec), query, request_id)
 
+    def apply_schedules(
+        self,
+        specs: Sequence[Mapping[str, Any]],
+        *,
+        create_only: bool = False,
+        on_update: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> list[ReceiptView]:
+        """Applies up to 100 definitions: when one of them cannot be, nothing is.
+
+        All are looked at first, then each is a request of its own, at the version that it had. So each has its own
+        receipt, in order, and one that somebody else changed in between says `conflict`.
+
+        Args:
+            specs: The documents.
+            create_only: Whether one that exists is a conflict.
+            on_update: As for one.
+            actor: Who wants it, for the record.
+            reason: Why, for the record.
+
+        Raises:
+            Conflict: Some exist, and nothing was applied.
+            InvalidRequest: Some are wrong, and nothing was applied; fields begin with their place, such as `[0].trigger`.
+        """
+        query = {
+            "on_update": on_update,
+            "actor": actor,
+            "reason": reason,
+            "create_only": "true" if create_only else None,
+        }
+        answer = self._transport.send("POST", f"{BASE}/schedules", query=query, body=[dict(spec) for spec in specs])
+        return [ReceiptView.model_validate(item) for item in answer["items"]]
+
     def try_schedule(self, spec: Mapping[str, Any], *, expected_version: int | None = None) -> DryRun:
         """Checks a definition and says what applying it would do; changes nothing."""
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
@@ -151,6 +185,23 @@ class Client:
         if cancel_running:
             query["cancel_running"] = "true"
         return self._write("DELETE", schedule_path(namespace, name), None, query, request_id)
+
+    def delete_schedules(
+        self,
+        names: Sequence[tuple[str, str]],
+        *,
+        actor: str | None = None,
+        reason: str | None = None,
+        cancel_running: bool = False,
+    ) -> list[ReceiptView]:
+        """Deletes up to 100 schedules, as (namespace, name): when one of them does not exist (NotFound), none is.
+
+        Each has its own receipt, in order; one that somebody else changed in between says `conflict`.
+        """
+        query = {"actor": actor, "reason": reason, "cancel_running": "true" if cancel_running else None}
+        body = [{"namespace": namespace, "name": name} for namespace, name in names]
+        answer = self._transport.send("POST", f"{BASE}/schedules/delete", query=query, body=body)
+        return [ReceiptView.model_validate(item) for item in answer["items"]]
 
     def suspend_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Query, Request
@@ -118,6 +118,14 @@ def instant_of(field: str, text: str | None) -> Instant | None:
         return None if text is None else parse_instant(text)
     except ValueError as error:
         raise InvalidInput([Problem(field, str(error))]) from error
+
+
+def placed(number: int, problems: Sequence[Problem]) -> list[Problem]:
+    """Returns the problems of one item of a list, with its place before their fields."""
+    return [
+        Problem(f"[{number}].{each.field}" if each.field else f"[{number}]", each.problem, each.hint)
+        for each in problems
+    ]
 
 
 def version_of_etag(if_match: str | None) -> int | None:

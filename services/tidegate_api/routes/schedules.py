@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from tidegate_api.bodies import read_object
+from tidegate_api.dry_run import dry_run as check_apply
 from tidegate_api.openapi import body, fields, ref, with_fields
 from tidegate_api.page_tokens import place_of
-from tidegate_api.parts import Services
 from tidegate_api.reads.schedules import is_alive, suspended_within
 from tidegate_api.routes.common import (
     PAGE_SIZE,
@@ -35,11 +35,7 @@ from tidegate_api.routes.common import (
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView, WhyView
 from tidegate_core.model.modes import Backlog, OnUpdate, SuspendMode
-from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.programs import ProgramTarget
 from tidegate_core.model.requests import ScheduleApply
-from tidegate_core.model.schedule_checks import check_schedule
-from tidegate_ports.program_files import problem_with
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
@@ -142,7 +138,7 @@ async def apply_schedule(
     wanted = request_of(document, idempotency_key)
     assert isinstance(wanted, ScheduleApply)
     if dry_run:
-        return await _dry_run(services, wanted)
+        return await check_apply(services, wanted)
     return await write(services, document, idempotency_key, if_match=if_match is not None)
 
 
@@ -215,21 +211,3 @@ async def resume_schedule(
 async def trigger_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
     """Skips the trigger only: constraints, limits and overlap (unless `force_overlap`) hold. The receipt's `id` names the job and its run."""
     return await request.send(type="schedule.trigger", namespace=namespace, name=name)
-
-
-async def _dry_run(services: Services, wanted: ScheduleApply) -> DryRun:
-    now = services.clock.now_ms()
-    answer = await services.schedules.try_apply(wanted, now)
-    # Like the owner: an unchanged definition may have run its course.
-    if answer.would != "unchanged":
-        problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
-        target = wanted.spec.target
-        if isinstance(target, ProgramTarget):
-            file = target.program.file
-            unusable = await services.pools.read(lambda: problem_with(file, "the API's host"))
-            if unusable is not None:
-                hint = "give the path of a file that nodes and API can read"
-                problems += (Problem("target.program.file", unusable, hint),)
-        if problems:
-            raise InvalidInput(problems)
-    return answer

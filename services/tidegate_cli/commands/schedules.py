@@ -23,7 +23,7 @@ from tidegate_cli.context import api_client
 from tidegate_cli.documents import read_documents
 from tidegate_cli.exits import CommandFailed, Exit
 from tidegate_cli.output import Column, Format, OutputOption, dump, show, show_list
-from tidegate_cli.resuming import resume_span
+from tidegate_cli.several import delete_together, resume_span
 
 if TYPE_CHECKING:
     from tidegate_client.views import ScheduleView
@@ -52,12 +52,29 @@ def apply(
         str | None,
         typer.Option(help="What becomes of what is pending: restart, carry or finish_old; else the definition's word."),
     ] = None,
+    all_or_none: Annotated[
+        bool, typer.Option("--all-or-none", help="Apply nothing unless all can be; up to 100 schedules.")
+    ] = False,
+    create_only: Annotated[
+        bool, typer.Option("--create-only", help="Apply nothing if one of them exists; as --all-or-none otherwise.")
+    ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Create schedules, or replace their definitions. A relative `file` counts from the YAML's folder."""
     from tidegate_cli.applying import Wish, apply_all
 
-    wish = Wish(dry_run=dry_run, reason=reason, actor=actor, expected_version=expected_version, on_update=on_update)
+    together = all_or_none or create_only
+    if together and expected_version is not None:
+        raise CommandFailed("--expected-version is for one schedule; --create-only says that none exists", Exit.USAGE)
+    wish = Wish(
+        dry_run=dry_run,
+        reason=reason,
+        actor=actor,
+        expected_version=expected_version,
+        on_update=on_update,
+        together=together,
+        create_only=create_only,
+    )
     with api_client() as api:
         apply_all(api, file, wish, output)
 
@@ -131,7 +148,7 @@ def next_instants(
 
 @app.command()
 def delete(
-    schedule: ScheduleArgument,
+    schedules: Annotated[list[str], typer.Argument(metavar="NAMESPACE/NAME ...", help="One schedule, or up to 100.")],
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
@@ -141,10 +158,19 @@ def delete(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Delete a schedule. What waits is cancelled; runs past the start gate are listed and go on."""
+    """Delete schedules. What waits is cancelled; runs past the start gate are listed and go on.
+
+    Of several none is deleted when one of them does not exist.
+    """
+    names = [split_schedule(schedule) for schedule in schedules]
     with api_client() as api:
+        if len(names) > 1:
+            if expected_version is not None or request_id is not None:
+                raise CommandFailed("--expected-version and --id are for one schedule", Exit.USAGE)
+            delete_together(api, names, output, reason=reason, actor=actor, cancel_running=cancel_running)
+            return
         receipt = api.delete_schedule(
-            *split_schedule(schedule),
+            *names[0],
             reason=reason,
             actor=actor,
             expected_version=expected_version,

@@ -1,12 +1,13 @@
-"""`schedule resume` of a span: all that somebody suspended then goes on, one request after the other."""
+"""Commands about several schedules: `schedule resume` of a span, `schedule delete` of a list."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate_cli.exits import CommandFailed, exit_of
-from tidegate_cli.output import Format, note, show_list
+from tidegate_cli.output import Column, Format, note, show_list
 
 if TYPE_CHECKING:
     from tidegate_client import Client
@@ -34,7 +35,7 @@ def resume_span(
             else:
                 done.append(outcome)
     finally:
-        columns = [
+        columns: list[Column] = [
             ("namespace", lambda receipt: receipt.namespace),
             ("name", lambda receipt: receipt.name),
             ("result", lambda receipt: receipt.status),
@@ -44,3 +45,31 @@ def resume_span(
         show_list(done, columns, output)
     if refusals:
         raise CommandFailed(f"{len(refusals)} stay suspended", max(map(exit_of, refusals)))
+
+
+def delete_together(
+    api: Client,
+    names: Sequence[tuple[str, str]],
+    output: Format,
+    *,
+    reason: str | None,
+    actor: str | None,
+    cancel_running: bool,
+) -> None:
+    """Deletes all of them, or none when one does not exist.
+
+    Raises:
+        CommandFailed: Somebody else has changed some of them meanwhile.
+        TidegateError: One does not exist, and none was deleted; or the API cannot be used.
+    """
+    from tidegate_cli.applying import fail_where_refused
+
+    receipts = api.delete_schedules(names, reason=reason, actor=actor, cancel_running=cancel_running)
+    columns: list[Column] = [
+        ("namespace", lambda receipt: receipt.namespace),
+        ("name", lambda receipt: receipt.name),
+        ("result", lambda receipt: receipt.status),
+        ("running", lambda receipt: receipt.running),
+    ]
+    show_list(receipts, columns, output)
+    fail_where_refused(receipts, "deleted")
