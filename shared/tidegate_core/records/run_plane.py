@@ -37,6 +37,8 @@ class ScheduleState:
         expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
         mode: How it is suspended, while it is (SEMANTICS 10); `standing.py` says what that lets happen.
         suspended_at: Since when.
+        stopped_by: Who asked for it, empty where nobody was named; None = nobody did: it is active, or began suspended.
+        stopped_for: Why, as far as it was said.
         until: When it is resumed by itself; a timer row of kind `U` stands there.
         stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
         last_stop: Begin and end of the last of those.
@@ -78,6 +80,8 @@ class ScheduleState:
     expires_at: int | None = None
     mode: str = "drop"
     suspended_at: int = 0
+    stopped_by: str | None = None
+    stopped_for: str | None = None
     until: int | None = None
     stopped_ms: int = 0
     last_stop: tuple[int, ...] = ()
