@@ -212,8 +212,9 @@ class ShardActor:
             for limit in before.limits:
                 for ref in self.memory.released(limit):
                     self._waiting.look(ref)
-            if before.queued:
-                for home, shared in homes_of(before.limits, self._host.holding.shards):
+            for home, shared in homes_of(before.limits, self._host.holding.shards):
+                # Of a rate something comes back before its time only when the run has not started: then somebody may wait since.
+                if before.started_at is None if keys.is_rate(shared) else before.queued:
                     self._host.tell(Poke(home, shared.pk))
             self._waiting.look(before.ref)
 

@@ -13,6 +13,7 @@ from tidegate_testkit.simulation.mutants.clauses_of_limits import CLAUSES_OF_LIM
 from tidegate_testkit.simulation.mutants.clauses_of_outages import CLAUSES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.clauses_of_ownership import CLAUSES_OF_OWNERSHIP
 from tidegate_testkit.simulation.mutants.clauses_of_positions import CLAUSES_OF_POSITIONS
+from tidegate_testkit.simulation.mutants.clauses_of_rates import CLAUSES_OF_RATES
 from tidegate_testkit.simulation.mutants.clauses_of_runs import CLAUSES_OF_RUNS
 from tidegate_testkit.simulation.mutants.clauses_of_the_gate import CLAUSES_OF_THE_GATE
 from tidegate_testkit.simulation.mutants.conditions import CONDITIONS
@@ -37,6 +38,7 @@ LISTS = (
     CLAUSES_OF_RUNS,
     CLAUSES_OF_THE_GATE,
     CLAUSES_OF_LIMITS,
+    CLAUSES_OF_RATES,
     CLAUSES_OF_CONTROLS,
     CLAUSES_OF_OUTAGES,
     SKETCH,
