@@ -42,7 +42,10 @@ class Pacing:
         """Returns the job in its turn, with the deadline of that."""
         if job.times_out:
             return job
-        return replace(job, in_turn=True, deadline=now + pending_timeout if self.turn is None else self.turn)
+        if self.turn is None:
+            return replace(job, in_turn=True, deadline=now + pending_timeout)
+        # What a later outage has missed was not waiting when that turn began.
+        return replace(job, in_turn=True, deadline=max(self.turn, job.nominal + pending_timeout))
 
     def note_end(self, job: Job, *, has_run: bool) -> None:
         """A job that was in its turn is admitted, or has ended."""

@@ -22,6 +22,7 @@ from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
 from tidegate_testkit.simulation.mutants.outages import OUTAGES
 from tidegate_testkit.simulation.mutants.recurring import RECURRING
+from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
@@ -46,6 +47,7 @@ LISTS = (
     RUNS,
     SUSPENDS,
     RETRIES,
+    REMINDERS,
     LIMITS,
     CONTROLS,
     OUTAGES,
