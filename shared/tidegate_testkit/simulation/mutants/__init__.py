@@ -17,6 +17,7 @@ from tidegate_testkit.simulation.mutants.clauses_of_runs import CLAUSES_OF_RUNS
 from tidegate_testkit.simulation.mutants.clauses_of_the_gate import CLAUSES_OF_THE_GATE
 from tidegate_testkit.simulation.mutants.conditions import CONDITIONS
 from tidegate_testkit.simulation.mutants.controls import CONTROLS
+from tidegate_testkit.simulation.mutants.late_rows import LATE_ROWS
 from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
@@ -42,6 +43,7 @@ LISTS = (
     SKETCH,
     RULES_OF_RUNS,
     RULES_OF_MESSAGES,
+    LATE_ROWS,
     RULES_OF_SOURCES,
     CONDITIONS,
     RUNS,
