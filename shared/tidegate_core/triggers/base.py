@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tidegate_core.model.document import AtMost, Document, Flag, Whole
 from tidegate_core.model.durations import NO_END, Duration, DurationField, EndlessDurationField, format_duration
@@ -33,6 +33,16 @@ PLANNED_FOR_EVENTS = planned(PLATFORM, "late", "absent", "prefer")
 DEFAULT_MAX_SETTLE_MS = 24 * 3_600_000
 SHORTEST_AT_LEAST_EVERY_MS = 60_000
 """It makes jobs by itself, as a time trigger does; but of those nobody needs one within the same minute."""
+
+
+def _long_enough(every: Duration) -> Duration:
+    # Not a bound of the field, which is fixed when the class is made: worlds that last a minute turn this limit too.
+    if every < SHORTEST_AT_LEAST_EVERY_MS:
+        raise refused(f"has to be at least {format_duration(SHORTEST_AT_LEAST_EVERY_MS)}")
+    return every
+
+
+AtLeastEveryField = Annotated[DurationField, AfterValidator(_long_enough)]
 
 
 class TimeTrigger(Document, ABC):
@@ -285,7 +295,7 @@ class LeafTrigger(EventTrigger, ABC):
     max_wait: DurationField | None = Field(default=None, gt=0)
     settle: DurationField | None = Field(default=None, gt=0)
     max_settle: DurationField | None = Field(default=None, gt=0)
-    at_least_every: DurationField | None = Field(default=None, ge=SHORTEST_AT_LEAST_EVERY_MS)
+    at_least_every: AtLeastEveryField | None = None
     allow_empty: Flag = False
 
     @model_validator(mode="after")

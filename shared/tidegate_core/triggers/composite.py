@@ -20,7 +20,7 @@ from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.triggers.base import (
     PLANNED_FOR_EVENTS,
-    SHORTEST_AT_LEAST_EVERY_MS,
+    AtLeastEveryField,
     Correlate,
     EventTrigger,
     LeafTrigger,
@@ -78,7 +78,7 @@ class CompositeTrigger(EventTrigger, ABC):
     window: PairingWindow | None = None
     timeout: DurationField | None = Field(default=None, gt=0)
     on_timeout: OnTimeout = "abort"
-    at_least_every: DurationField | None = Field(default=None, ge=SHORTEST_AT_LEAST_EVERY_MS)
+    at_least_every: AtLeastEveryField | None = None
     allow_empty: Flag = False
 
     # -- a tree within bounds -----------------------------------------------------------------------------------------

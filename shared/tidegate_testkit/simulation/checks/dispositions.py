@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate_core.decisions.run_plane.entries import FORGET
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.checks.constraints import may_abort, waiting_since
+from tidegate_testkit.simulation.checks.evidence import may_be_empty
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.overlap import ENDED_UNDER
 from tidegate_testkit.simulation.record import UPSTREAM
@@ -64,7 +65,9 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
         case "skipped", "ran_recently" | "still_running":
             return None if may_abort(life.definition, row.reason) else "none of its constraints aborts"
         case "skipped", "unresolved_template":
-            return None if life.definition.key is not None and row.correlation is None else "all that it names is there"
+            return None if life.definition.keys and row.correlation is None else "all that it names is there"
+        case "skipped", "nothing_new":
+            return None if may_be_empty(life.definition.trigger, row) else "nothing asked for a job then"
         case "skipped", "outage":
             return None if row.covered is not None else "it stands for no outage"
         case "cancelled" | "expired", "upstream_deleted":
