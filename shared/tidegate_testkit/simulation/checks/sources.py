@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate_core.decisions.log_ends import ASK_AGAIN_MS, SILENT_AFTER_MS
 from tidegate_testkit.simulation.cluster import SOURCE_TOPIC
-from tidegate_testkit.simulation.sources import was_silent
+from tidegate_testkit.simulation.sources import NAME, was_silent
 from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
@@ -24,6 +24,16 @@ def check_sources(case: Case) -> Iterator[str]:
                 continue
             if not (was_silent(asked) and _did_not_answer(case, asked.sent_at, asked.acked_at)):
                 yield f"answers: {asked.document['type']} {asked.id} was answered {asked.status}, not {status}"
+        for name, found in case.entries_of.items():
+            for entry in (entry for entries in found.values() for entry in entries):
+                event_id = str(entry.get("event_id"))
+                announced = case.world.producers.announced.get(event_id)
+                if announced is None and event_id.startswith(f"{NAME}/"):
+                    yield f"I3: {name} counted {event_id}, where no record of the source lies"
+                if announced is None or not announced.by_source:
+                    continue
+                if not any(user.may_be_mapped(instant) for instant in announced.appended):
+                    yield f"I3: {name} counted {announced.id}, which came when its source was not there"
 
 
 def _did_not_answer(case: Case, begin: int, end: int) -> bool:
