@@ -495,6 +495,22 @@ class LedgerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerPlace:
+    """Where the ledger has a job's entry, for whoever knows its id alone. As old as the entry, and kept as long.
+
+    Attributes:
+        entry: Its sort key.
+    """
+
+    job_id: str
+    entry: str
+    expires_at: int | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.ledger_place(shard, self.job_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRow:
     """One leaf of a schedule, under the event key that it listens to; one row for each of its generations.
 

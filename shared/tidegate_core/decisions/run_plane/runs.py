@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate_core.decisions.outages import served_deadline
-from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later
+from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later, write_entry
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.past_runs import came_to_nothing, note_end
@@ -340,8 +340,7 @@ def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) ->
     if run.evidence_id is not None:
         clean_up_later(unit, run.evidence_id, run.chunks or 0, now)
     unit.put_new(ended, keys.ended_run(unit.shard, run.id))
-    row = ledger_row(ended, now)
-    unit.put_new(row, row.key(unit.shard))
+    write_entry(unit, ledger_row(ended, now))
     out = outbox_row(ended, given_up)
     unit.put_new(out, out.key(unit.shard))
     if given_up is not None:

@@ -40,6 +40,8 @@ def check_dispositions(case: Case) -> Iterator[str]:
             problem = _problem(case, life, row, since[row.job_id])
             if problem is not None:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason}, and {problem}"
+            if row.job_id not in case.found_by_id:
+                yield f"I1: {row.job_id} of {life.name} has an entry that its id does not lead to"
 
 
 def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
