@@ -49,6 +49,7 @@ HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "at_least_every": "no simulated schedule asks for a job at the latest so long after the last one",
+    "latch": "no simulated schedule has a time trigger among others yet",
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",

@@ -67,6 +67,7 @@ class AtLeastEvery:
         if trigger.at_least_every is None or state.made_at + trigger.at_least_every > self.row.at:
             return  # What was counted while this waited has made a job, from which the next reminder counts; or this was decided.
         gathering = Gathering(unit, state, spec, now, self.unread)
+        gathering.fold_all({}, self.row.at)
         held = gathering.stored("")
         if held is None:
             self._without_evidence(unit, gathering, state, spec, now)
