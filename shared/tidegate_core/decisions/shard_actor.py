@@ -260,12 +260,13 @@ class ShardActor:
 
         It is judged by the broker's clock; when this node's is ahead, what is appended now may still be in time.
         """
+        through = self._host.now
         yield from self._host.sleep(CLOCK_OFF_MS_MAX)
         refs = [row.ref.rsplit("#", 1)[0] for row in rows]
         unread = yield from wait_for_watermark(self._host, self.shard, refs)
         yield from self._inbox.look()
         for row in rows:
-            self._lane.add(decision_on(row, unread))
+            self._lane.add(decision_on(row, unread, through))
 
     def _clean_up(self, row: TimerRow) -> Operation[None]:
         """Removes the chunks of evidence that ended long ago; the row goes last, so that a successor does the rest."""
