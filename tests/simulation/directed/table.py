@@ -268,6 +268,9 @@ RULES: Table = {
         "actors/outage_facts: an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_signs_of_life_hide_no_outage",
         "node/holdings: what_was_held_for_less_than_a_beat_then_it_has_its_last_sign_of_life_too",
     ),
+    "a request while the position stands within the slot of a fire": (
+        "messages/recurring_messages: messages_of_the_same_instant_that_were_passed_then_what_an_update_ends_is_no_less_open",
+    ),
     "a fire behind a message that cannot be sent yet": (
         "messages/recurring_messages: a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time",
         "messages/slots: a_row_that_is_due_and_not_ready_then_the_slot_behind_it_is_the_next_one",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.slots import Slots, Slotted
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.effects import Effect, NotProduced, Produce
+from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
@@ -24,6 +26,10 @@ def seeing_the_first_one(_: Callable[[Slots], int | None]) -> Callable[[Slots], 
 
 def never_early(_: Callable[[Slots, Slotted, int], bool]) -> Callable[[Slots, Slotted, int], bool]:
     return lambda slots, row, now: False
+
+
+def behind_the_slot(boundary: Callable[..., int]) -> Callable[..., int]:
+    return lambda change, record: max(change._source.promised[0] + 1, boundary(change, record))
 
 
 def a_create_in_front_waits_for_its_position() -> Iterator[str]:
@@ -48,6 +54,27 @@ def an_outage_ended_by_a_clock_ahead() -> Iterator[str]:
     for each in bench.on("out"):
         if each.at < _nominal(each):
             yield f"I8: a fire was sent {_nominal(each) - each.at} ms early"
+
+
+def an_update_finds_the_position_within_the_slot_of_what_it_ends() -> Iterator[str]:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = format_instant(bench.now + 10 * SECOND)
+    bench.answer_with(_to_out, NotProduced("unavailable", "no acknowledgement"), times=10_000)
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": due}, payload="old")))
+    for number in range(12):  # Some of them lie before the fire, by their ids.
+        bench.request(a_send(f"m-{number}", deliver_at=due, topic="elsewhere"))
+    bench.run(20 * SECOND)
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": due}, payload="new"), "update-ping"))
+    bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(MINUTE)
+    if not bench.on("out"):
+        yield "I1: what an update found due and not sent was never sent, by no version"
+
+
+def _to_out(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out"
 
 
 def _a_bench(step: str) -> Bench:
@@ -75,5 +102,12 @@ RULES_OF_RECURRING = (
         breaks="I8",
         patches=(Patch(Slots, "_is_early", never_early),),
         scenario=an_outage_ended_by_a_clock_ahead,
+    ),
+    Mutant(
+        "boundary behind the slot",
+        "a request takes a fire for delivered because the position stands within its millisecond",
+        breaks="I1",
+        patches=(Patch(RecurringChange, "_boundary", behind_the_slot),),
+        scenario=an_update_finds_the_position_within_the_slot_of_what_it_ends,
     ),
 )
