@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from tidegate_core.decisions.inputs import LogRecord, TopicFacts
@@ -43,18 +44,23 @@ class Topic:
 class Reader:
     """One reading of a topic partition, from `StartReading` to `StopReading`; what comes after its end is dropped.
 
-    `gone` is called when the log does not reach as far as the reader has come.
+    `gone` is called when the log does not reach as far as the reader has come. `deliver` is told the id of the topic in which the
+    records lie.
+
+    Attributes:
+        unaware: The topic was made anew and it has not noticed: for a while it fetches nothing, then it goes on at its offset.
     """
 
     process: Process
     topic: str
     topic_partition: int
     offset: int
-    deliver: Callable[[Sequence[LogRecord]], None]
+    deliver: Callable[[Sequence[LogRecord], str], None]
     gone: Callable[[int], None]
     open: bool = True
     listens: bool = True
     fetching: bool = False
+    unaware: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +111,32 @@ class Broker:
         topic = self.topics[name]
         return 0 if topic_partition < self._told(topic) else topic.known[1]
 
-    def recreate(self, name: str) -> None:
+    def recreate(self, name: str, unaware_ms: Callable[[], float] = lambda: 0) -> None:
         """Somebody deletes a topic and makes it again: the same name, another id, and nothing in it.
 
-        Its readers are told that their position is gone; a client that missed the moment, and stands within the new log,
-        would read on in it under the old id (docs/testing.md).
+        Its readers are told that their position is gone. One that is unaware looks again later only: when by then the new log
+        reaches as far as the old one did, it reads on in it, as Kafka's client does.
         """
         topic = self.topics[name]
         topic.id = topic.id[::-1]
         topic.logs = [[] for _ in topic.logs]
         self._trace.bit("recreated", name)
         for reader in topic.readers:
+            pause = unaware_ms()
+            if pause:
+                reader.unaware = True
+                self._timeline.after(pause, partial(self._look_again, reader))
+            else:
+                self._say_gone(reader)
+
+    def _look_again(self, reader: Reader) -> None:
+        reader.unaware = False
+        if not reader.open:
+            return
+        if reader.offset > len(self.topics[reader.topic].logs[reader.topic_partition]):
             self._say_gone(reader)
+        else:
+            self._fetch_soon(reader)
 
     def _told(self, topic: Topic) -> int:
         number, until = topic.known
@@ -235,7 +255,9 @@ class Broker:
         self._timeline.after(self._hop(), look)
 
     def _fetch_soon(self, reader: Reader) -> None:
-        if not reader.fetching and reader.offset < len(self.topics[reader.topic].logs[reader.topic_partition]):
+        if not (reader.fetching or reader.unaware) and reader.offset < len(
+            self.topics[reader.topic].logs[reader.topic_partition]
+        ):
             reader.fetching = True
             self._timeline.after(self._timeline.around(self._faults.fetch_ms), lambda: self._fetch(reader))
 
@@ -251,19 +273,19 @@ class Broker:
 
     def _fetch(self, reader: Reader) -> None:
         reader.fetching = False
-        if not reader.open or not reader.process.alive:
+        if not reader.open or not reader.process.alive or reader.unaware:
             return
         if self._is_away(reader.topic):
             reader.fetching = True
             self._timeline.after(500, lambda: self._fetch(reader))
             return
-        log = self.topics[reader.topic].logs[reader.topic_partition]
+        topic_id, log = self.topics[reader.topic].id, self.topics[reader.topic].logs[reader.topic_partition]
         records = log[reader.offset : reader.offset + FETCH_MAX]
         reader.offset += len(records)
 
         def arrive() -> None:
             if reader.open:
-                reader.deliver(records)
+                reader.deliver(records, topic_id)
 
         if records:
             reader.process.post(arrive)

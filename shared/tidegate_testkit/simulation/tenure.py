@@ -148,6 +148,7 @@ def _holding(node: Node, topic_partition: int, number: int) -> Holding:
         runs_topic=world.RUNS,
         requests_dlq_topic=world.REQUESTS_DLQ,
         events_dlq_topic=world.EVENTS_DLQ,
+        runs_dlq_topic=world.RUNS_DLQ,
         minimum_period_ms=MINIMUM_PERIOD_MS,
         recurring_near_ms=NEAR_MS,
         tenure=number,

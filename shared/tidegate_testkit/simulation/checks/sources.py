@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate_core.decisions.log_ends import ASK_AGAIN_MS, SILENT_AFTER_MS
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.cluster import SOURCE_TOPIC
+from tidegate_testkit.simulation.sources import NAME
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
@@ -26,7 +27,10 @@ def check_sources(case: Case) -> Iterator[str]:
                 break  # What follows is judged by a state that is not the real one.
         for name, found in case.entries_of.items():
             for entry in (entry for entries in found.values() for entry in entries):
-                announced = case.world.producers.announced.get(str(entry.get("event_id")))
+                event_id = str(entry.get("event_id"))
+                announced = case.world.producers.announced.get(event_id)
+                if announced is None and event_id.startswith(f"{NAME}/"):
+                    yield f"I3: {name} counted {event_id}, where no record of the source lies"
                 if announced is None or not announced.by_source:
                     continue
                 if not any(user.may_be_mapped(instant) for instant in announced.appended):

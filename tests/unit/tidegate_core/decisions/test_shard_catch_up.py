@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import LedgerRow
@@ -40,6 +42,18 @@ def away(bench: Bench, milliseconds: int) -> None:
     """Nobody is there for so long; before it everybody was."""
     bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, bench.now // 1_000 + 1)])
     bench.away(milliseconds)
+
+
+def once_failing(name: str) -> Callable[[LaunchOrder], Behaviour]:
+    """Programs of which the very first of this schedule fails."""
+    known: list[str] = []
+
+    def behaves(order: LaunchOrder) -> Behaviour:
+        fails = not known and order.context["schedule"]["name"] == name  # type: ignore[call-overload,index]
+        known.extend([order.run_id] * fails)
+        return Behaviour(runs_for=SECOND, outcome="failed" if fails else "succeeded")
+
+    return behaves
 
 
 def entries(bench: Bench) -> list[LedgerRow]:
@@ -147,6 +161,25 @@ def test_given_one_that_waits_for_another_then_the_job_says_so() -> None:
     waiting = [row for row in bench.rows("J#") if row["state"] == "pending_constraint"]
     assert len(waiting) == 19
     assert [str(row["unmet"]) for row in waiting if "unmet" in row and "catch_up_pacing" in str(row["unmet"])]
+
+
+def test_given_a_try_that_is_waited_for_then_it_holds_back_what_else_its_schedule_missed_and_nothing_else() -> None:
+    """Review finding, decided by SEMANTICS 3.5 and 4: its run is open until its end is written, so another one would be a second."""
+    bench = a_bench({}, trigger=every("10m"), retry={"tries": 1, "backoff": "25m"})
+    bench.request(an_apply(a_spec("hourly", every("1h"), overlap="allow"), "hourly"))
+    bench.run(SECOND)
+    bench.behaves = once_failing("nightly")
+    away(bench, 2 * HOUR)
+    back = bench.now
+    bench.run(20 * MINUTE)
+    mine, others = ([row for row in entries(bench) if row.name == name] for name in ("nightly", "hourly"))
+    assert [row.nominal > back for row in mine] == [True] * 2, "what is due now goes beside it"
+    assert len(others) == 2, "another schedule's goes on"
+    bench.run(10 * MINUTE)
+    missed = [row for row in entries(bench) if row.name == "nightly" and row.nominal <= back]
+    assert len(missed) == 12
+    for before, after in itertools.pairwise(missed):
+        assert (before.ended_at or 0) <= (after.admitted_at or 0)
 
 
 def test_given_a_crash_after_any_effect_then_bounds_hold_and_each_instant_is_accounted_for_once() -> None:

@@ -27,11 +27,13 @@ class Brokers:
         self.broker.create(TOPIC, 2)
         self.read: list[bytes | None] = []
         self.gone: list[int] = []
+        self.lay_in: set[str] = set()
         self.reader = Reader(Process(self.timeline, "node"), TOPIC, 0, 0, self._take, self.gone.append)
         self.broker.read(self.reader, self.broker.topics[TOPIC].id)
 
-    def _take(self, records: Sequence[LogRecord]) -> None:
+    def _take(self, records: Sequence[LogRecord], topic_id: str) -> None:
         self.read += [record.value for record in records]
+        self.lay_in.add(topic_id)
 
     def append(self, value: bytes, topic_partition: int = 0) -> None:
         self.broker.produce(Outgoing(TOPIC, None, value, (), topic_partition, 500, lambda: True), lambda _: None)
@@ -79,6 +81,32 @@ def test_given_a_reader_of_a_topic_that_is_made_anew_then_its_position_is_gone_a
     brokers.broker.recreate(TOPIC)
     brokers.append(b"new")
     assert (brokers.read, brokers.gone) == ([b"old"], [1])
+
+
+def test_given_a_reader_that_is_unaware_then_it_reads_on_at_its_offset_and_the_records_say_where_they_lie(
+    brokers: Brokers,
+) -> None:
+    """As a real client was seen to do, in a topic that was filled again within 100 ms."""
+    brokers.append(b"old")
+    before = brokers.broker.topics[TOPIC].id
+    brokers.broker.recreate(TOPIC, lambda: 5_000)
+    brokers.append(b"new")
+    brokers.append(b"newer")
+    assert brokers.read == [b"old"]
+    brokers.wait(6_000)
+    assert (brokers.read, brokers.gone) == ([b"old", b"newer"], [])
+    assert brokers.lay_in == {before, brokers.broker.topics[TOPIC].id}
+
+
+def test_given_a_reader_that_was_unaware_and_stands_behind_the_new_end_then_its_position_is_gone(
+    brokers: Brokers,
+) -> None:
+    brokers.append(b"old")
+    brokers.append(b"older")
+    brokers.broker.recreate(TOPIC, lambda: 5_000)
+    brokers.append(b"new")
+    brokers.wait(6_000)
+    assert (brokers.read, brokers.gone) == ([b"old", b"older"], [2])
 
 
 def test_given_periods_that_meet_then_the_time_without_brokers_is_counted_once_and_ends_as_they_heal() -> None:
