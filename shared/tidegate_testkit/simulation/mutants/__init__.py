@@ -28,6 +28,7 @@ from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
+from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECURRING
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCES
 from tidegate_testkit.simulation.mutants.runs import RUNS
@@ -49,6 +50,7 @@ LISTS = (
     LATE_ROWS,
     RULES_OF_SOURCES,
     RULES_OF_OUTAGES,
+    RULES_OF_RECURRING,
     CONDITIONS,
     RUNS,
     SUSPENDS,
