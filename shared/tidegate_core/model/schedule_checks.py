@@ -120,7 +120,7 @@ def check_schedule(
     identity = f"{spec.namespace}/{spec.name}"
     minimum_ms = max(minimum_period_ms, SHORTEST_PERIOD_MS)
     # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
-    search = Search(STEPS_PER_SEARCH)
+    search = Search(STEPS_PER_SEARCH, TEN_YEARS_MS)
     found: list[Problem | None] = []
     for place, trigger in _of_time(spec):
         found += [

@@ -151,6 +151,22 @@ def excluded_span(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant
     return None
 
 
+def excluded_dates(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant) -> Span | None:
+    """Returns most of the dates around the instant that one exclusion leaves out, where those are many days; or None.
+
+    Arguments as of `excluded_span`. A day or two at either end are left to that: where they begin and end is the zone's to say.
+    """
+    second = instant // 1000
+    for exclusion in exclusions:
+        if isinstance(exclusion, ExcludedDates) and exclusion.last is not None:
+            first, last = (each.toordinal() - _EPOCH_ORDINAL for each in (exclusion.first, exclusion.last))
+            # No clock is a day away from UTC.
+            begin, end = (first + 1) * _DAY_SECONDS, (last - 1) * _DAY_SECONDS
+            if begin <= second < end:
+                return Span(begin * 1000, end * 1000)
+    return None
+
+
 def _minutes_around(out: int, minute: int) -> tuple[int, int] | None:
     """Returns first and end of the bits around `minute` that are set without a gap, or None where it is not."""
     if not out >> minute & 1:

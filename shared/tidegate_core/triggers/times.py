@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tidegate_core.model.document import AtMost
 from tidegate_core.model.durations import Duration
-from tidegate_core.model.instants import TEN_YEARS_MS, Instant
+from tidegate_core.model.instants import Instant
 from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, SkipReason
 from tidegate_core.triggers.at import AtTrigger
@@ -118,7 +118,7 @@ class TimesTrigger(TimeTrigger):
             instant, place = waiting[0]
             spec = self.specs[place]
             span = spec.excluded_at(instant)
-            if span is None or instant > after + TEN_YEARS_MS:
+            if span is None or instant > after + search.ahead:
                 return instant if span is None else None
             following = spec.named_after(span.end - 1, identity, search)
             if following is None:
