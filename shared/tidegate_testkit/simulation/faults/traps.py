@@ -15,7 +15,7 @@ from tidegate_core.store import keys
 from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
-from tidegate_testkit.simulation.faults.broker import TOPICS
+from tidegate_testkit.simulation.faults.broker import LAST_TOPIC
 from tidegate_testkit.simulation.faults.draws import period
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.faults.rare_moments import (
@@ -199,7 +199,7 @@ def sources(swarm: Swarm, chance: Random) -> Swarm:
     if chance.random() < 0.3:
         swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
     if chance.random() < 0.4:
-        silent = (TOPICS, period(chance, swarm.busy_ms, 2_000, 20_000))  # It is made behind all others.
+        silent = (LAST_TOPIC, period(chance, swarm.busy_ms, 2_000, 20_000))  # A source's is made behind all others.
         swarm = replace(swarm, broker=replace(swarm.broker, leaderless=(*swarm.broker.leaderless, silent)))
     return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *held)))
 
