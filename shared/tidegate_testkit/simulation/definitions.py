@@ -24,6 +24,8 @@ RETRY_SHARE = 0.4
 GROUP_SHARE = 0.25
 KEY_SHARE = 0.25
 GROUP = "desk"
+PACE = "pace"
+"""Group of those that share a rate."""
 KEY = "day ${correlation}"
 CORRELATED = ("pair", "after-any")
 """Schedules whose jobs have the value that `KEY` names, unless they were asked for by hand."""
@@ -45,6 +47,7 @@ class Definition:
         group: Runs of all schedules of the group at a time, by this schedule's word; None = it is in none.
         key: Runs at a time with one value of `KEY`, likewise.
         tries: Further attempts after a failure.
+        rate: Runs of the group `PACE` that may be admitted in a span, by this schedule's word, and the span; None = it is not in it.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Definition:
     group: int | None = None
     key: int | None = None
     tries: int = 0
+    rate: tuple[int, str] | None = None
 
     @property
     def policy(self) -> str:
@@ -89,6 +93,9 @@ class Definition:
             constraints.append({"type": "concurrency", "max": self.program[1], "scope": "program"})
         if self.group is not None:
             constraints.append({"type": "concurrency", "max": self.group, "scope": "group", "group": GROUP})
+        if self.rate is not None:
+            most, per = self.rate
+            constraints.append({"type": "rate", "max": most, "per": per, "scope": "group", "group": PACE})
         if self.key is not None:
             constraints.append({"type": "concurrency", "max": self.key, "scope": "key", "key": KEY})
         if self.most is not None and self.most > 1:

@@ -42,7 +42,10 @@ class Pacing:
         """Returns the job in its turn, with the deadline of that."""
         if job.times_out:
             return job
-        return replace(job, in_turn=True, deadline=now + pending_timeout if self.turn is None else self.turn)
+        # One that has come since the turn began has waited for less than the others: it has its own time.
+        return replace(
+            job, in_turn=True, deadline=now + pending_timeout if self.turn is None else max(self.turn, job.deadline)
+        )
 
     def note_end(self, job: Job, *, has_run: bool) -> None:
         """A job that was in its turn is admitted, or has ended."""

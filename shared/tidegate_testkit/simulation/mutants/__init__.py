@@ -22,6 +22,7 @@ from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
 from tidegate_testkit.simulation.mutants.outages import OUTAGES
+from tidegate_testkit.simulation.mutants.rates import RATE_BUGS
 from tidegate_testkit.simulation.mutants.recurring import RECURRING
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
@@ -49,6 +50,7 @@ LISTS = (
     SUSPENDS,
     RETRIES,
     LIMITS,
+    RATE_BUGS,
     CONTROLS,
     OUTAGES,
     RECURRING,
