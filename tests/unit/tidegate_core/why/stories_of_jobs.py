@@ -8,13 +8,12 @@ from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, FOR_EVER, a_b
 from tests.unit.tidegate_core.why.stories import story
 from tests.unit.tidegate_core.why.telling import served, the_jobs, why_job
 
-from tidegate_core.effects import Cancel, Commit, Gone, LookedUp, NotSubmitted, Poke
+from tidegate_core.effects import Cancel, Commit, Gone, LookedUp, NotSubmitted
 from tidegate_core.why.reason import Explanation
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
 QUICK = Behaviour(starts_after=10, runs_for=500)
-CALLS = {"type": "rate", "max": 1, "per": "1h", "scope": "group", "group": "calls"}
 
 
 def triggered(*constraints: Doc, behaviour: Behaviour = FOR_EVER, times: int = 1, **more: Any) -> Bench:
@@ -83,35 +82,6 @@ def _a_run_whose_end_counts_is_open() -> Explanation:
 )
 def _one_run_an_hour() -> Explanation:
     return last_job(triggered({"type": "rate", "max": 1, "per": "1h"}, behaviour=QUICK, times=2))
-
-
-@story(
-    "rate_reached",
-    (
-        "rate_reached [2025-11-13T03:13:21Z]: 1 runs of group calls of namespace flights were admitted within 1h, 1 are allowed; "
-        "the next may go at 2025-11-13T03:13:21Z"
-    ),
-)
-def _one_run_an_hour_of_a_group() -> Explanation:
-    return last_job(triggered(CALLS, behaviour=QUICK, times=2))
-
-
-@story(
-    "rate_reached",
-    (
-        "rate_reached: others wait for the rate of group calls of namespace flights since longer; 0 runs of group calls of namespace "
-        "flights were admitted within 1h, 1 are allowed"
-    ),
-)
-def _somebody_else_has_the_word_for_the_rate() -> Explanation:
-    bench = triggered(CALLS, behaviour=QUICK)
-    for name in ("first", "last"):
-        bench.request(an_apply(a_spec(name, every("12h"), constraints=[CALLS])))
-        bench.request(a_request("trigger", name))
-        bench.run(SECOND)
-    bench.answer_with(lambda effect: isinstance(effect, Poke), None, times=1_000)
-    bench.run(HOUR - 2 * SECOND - 500)  # Who is offered the place has not heard of it.
-    return last_job(served(bench))
 
 
 @story(
