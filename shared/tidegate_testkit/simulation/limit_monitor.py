@@ -6,7 +6,7 @@ It trusts no condition and no decision: what it knows of a queue it knows from t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -55,26 +55,33 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    """A run that took a permit: `in_use` counts it."""
+class Begun:
+    """A run from its admission on.
+
+    Attributes:
+        correlation: The value that it stands for, if any.
+        in_use: Permits of each shared limit of which the admission gave it one, by partition key, itself among them.
+        offers: How many of those it had the word for.
+        at: True time.
+    """
 
     schedule: str
-    limit: str
-    in_use: int
+    correlation: str | None
+    in_use: Mapping[str, int]
+    offers: int
     at: int
-    by_offer: bool
 
 
 class LimitMonitor:
     """Attributes:
     limits: By partition key.
-    admitted: All admissions under shared limits.
+    begun: All admissions, in their order.
     priorities: By schedule.
     """
 
     def __init__(self, store: SimStore, record: Record, swarm: Swarm) -> None:
         self.limits: defaultdict[str, Watched] = defaultdict(Watched)
-        self.admitted: list[Admitted] = []
+        self.begun: list[Begun] = []
         self.priorities: dict[str, str] = {}
         self._store = store
         self._record = record
@@ -100,11 +107,22 @@ class LimitMonitor:
             return
         begun = [run for action in ended_or_begun if (run := self._follow(action, before.get(action.key))) is not None]
         self._follow_counts(written, before, begun)
+        in_use: dict[str, dict[str, int]] = {str(run["id"]): {} for run in begun}
         for key in sorted(touched):
-            self._judge(written, key, SharedLimit.of(before.get(key)), begun)
+            state, holders = self._judge(written, key, SharedLimit.of(before.get(key)), begun)
+            for run_id in holders & in_use.keys():
+                in_use[run_id][key.pk] = state.in_use
+        for run in begun:
+            self._note(run, in_use[str(run["id"])], before)
         for pk in sorted({key.pk for key in touched} | {str(_limit_of(each, before)) for each in ended_or_begun}):
             if pk in self.limits:
                 self._watch_idling(pk)
+
+    def _note(self, run: Item, in_use: Mapping[str, int], before: BeforeImages) -> None:
+        value = run.get("correlation")
+        offers = sum(run["id"] in SharedLimit.of(before.get(Key(pk, "LIMIT"))).offered for pk in in_use)
+        correlation = None if value is None else str(value)
+        self.begun.append(Begun(str(run["name"]), correlation, in_use, offers, self._store.now))
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -137,21 +155,27 @@ class LimitMonitor:
 
     # -- what must hold -----------------------------------------------------------------------------------------------
 
-    def _judge(self, written: Transaction, key: Key, before: SharedLimit, begun: Sequence[Item]) -> None:
+    def _judge(
+        self, written: Transaction, key: Key, before: SharedLimit, begun: Sequence[Item]
+    ) -> tuple[SharedLimit, set[str]]:
+        """Judges what was written on one limit; returns it as it is now, and who has a permit."""
         watched, state = self.limits[key.pk], SharedLimit.of(self._store.memory.look(key))
+        holders = set[str]()
         if keys.is_rate(key):
             self._judge_counts(written, state, watched)
         else:
-            self._judge_permits(written, key, state, watched)
+            holders = self._judge_permits(written, key, state, watched)
         for run in begun:
-            if key.pk in _shared(run):
-                self._judge_admission(run, key, before, state, watched)
+            # For what a pending time-out forces a rate is not there.
+            if key.pk in _shared(run) and not (keys.is_rate(key) and run.get("forced")):
+                self._judge_order(str(run["id"]), self._order(run), before, watched)
         if state.queued is None and before.queued is not None and watched.waits:
             self._fail(f"order: {written.name} closed a queue in which {sorted(watched.waits)} wait")
         if written.token not in self._offers_seen:
             # One that comes a second time, when much has changed, is for nobody and lapses.
             self._judge_offers(state.offered - before.offered, state, watched)
             self._offers_seen.add(written.token)
+        return state, holders
 
     def _judge_counts(self, written: Transaction, state: SharedLimit, watched: Watched) -> None:
         """What counts no more, by whatever clock, may be there still or have gone; all else is what the runs say."""
@@ -165,21 +189,14 @@ class LimitMonitor:
         if due != said:
             self._fail(f"I4: {written.name} left {due} in a rate, and its runs count as {said}")
 
-    def _judge_permits(self, written: Transaction, key: Key, state: SharedLimit, watched: Watched) -> None:
+    def _judge_permits(self, written: Transaction, key: Key, state: SharedLimit, watched: Watched) -> set[str]:
         own_items = self._store.memory.query(RangeRead(key.pk, "PERMIT#", f"PERMIT#{keys.LAST}"))
         holders = {*state.holders, *(str(item["run_id"]) for item in own_items.items)}
         if state.in_use != len(watched.runs) or holders != watched.runs:
             self._fail(
                 f"I4: {written.name} left {state.in_use} permits with {sorted(holders)}, open are {sorted(watched.runs)}"
             )
-
-    def _judge_admission(self, run: Item, key: Key, before: SharedLimit, state: SharedLimit, watched: Watched) -> None:
-        by_offer = str(run["id"]) in before.offered
-        if not keys.is_rate(key):
-            self.admitted.append(Admitted(str(run["name"]), key.pk, state.in_use, self._store.now, by_offer))
-        elif run.get("forced"):
-            return  # For what a pending time-out forces a rate is not there.
-        self._judge_order(str(run["id"]), self._order(run), before, watched)
+        return holders
 
     def _order(self, run: Item) -> int:
         """Returns where the run's job would have stood, by arithmetic of its own."""
