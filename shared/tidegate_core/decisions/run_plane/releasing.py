@@ -31,6 +31,7 @@ class ReleasePending:
     receipt: Receipt
     memory: Memory
     outcome: Outcome
+    most: int | None = None
     stale: tuple[Key, ...] = ()
     name: str = "release"
 
@@ -46,7 +47,7 @@ class ReleasePending:
         survivor = _survivor(state, backlog)
         unwanted = _unwanted(state, backlog, survivor)
         standing = self._standing(unit, state, now)
-        page = [*unwanted, *standing][:ENDED_PER_PAGE]
+        page = [*unwanted, *standing][: self.most or ENDED_PER_PAGE]
         ended = self._end(unit, state, [each for each in page if isinstance(each, Job)], survivor, now)
         for each in page:
             if isinstance(each, Evidence):
