@@ -49,6 +49,7 @@ class EndPending:
 
     Attributes:
         receipt: The answer as it stands before this page.
+        most: What it ends at most; None: as much as fits with what things weigh as a rule.
     """
 
     request: ScheduleRequest
@@ -56,6 +57,7 @@ class EndPending:
     reason: str
     memory: Memory
     outcome: Outcome
+    most: int | None = None
     name: str = "end_pending"
 
     @property
@@ -77,7 +79,7 @@ class EndPending:
         jobs: list[str] = []
         evidence: dict[str, int] = {}
         done = 0
-        for each in pending[:ENDED_PER_PAGE]:
+        for each in pending[: self.most or ENDED_PER_PAGE]:
             if unit.actions > PAGE_ACTIONS:
                 break
             done += 1

@@ -34,6 +34,7 @@ class ParkPending:
     receipt: Receipt
     memory: Memory
     outcome: Outcome
+    most: int | None = None
     name: str = "park"
 
     @property
@@ -53,7 +54,7 @@ class ParkPending:
         if stands_still(state):
             pending = [*(run for run in runs if run.state in BEFORE_GATE), *self._queued(unit)]
         done = 0
-        for each in pending[:ENDED_PER_PAGE]:
+        for each in pending[: self.most or ENDED_PER_PAGE]:
             if unit.actions > PAGE_ACTIONS:
                 break
             done += 1
