@@ -147,11 +147,11 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Probl
     search = Search(STEPS_PER_SEARCH)
     for place, spec in enumerate(trigger.specs if isinstance(trigger, TimesTrigger) else ()):
         # Beside others that fire it would never be missed, and be walked again and again once those have ended.
-        if spec.first_after_activation(now, identity, search) is None and search.gave_up:
-            return _too_much_excluded(f"trigger.specs[{place}].exclude")
+        if spec.first_after_activation(now, identity, search) is None and (search.gave_up or search.left_out):
+            return _too_much_excluded(f"trigger.specs[{place}].exclude", search)
     first = trigger.first_after_activation(now, identity, search)
-    if search.gave_up:
-        return _too_much_excluded("trigger.specs" if trigger.exclude is None else "trigger.exclude")
+    if first is None and (search.gave_up or search.left_out):
+        return _too_much_excluded("trigger.specs" if trigger.exclude is None else "trigger.exclude", search)
     if first is not None and first <= now + TEN_YEARS_MS:
         return None
     if isinstance(trigger, AtTrigger):
@@ -161,7 +161,10 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Probl
     return Problem("trigger", "names no time in the next ten years", "check its years, dates, start and exclusions")
 
 
-def _too_much_excluded(field: str) -> Problem:
+def _too_much_excluded(field: str, search: Search) -> Problem:
+    if search.left_out:
+        hint = "leave out less; to leave out whole days write {type: dates}"
+        return Problem(field, "leaves out so much that no time is left in ten years", hint)
     return Problem(
         field,
         f"leaves out so much that no time was found in {STEPS_PER_SEARCH:,} comparisons of an instant with an exclusion",
