@@ -215,7 +215,7 @@ class World:
         record = LogRecord(len(log), self.now, None, value)
         log.append(record)
         if name in self._reading:
-            self.soon(RecordsArrived(name, 0, (record,)))
+            self.soon(RecordsArrived(name, 0, (record,), TOPIC_IDS[name]))
 
     def give(self, topic: str, value: bytes) -> None:
         """Appends a record, and lets all happen that follows from it at this instant."""
@@ -255,7 +255,7 @@ class World:
                 self._reading.add(topic)
                 records = tuple(self._logs[topic][offset or 0 :])
                 if records:
-                    self.soon(RecordsArrived(topic, 0, records))
+                    self.soon(RecordsArrived(topic, 0, records, TOPIC_IDS[topic]))
             case StopReading(topic, _):
                 self._reading.discard(topic)
             case Taken() | Notice() | Drained():

@@ -61,6 +61,7 @@ class Tenure:
         if not self.alive:
             return
         self.alive = False
+        self.node.note_served(self)
         self._carrier.stop_reading()
         self.node.cluster.trace.note(self.name, "dropped", why, "drained" if self.drained else "")
         self._end_stint(orderly=self.drained and self._drain_repeats_nothing)

@@ -84,9 +84,25 @@ def end_evidence(unit: UnitOfWork, evidence: Evidence, now: int) -> None:
 
 
 def expire_evidence(
-    unit: UnitOfWork, evidence: Evidence, detail: str, reason: str, now: int, unread: tuple[str, ...] = ()
+    unit: UnitOfWork,
+    evidence: Evidence,
+    detail: str,
+    reason: str,
+    now: int,
+    unread: tuple[str, ...] = (),
+    covered: tuple[int | None, int | None] = (None, None),
 ) -> None:
-    """Writes down that evidence did not become a job in time, and what was missing."""
+    """Writes down that evidence did not become a job in time, and what was missing.
+
+    Args:
+        unit: Takes the entry.
+        evidence: What had come.
+        detail: What was missing.
+        reason: Of `expired/<reason>`.
+        now: When it is decided.
+        unread: What was not waited for.
+        covered: How many pieces of evidence the entry stands for, and when the first of them began.
+    """
     if unread:
         detail += f"; did not wait for {', '.join(unread)}"
     job = Job(
@@ -102,6 +118,8 @@ def expire_evidence(
         satisfied_at=now,
         deadline=now,
         correlation=evidence.value,
+        covered=covered[0],
+        covered_from=covered[1],
     )
     write_ledger(unit, job, "expired", reason, now, detail)
 

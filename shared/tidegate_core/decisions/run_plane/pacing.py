@@ -2,8 +2,8 @@
 
 A job's pending time-out counts from its turn: from its satisfaction all of them would expire, or be forced at once, while one
 after another runs. A run that waits for its next attempt is open as ever (SEMANTICS 4): another one beside it would be a second as soon
-as it goes on. A turn begins when no such run is open any more. It is one for all that wait then: when its time-out ends the
-first of them it ends the others as well.
+as it goes on. A turn begins when no such run is open any more. It is one for all that wait then: when its time-out ends the first of
+them it ends the others as well, but none that came later, of another outage, before it has waited as long.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Pacing:
         """Returns the job in its turn, with the deadline of that."""
         if job.times_out:
             return job
-        return replace(job, in_turn=True, deadline=now + pending_timeout if self.turn is None else self.turn)
+        # Until its turn its deadline is that of a job which nothing but its constraints keeps waiting.
+        deadline = now + pending_timeout if self.turn is None else max(self.turn, job.deadline)
+        return replace(job, in_turn=True, deadline=deadline)
 
     def note_end(self, job: Job, *, has_run: bool) -> None:
         """A job that was in its turn is admitted, or has ended."""

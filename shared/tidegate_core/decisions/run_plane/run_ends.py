@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later, write_entry
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.past_runs import note_end
+from tidegate_core.decisions.run_plane.past_runs import came_to_nothing, note_end
+from tidegate_core.decisions.run_plane.rates import uncount
 from tidegate_core.decisions.run_plane.retrying import STAYS, as_it_failed, error_of, try_again
 from tidegate_core.decisions.run_plane.run_news import outbox_row
 from tidegate_core.effects import Cancel, Notice
@@ -75,7 +76,7 @@ def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) ->
         outcome, reason = "killed", "cancelled"
     ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
     for limit in run.limits:
-        give_permit_back(unit, limit, run)
+        give_permit_back(unit, limit, ended, now)
     note_end(unit, ended)
     unit.delete(run.key(unit.shard))
     unit.delete(keys.job(unit.shard, run.id))
@@ -90,8 +91,12 @@ def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) ->
         unit.after(Notice("retries_exhausted", fields | {"error_class": error_of(run), "why": given_up}))
 
 
-def give_permit_back(unit: UnitOfWork, limit: str, run: Run) -> None:
-    """Returns one of the run's permits."""
+def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
+    """Returns one of the run's permits. That of a rate comes back by time, unless the run came to nothing."""
+    if keys.is_rate(key_of(limit)):
+        if came_to_nothing(run):
+            uncount(unit, limit, now)
+        return
     if limit.startswith(keys.SHARED_LIMIT):
         unit.give_back(Permit.named(limit, run.id))
         return

@@ -137,6 +137,22 @@ def test_given_a_turn_in_which_something_else_is_in_the_way_then_the_time_out_co
     assert {(row.reason, row.at) for row in missed} == {("constraint_timeout", back + 25 * MINUTE)}
 
 
+def test_given_another_outage_within_a_turn_then_what_it_brings_waits_for_as_long_as_its_own_time_out_says() -> None:
+    """Seed 830206: it came after the turn had begun, and expired with those for whom it had."""
+    closed = {"type": "time_window", "opens": "01:00", "closes": "02:00"}
+    bench = a_bench({"mode": "coalesce"}, trigger=every("10m"), pending_timeout="25m", constraints=[closed])
+    away(bench, 3 * HOUR)
+    first_back = bench.now
+    bench.run(5 * MINUTE)
+    away(bench, 10 * MINUTE)
+    second_back = bench.now
+    bench.run(HOUR)
+    missed = [row for row in entries(bench) if row.nominal < second_back]
+    assert [(row.reason, row.at) for row in missed] == [
+        ("constraint_timeout", back + 25 * MINUTE) for back in (first_back, second_back)
+    ]
+
+
 def test_given_one_that_waits_for_another_then_the_job_says_so() -> None:
     bench = a_bench({}, "allow", every("1m"))
     bench.behaves = lambda order: Behaviour(runs_for=None)
