@@ -250,6 +250,10 @@ class EventTrigger(Document, ABC):
             counts: What each leaf has counted in its unit, as many as `leaves` has.
         """
 
+    @abstractmethod
+    def is_satisfied_by(self, counts: Sequence[int]) -> bool:
+        """Whether nothing is `missing`; without words, because each entry of a job's evidence asks it anew."""
+
     def shortfalls(self, counts: Sequence[int]) -> tuple[str, ...]:
         """Returns what each leaf has not counted, in words: what a job is told that did not wait for all of it."""
         pairs = zip(self.leaves(), counts, strict=True)
@@ -312,6 +316,9 @@ class LeafTrigger(EventTrigger, ABC):
 
     def missing(self, counts: Sequence[int]) -> str | None:
         return self.shortfall(counts[0])
+
+    def is_satisfied_by(self, counts: Sequence[int]) -> bool:
+        return counts[0] >= self.needed
 
     def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
         own = together if self.ttl is None else self.ttl

@@ -23,11 +23,13 @@ from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
 from tidegate_testkit.simulation.mutants.outages import OUTAGES
+from tidegate_testkit.simulation.mutants.rates import RATE_BUGS
 from tidegate_testkit.simulation.mutants.recurring import RECURRING
 from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
+from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECURRING
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCES
 from tidegate_testkit.simulation.mutants.runs import RUNS
@@ -49,12 +51,14 @@ LISTS = (
     LATE_ROWS,
     RULES_OF_SOURCES,
     RULES_OF_OUTAGES,
+    RULES_OF_RECURRING,
     CONDITIONS,
     RUNS,
     SUSPENDS,
     RETRIES,
     REMINDERS,
     LIMITS,
+    RATE_BUGS,
     CONTROLS,
     OUTAGES,
     RECURRING,
