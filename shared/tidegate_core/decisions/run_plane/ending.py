@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel, close_run
+from tidegate_core.decisions.run_plane.run_ends import close_run
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
 from tidegate_core.decisions.run_plane.standing import keeps_pending, kept_from, version_of
 from tidegate_core.model.receipts import Discarded, Receipt
 from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
