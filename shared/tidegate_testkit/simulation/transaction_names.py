@@ -49,6 +49,7 @@ HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_
 """What else such a world hardly meets. There are worlds that hunt just these (`faults/rare_moments.py`)."""
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
+    "latch": "no simulated schedule has a time trigger among others yet",
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.delivering import deliver
-from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Place, Slotted
+from tidegate_core.decisions.delivery_plane.delivering import deliver, put_back
+from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Place, Slotted, Stage
+from tidegate_core.decisions.host import InvalidAsk
 from tidegate_core.decisions.operations import Operation
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
 FIRED_TOGETHER = 500
+INVALID_PAUSE_MS = 60_000
+"""Of rows that can neither be sent nor moved; the position waits for them, and each of them is told once a minute."""
 GROUPS_UNDER_WAY_MAX = 20
 """Groups handed to the broker's client and not acknowledged: 10,000 records."""
+EARLY_LOOK_MS = 200
+"""How soon a drain looks again, after a checkpoint, at what this clock has not come to."""
 
 
 class Firing:
@@ -47,13 +52,16 @@ class Firing:
     def send_leftovers(self) -> Operation[bool]:
         """Sends what became ready, or was given back, before places that were sent: no checkpoint would pass those.
 
-        Returns whether nothing of it is left; False when none of it came to its end any more.
+        Returns whether nothing of it is left; False when none of it came to its end any more, or has its time yet.
         """
         while rows := self._take_due(self._plane.checkpoints.sent_through):
             yield from self._deliver(rows)
             if not any(row.stage.is_closed for row in rows):
                 return False
-        return True
+        early = self._plane.slots.early
+        if early is not None:
+            yield from self._plane.host.sleep(min(early - self._plane.host.now, EARLY_LOOK_MS))
+        return early is None
 
     def _take_due(self, through: Place) -> list[Slotted]:
         """Returns a group that is to be delivered; it counts as under way from here on."""
@@ -69,14 +77,21 @@ class Firing:
 
     def _deliver(self, rows: list[Slotted]) -> Operation[None]:
         plane = self._plane
-        yield from deliver(plane, rows)
+        try:
+            yield from deliver(plane, rows)
+        except InvalidAsk as error:
+            # Moved to its next slot, or held back, a row would be one that the store does not take: it keeps its place.
+            plane.host.failed("deliver", f"shard {plane.shard}", error)
+            yield from plane.host.sleep(INVALID_PAUSE_MS)
+            put_back(plane, [row for row in rows if row.stage is Stage.SENDING])
         self._groups -= 1
         plane.checkpoints.ended(len(rows))
         plane.host.operations.raise_(plane.changed)
 
     def _wake_at_next_slot(self) -> None:
         host, changed = self._plane.host, self._plane.changed
-        upcoming = self._plane.slots.next_slot()
+        slots = self._plane.slots
+        upcoming = min((each for each in (slots.next_slot(), slots.early) if each is not None), default=None)
         if upcoming is None or upcoming <= host.now:
             return
         # One alarm for what is next: with one for each time that this is asked, n near messages would cost n² wakes.

@@ -74,6 +74,7 @@ class AtLeastEvery:
         if trigger.at_least_every is None or is_dealt_with(state, trigger.at_least_every, self.row.at):
             return
         gathering = Gathering(unit, state, spec, now, self.unread)
+        gathering.fold_all({}, self.row.at)
         held = gathering.stored("")
         if held is None:
             self._without_evidence(unit, gathering, state, spec, now)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.log_ends import Untold, find_out
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -20,7 +21,7 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
-from tidegate_core.decisions.run_plane.updating import ALREADY_ACTIVE, update_problems
+from tidegate_core.decisions.run_plane.updating import update_problems
 from tidegate_core.decisions.work import Decision, Procedure
 from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
@@ -67,7 +68,18 @@ class ApplyRequest(Procedure):
         return f"{keys.schedule_ref(self.row.namespace, self.row.name)} {self.row.origin}"
 
     def run(self, lane: Lane) -> Operation[None]:
-        self.announce(self.row, (yield from self._receipt(lane)))
+        self.announce(self.row, (yield from self._receipt_once_told(lane)))
+
+    def _receipt_once_told(self, lane: Lane) -> Operation[str]:
+        """Applies it; where topics do not answer at once the lane's decisions have their turn until it is known which do.
+
+        Nothing that was read before that is used after it: it begins anew, as a successor would.
+        """
+        while True:
+            try:
+                return (yield from self._receipt(lane))
+            except Untold as untold:
+                yield from find_out(lane.host, untold.topics, lane.give_way)
 
     def _receipt(self, lane: Lane) -> Operation[str]:
         try:
@@ -254,11 +266,9 @@ class ApplyRequest(Procedure):
             return applied
         holding = lane.host.holding
         former = None if definition is None else parsed(definition.spec)
-        errors = update_problems(how, spec, former)
+        errors = update_problems(how, spec, former, applied.state.status)
         if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
             errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
-        if applied.state.status == "active" and spec.suspended and not (former is not None and former.suspended):
-            errors += (ALREADY_ACTIVE,)
         if not spec.sends_messages:
             inspected = yield Inspect(spec.program.type, spec.program.file)
             assert isinstance(inspected, Inspected)

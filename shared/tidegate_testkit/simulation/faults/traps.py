@@ -15,6 +15,8 @@ from tidegate_core.store import keys
 from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
+from tidegate_testkit.simulation.faults.broker import TOPICS
+from tidegate_testkit.simulation.faults.draws import period
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.faults.rare_moments import (
     fallen_at,
@@ -185,7 +187,7 @@ def refusals(swarm: Swarm, chance: Random) -> Swarm:
 
 def sources(swarm: Swarm, chance: Random) -> Swarm:
     """A topic of the users' own: owners fall at the steps of its source, and as soon as they have moved a position; in some worlds
-    nobody hears a poke.
+    nobody hears a poke, in others nobody leads the topic for a while.
     """
     steps = ("move_sources", "move_sources", "cursor", "cursor", "raise")
     falls = tuple(
@@ -196,6 +198,9 @@ def sources(swarm: Swarm, chance: Random) -> Swarm:
     store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_SOURCES})))
     if chance.random() < 0.3:
         swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
+    if chance.random() < 0.4:
+        silent = (TOPICS, period(chance, swarm.busy_ms, 2_000, 20_000))  # It is made behind all others.
+        swarm = replace(swarm, broker=replace(swarm.broker, leaderless=(*swarm.broker.leaderless, silent)))
     return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *held)))
 
 

@@ -120,7 +120,9 @@ def test_given_more_than_fifty_leaves_in_all_then_they_are_refused() -> None:
             all_of({"type": "data_size", "dataset": "a", "bytes": 1}, B, correlate="data_partition"), id="size by value"
         ),
         pytest.param(all_of(A, B, window={"every": "week"}), id="a week"),
-        pytest.param(all_of(A, {"type": "every", "period": "1h"}), id="a time leaf"),
+        pytest.param(
+            all_of(A, {"type": "every", "period": "1h"}, correlate="data_partition"), id="a time leaf by value"
+        ),
         pytest.param(all_of({**A, "ttl": "0s"}, B), id="ttl of nothing"),
     ],
 )

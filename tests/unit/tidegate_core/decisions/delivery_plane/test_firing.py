@@ -25,6 +25,7 @@ class _Alarms:
 class _Slots:
     def __init__(self) -> None:
         self.next: int | None = None
+        self.early: int | None = None
 
     def next_slot(self) -> int | None:
         return self.next

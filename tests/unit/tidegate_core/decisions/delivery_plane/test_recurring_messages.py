@@ -76,14 +76,14 @@ def tally(bench: Bench, name: str) -> int:
     return sum(int(str(row.get(name, 0))) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
 
 
-def outage(bench: Bench, milliseconds: int) -> None:
-    """Nobody is here for so long, and the fact is written down."""
-    for shard in range(4):
+def outage(bench: Bench, milliseconds: int, ahead: int = 0) -> None:
+    """Nobody is here for so long, and the fact is written down, by a clock that is so much ahead."""
+    for shard in range(bench.holding.shards):
         key = keys.progress(shard)
         item = bench.store.get([key])[key]
         known = item.get("gaps", [])
         assert isinstance(known, list)
-        bench.store.write((Put(key, {**item, "gaps": [*known, f"{bench.now}-{bench.now + milliseconds}"]}),))
+        bench.store.write((Put(key, {**item, "gaps": [*known, f"{bench.now}-{bench.now + milliseconds + ahead}"]}),))
     bench.away(milliseconds)
 
 
@@ -410,6 +410,45 @@ def test_given_an_outage_then_one_delivery_stands_for_all_that_was_missed(bench:
     assert tally(bench, "coalesced") == count - 1
 
 
+def test_given_a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time() -> None:
+    """Seed 832976: nothing woke the shard for them until what stood in front was ready, seconds later."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    bench.lose(a_commit("cursor"), times=1_000)
+    bench.request(a_send("m-1", after="3s"))
+    bench.run(20 * SECOND)
+    assert len(bench.on("out")) == 10
+    assert [each.at for each in bench.on("out")] == nominals(bench)
+
+
+@pytest.mark.parametrize("drained", [False, True])
+def test_given_an_outage_that_ended_by_a_clock_ahead_then_its_delivery_waits_for_the_last_nominal_by_this_one(
+    drained: bool,
+) -> None:
+    """Seed 834440: it lies at the place of the first one, which is due long since. A drain waits for it: what was sent behind
+    that place would be sent again.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring()))
+    bench.request(a_send("m-1", after="60s"))
+    bench.run(25 * SECOND)
+    before = len(bench.on("out"))
+    outage(bench, 10 * MINUTE - (bench.now + 400) % (10 * SECOND), ahead=500)
+    bench.run(100)
+    assert [covered(each) for each in bench.on("out")[before:]] == [None], "the message that is none of its"
+    if drained:
+        bench.drain()
+        bench.run(SECOND)
+        assert bench.actor.has_ended
+        bench.crash()
+    bench.run(SECOND)
+    _, late = bench.on("out")[before:]
+    assert covered(late) is not None
+    assert late.at == parse_instant(late.headers["tidegate-nominal"])
+
+
 def test_given_a_hand_over_that_took_its_time_but_no_outage_then_each_is_sent(bench: Bench) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
@@ -566,6 +605,34 @@ def test_given_an_at_that_was_not_delivered_and_an_update_then_it_is_made_again_
     bench.request(an_apply(a_recurring(trigger=at, payload="anew"), "apply-anew"))
     bench.run(MINUTE)
     assert [each.value for each in bench.on("out")][sent:] == [b'"anew"']
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_given_messages_of_the_same_instant_that_were_passed_then_what_an_update_ends_is_no_less_open(
+    crashed: bool,
+) -> None:
+    """Seed 805067: the position stood within the fire's own slot, before it; the boundary was put behind that slot, so that
+    the fire counted as delivered: the update did not make it again, and nobody ever sent it.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = format_instant(bench.now + 10 * SECOND)
+    at = {"type": "at", "instant": due}
+    bench.answer_with(to_out, AWAY, times=10_000)
+    bench.request(an_apply(a_recurring(trigger=at, payload="old")))
+    for number in range(12):  # Some of them lie before the fire, by their ids.
+        bench.request(a_send(f"m-{number}", deliver_at=due, topic="elsewhere"))
+    bench.run(20 * SECOND)
+    (passed,) = (str(row["fired_id"]) for row in bench.rows("PROGRESS"))
+    assert any(passed.split("#")[0] in each.headers["tidegate-id"] for each in bench.on("elsewhere"))
+    bench.request(an_apply(a_recurring(trigger=at, payload="new"), "update-ping"))
+    bench.run(WIRE_PATIENCE_MS + SECOND)
+    bench.as_usual()
+    if crashed:
+        bench.crash()
+    bench.run(MINUTE)
+    assert [each.value for each in bench.on("out")] == [b'"new"']
+    assert (tally(bench, "delivered"), tally(bench, "cancelled")) == (13, 1)
 
 
 def test_given_a_refused_message_then_its_printed_id_cancels_it(bench: Bench) -> None:
