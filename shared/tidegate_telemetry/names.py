@@ -319,7 +319,7 @@ NODE_METRICS: Final[dict[str, Metric]] = {
         "counter", "Permits of shared limits that were found with runs that are not open any more; alert on any."
     ),
     "tidegate_retries_exhausted_total": Metric(
-        "counter", "Runs that failed although their schedule has retries: no further attempt followed."
+        "counter", "Runs that were given up, their tries, their 24 h or their submissions used up; alert when it grows."
     ),
     "tidegate_loads_unknown_total": Metric(
         "counter", "Loads that could not be sampled while jobs waited for them; alert when it grows.", ("source",)
