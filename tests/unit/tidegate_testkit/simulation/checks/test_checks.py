@@ -17,7 +17,7 @@ from tidegate_testkit.simulation.checks.constraints import check_constraints
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
-from tidegate_testkit.simulation.checks.fires import check_fires
+from tidegate_testkit.simulation.checks.fires import at_text, check_fires
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.outages import check_outages
@@ -401,6 +401,25 @@ def test_given_a_backlog_then_a_fire_has_its_turn_when_as_few_are_left_as_may_be
     monkeypatch.setattr(case.record, "deliveries", [of_another_shard, *ahead])
     case.swarm = replace(case.swarm, knobs=() if at_a_time is None else ((UNDER_WAY, at_a_time),))
     assert turn_of(case, 1, START + 10, START) == START + turn
+
+
+@pytest.mark.parametrize(("at_a_time", "is_lost"), [(None, True), (1, False)])
+def test_given_a_fire_that_was_lost_behind_a_trickle_then_only_a_world_that_sends_one_at_a_time_excuses_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, at_a_time: int | None, is_lost: bool
+) -> None:
+    """A judge that takes whatever was due before a fire for something in its way never misses it."""
+    life = next(life for life in case.recurring if life.name == "ping")
+    end = max(segment.end.sent for segment in case.segments(life) if segment.end is not None)
+    mine = [each for each in case.record.deliveries if each.message.startswith("ping/")]
+    lost = max((each for each in mine if each.nominal < end - 3 * SETTLE_MS), key=lambda each: each.nominal)
+    trickle = [
+        replace(lost, message="m", nominal=lost.nominal - 1, at=at) for at in range(lost.nominal, end, SETTLE_MS // 2)
+    ]
+    assert not found(check_recurring(case), "I1", "ping")
+    others = [each for each in case.record.deliveries if each != lost]
+    monkeypatch.setattr(case.record, "deliveries", [*others, *trickle])
+    case.swarm = replace(case.swarm, knobs=() if at_a_time is None else ((UNDER_WAY, at_a_time),))
+    assert found(check_recurring(case), "I1", "ping", at_text(lost.nominal), "was due") is is_lost
 
 
 def test_given_faults_that_aim_at_the_position_then_a_message_may_come_too_late(case: Case) -> None:
