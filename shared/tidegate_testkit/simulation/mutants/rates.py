@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tidegate_core.constraints.spans import Span
-from tidegate_core.decisions.run_plane import parking, rates, runs
+from tidegate_core.decisions.run_plane import parking, rates, run_ends
 from tidegate_core.store.values import Update
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.pacing import RATES
@@ -67,7 +67,7 @@ RATE_BUGS: Final = (
         "rate back after all",
         "a run that has started is taken out of its rate when it ends",
         breaks="I4",
-        patches=(Patch(runs, "came_to_nothing", lambda _: lambda run: True),),
+        patches=(Patch(run_ends, "came_to_nothing", lambda _: lambda run: True),),
         within=3,
         trap=RATES,
     ),
