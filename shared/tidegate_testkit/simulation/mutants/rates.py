@@ -44,8 +44,9 @@ RATE_BUGS: Final = (
         "two shards admit at the same moment what a rate has one place for",
         breaks="I4",
         patches=(Patch(rates, "count_admission", demanding_nothing),),
-        within=3,
+        within=15,
         trap=RATES,
+        directed=(5,),
     ),
     Mutant(
         "rate span",
@@ -78,6 +79,6 @@ RATE_BUGS: Final = (
         patches=(Patch(parking, "give_permit_back", keeping_what_came_to_nothing),),
         within=18,
         trap=RATES,
-        directed=(7,),
+        directed=(6,),
     ),
 )
