@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tidegate_core.constraints.spans import Span
-from tidegate_core.decisions.run_plane import parking, rates, runs
+from tidegate_core.decisions.run_plane import parking, rates, run_ends
 from tidegate_core.store.values import Update
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.pacing import RATES
@@ -44,8 +44,9 @@ RATE_BUGS: Final = (
         "two shards admit at the same moment what a rate has one place for",
         breaks="I4",
         patches=(Patch(rates, "count_admission", demanding_nothing),),
-        within=3,
+        within=15,
         trap=RATES,
+        directed=(5,),
     ),
     Mutant(
         "rate span",
@@ -67,7 +68,7 @@ RATE_BUGS: Final = (
         "rate back after all",
         "a run that has started is taken out of its rate when it ends",
         breaks="I4",
-        patches=(Patch(runs, "came_to_nothing", lambda _: lambda run: True),),
+        patches=(Patch(run_ends, "came_to_nothing", lambda _: lambda run: True),),
         within=3,
         trap=RATES,
     ),
@@ -78,6 +79,6 @@ RATE_BUGS: Final = (
         patches=(Patch(parking, "give_permit_back", keeping_what_came_to_nothing),),
         within=18,
         trap=RATES,
-        directed=(7,),
+        directed=(6,),
     ),
 )
