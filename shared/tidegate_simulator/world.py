@@ -68,7 +68,7 @@ from tidegate_simulator.programs import Programs
 from tidegate_simulator.stories import Stories
 
 REQUESTS, EVENTS, RECEIPTS, RUNS = "tidegate.requests", "tidegate.events", "tidegate.receipts", "tidegate.runs"
-LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq")
+LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq", "tidegate.runs.dlq")
 TOPIC_IDS = {REQUESTS: "a" * 32, EVENTS: "b" * 32}
 STEPS_AT_ONE_INSTANT_MAX = 10_000_000
 """Steps that follow from one another without time passing: more are no work but a circle."""
@@ -119,6 +119,7 @@ class World:
             runs_topic=RUNS,
             requests_dlq_topic=LETTERS[0],
             events_dlq_topic=LETTERS[1],
+            runs_dlq_topic=LETTERS[2],
             minimum_period_ms=self._minimum_period_ms,
             program_files_checked=False,
             recurring_near_ms=RECURRING_NEAR_MS,
@@ -214,7 +215,7 @@ class World:
         record = LogRecord(len(log), self.now, None, value)
         log.append(record)
         if name in self._reading:
-            self.soon(RecordsArrived(name, 0, (record,)))
+            self.soon(RecordsArrived(name, 0, (record,), TOPIC_IDS[name]))
 
     def give(self, topic: str, value: bytes) -> None:
         """Appends a record, and lets all happen that follows from it at this instant."""
@@ -254,7 +255,7 @@ class World:
                 self._reading.add(topic)
                 records = tuple(self._logs[topic][offset or 0 :])
                 if records:
-                    self.soon(RecordsArrived(topic, 0, records))
+                    self.soon(RecordsArrived(topic, 0, records, TOPIC_IDS[topic]))
             case StopReading(topic, _):
                 self._reading.discard(topic)
             case Taken() | Notice() | Drained():

@@ -51,7 +51,7 @@ from tidegate_core.effects import (
     Write,
     Written,
 )
-from tidegate_core.store.values import Transaction
+from tidegate_core.store.values import Batch, Transaction
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
@@ -213,8 +213,14 @@ class Bench(Programs, Outcomes):
     def hand_over(self, topic: str, topic_partition: int, first: int) -> None:
         """Gives the actor the log's records from an offset on, as one batch, if the topic partition is being read."""
         if (topic, topic_partition) in self._reading:
-            self._soon.append(RecordsArrived(topic, topic_partition, tuple(self.log(topic, topic_partition)[first:])))
+            self._soon.append(self.arrived(topic, topic_partition, first))
         self.settle()
+
+    def arrived(self, topic: str, topic_partition: int, first: int) -> RecordsArrived:
+        """Returns what the log holds from an offset on, as it is read now."""
+        facts = self._facts_of(topic)
+        records = tuple(self.log(topic, topic_partition)[first:])
+        return RecordsArrived(topic, topic_partition, records, "" if facts is None else facts.id)
 
     @property
     def logs(self) -> dict[tuple[str, int], list[LogRecord]]:
@@ -368,8 +374,7 @@ class Bench(Programs, Outcomes):
             case Commit(transaction):
                 return self.transact(transaction)
             case Write(batch):
-                self.store.write(batch.actions)
-                return Written()
+                return self._written(batch)
             case ReadEndOffsets(topic):
                 return self._end_offsets(topic)
             case Produce():
@@ -382,9 +387,8 @@ class Bench(Programs, Outcomes):
                 self._soon.append(Poked(shard, run, controls))
             case StartReading(topic, topic_partition, offset):
                 self._reading.add((topic, topic_partition))
-                records = tuple(self.log(topic, topic_partition)[offset or 0 :])
-                if records:
-                    self._soon.append(RecordsArrived(topic, topic_partition, records))
+                if len(self.log(topic, topic_partition)) > (offset or 0):
+                    self._soon.append(self.arrived(topic, topic_partition, offset or 0))
             case StopReading(topic, topic_partition):
                 self._reading.discard((topic, topic_partition))
             case Taken() | Notice() | Drained():
@@ -401,9 +405,19 @@ class Bench(Programs, Outcomes):
         assert not isinstance(step, SendAgain | ReadWitness)
         return step
 
-    def _end_offsets(self, topic: str) -> EndOffsets:
+    def _written(self, batch: Batch) -> Written | Invalid:
+        try:
+            self.store.write(batch.actions)
+        except StoreRequestInvalid as invalid:
+            return Invalid(str(invalid))
+        return Written()
+
+    def _facts_of(self, topic: str) -> TopicFacts | None:
         own = {REQUESTS: self.holding.requests, EVENTS: self.holding.events}
-        facts = own.get(topic) or self.topics.get(topic)
+        return self.topics.get(topic) or own.get(topic)
+
+    def _end_offsets(self, topic: str) -> EndOffsets:
+        facts = self._facts_of(topic)
         if facts is None:
             return EndOffsets({})
         # The brokers know of topic partitions that came after the holder had asked for their number.

@@ -25,7 +25,7 @@ from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Definition, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
-from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.preview import reading_of
 from tidegate_ports.store import Store
 
 SHOWN_SEPARATELY = frozenset({"kind", "namespace", "name"})
@@ -103,7 +103,7 @@ class ScheduleReads:
                 "version": before.version if exists and before is not None else None,
                 "changed": changed,
                 "next": [moment(instant) for instant in applied.next],
-                "reading": (spec.trigger.reading() or None) if isinstance(spec.trigger, TimeTrigger) else None,
+                "reading": reading_of(spec.trigger) or None,
                 "warnings": [str(warning) for warning in schedule_warnings(spec)],
             }
         )

@@ -40,7 +40,7 @@ class Holding:
             time by a row of its own: two transactions for each such fire. Longer than the window of the messages (1 min).
         tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
             when a topic partition comes back to the process.
-        topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`.
+        topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`, `runs_dlq`.
     """
 
     owner: str
@@ -56,6 +56,7 @@ class Holding:
     runs_topic: str
     requests_dlq_topic: str
     events_dlq_topic: str
+    runs_dlq_topic: str
     minimum_period_ms: int = 10_000
     program_files_checked: bool = True
     recurring_near_ms: int = 3_600_000
@@ -90,11 +91,16 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class RecordsArrived:
-    """Records of a topic partition that is being read, in offset order."""
+    """Records of a topic partition that is being read, in offset order.
+
+    Attributes:
+        topic_id: Of the topic that they lie in: another one than is being read when that was made anew under its name.
+    """
 
     topic: str
     topic_partition: int
     records: tuple[LogRecord, ...]
+    topic_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ class ScheduleState:
         seals: Evidence opened so far; numbers the jobs of event triggers.
         made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of;
             `next_nominal` is its next reminder.
+        next_tick: Next instant of a composite's time leaves; a timer row of kind `E` stands there.
+        ticked: How many ticks of each of them have been since the version was applied, for `max_fires`.
         gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
             where it goes on.
         gathered_from, gathered_through: The first and the last of them.
@@ -63,6 +65,8 @@ class ScheduleState:
     fired_through: int = 0
     seals: int = 0
     made_at: int = 0
+    next_tick: int | None = None
+    ticked: tuple[int, ...] = ()
     gathered: int | None = None
     gathered_from: int = 0
     gathered_through: int = 0
@@ -369,7 +373,7 @@ class TimerRow:
         kind: `S` a schedule's next nominal, `E` a deadline of evidence, `C` the removal of ended evidence's chunks, `U`
             the end of a suspension. (Open jobs and runs are few enough to be held in memory whole: their deadlines derive
             from their own rows.)
-        ref: `<ns>/<name>` for `S` and `U`, `<ns>/<name>#<correlation hash>` for `E` (or `#at-least`), the evidence's id for
+        ref: `<ns>/<name>` for `S` and `U`, `<ns>/<name>#<correlation hash>` for `E` (or `#at-least`, `#next-tick`), the evidence's id for
             `C`.
         detail: For `E` the group's key, which `ref` only hashes (or the generation that is reminded); for `C` the number of chunks.
     """
@@ -432,6 +436,8 @@ class OutboxRow:
         started: When it had passed the gate, where that was not told before its end.
         page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
         matched: All have.
+        given_up: Why no further attempt of a run follows, where one was wanted: it gets a dead letter. None = it gets none.
+        error_class: Of such a run.
     """
 
     run_id: str
@@ -442,6 +448,8 @@ class OutboxRow:
     started: int | None = None
     page: str = ""
     matched: bool = False
+    given_up: str | None = None
+    error_class: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.outbox(shard, self.run_id, self.attempt, self.state)
@@ -488,6 +496,22 @@ class LedgerRow:
 
     def key(self, shard: int) -> Key:
         return keys.ledger(shard, self.namespace, self.name, self.nominal, self.job_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerPlace:
+    """Where the ledger has a job's entry, for whoever knows its id alone. As old as the entry, and kept as long.
+
+    Attributes:
+        entry: Its sort key.
+    """
+
+    job_id: str
+    entry: str
+    expires_at: int | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.ledger_place(shard, self.job_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.triggers.base import (
     PLANNED_FOR_EVENTS,
-    SHORTEST_AT_LEAST_EVERY_MS,
+    AtLeastEveryField,
     Correlate,
     EventTrigger,
     LeafTrigger,
@@ -66,7 +66,8 @@ class CompositeTrigger(EventTrigger, ABC):
         **PLANNED_FOR_EVENTS,
         **_POLICIES,
         **planned(PLATFORM, "ttl", hint="it stands on each leaf"),
-        **planned(PLATFORM, "pairing", "driver", "min"),
+        **planned(PLATFORM, "pairing", "min"),
+        **planned(PLATFORM, "driver", hint="a time trigger among others is a latch, as driver: data would have it"),
     }
     PLANNED_VALUES: ClassVar = {"correlate": planned(PLATFORM, "*", hint="only data_partition works now")}
 
@@ -79,7 +80,7 @@ class CompositeTrigger(EventTrigger, ABC):
     window: PairingWindow | None = None
     timeout: DurationField | None = Field(default=None, gt=0)
     on_timeout: OnTimeout = "abort"
-    at_least_every: DurationField | None = Field(default=None, ge=SHORTEST_AT_LEAST_EVERY_MS)
+    at_least_every: AtLeastEveryField | None = None
     allow_empty: Flag = False
 
     # -- a tree within bounds -----------------------------------------------------------------------------------------
@@ -201,6 +202,9 @@ class CompositeTrigger(EventTrigger, ABC):
             return ""
         # One value stands for itself, as it always has; several as a list, which no value can be mistaken for.
         return parts[0] if self.correlate and len(parts) == 1 else _as_list(parts)
+
+    def group_of_tick(self, at: Instant) -> str:
+        return "" if self.window is None else _as_list([self.window.name_of(at)])
 
     def _group(self, leaf: int, event: Fact, at: Instant) -> list[str]:
         window = [] if self.window is None else [self.window.name_of(at)]

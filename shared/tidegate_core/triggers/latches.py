@@ -124,6 +124,10 @@ class Latches:
         """Whether there is nothing to wait for any more."""
         return self.is_satisfied and self._terms.settle is None
 
+    def is_latched(self, leaf: int) -> bool:
+        """Whether something that the leaf has counted holds."""
+        return bool(self._latches[leaf].weights)
+
     def holds(self, entry: Counted) -> bool:
         """Whether something about the entry's data partition is here, to be taken back."""
         return entry.about in self._latches[entry.leaf].about

@@ -19,7 +19,7 @@ Pair: TypeAlias = tuple[str, str]
 """A kind of fault and where it bit."""
 
 TOPICS: Final = (
-    *(world.REQUESTS, world.EVENTS, world.RECEIPTS, world.RUNS, world.REQUESTS_DLQ, world.EVENTS_DLQ),
+    *(world.REQUESTS, world.EVENTS, world.RECEIPTS, world.RUNS, world.REQUESTS_DLQ, world.EVENTS_DLQ, world.RUNS_DLQ),
     *SINKS,
     world.SOURCE_TOPIC,
 )
@@ -65,7 +65,8 @@ FAMILIES: Final = (
     Family("load", ("stalled_load",), ("query",)),
     Family("batches", ("stalled_batch",), ("batch",)),
     Family("checkpoints", ("stalled_checkpoint",), ("checkpoint",)),
-    Family("topic", ("grown", "recreated"), (world.EVENTS,)),
+    Family("growth", ("grown",), (world.EVENTS,)),
+    Family("topic", ("recreated",), (world.EVENTS, world.SOURCE_TOPIC)),
 )
 
 _API = "an API process sends it, not a node"

@@ -6,7 +6,7 @@ It trusts no condition and no decision: what it knows of a queue it knows from t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -51,26 +51,33 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    """A run that took a permit: `in_use` counts it."""
+class Begun:
+    """A run from its admission on.
+
+    Attributes:
+        correlation: The value that it stands for, if any.
+        in_use: Permits of each shared limit of which the admission gave it one, by partition key, itself among them.
+        offers: How many of those it had the word for.
+        at: True time.
+    """
 
     schedule: str
-    limit: str
-    in_use: int
+    correlation: str | None
+    in_use: Mapping[str, int]
+    offers: int
     at: int
-    by_offer: bool
 
 
 class LimitMonitor:
     """Attributes:
     limits: By partition key.
-    admitted: All admissions under shared limits.
+    begun: All admissions, in their order.
     priorities: By schedule.
     """
 
     def __init__(self, store: SimStore, record: Record, swarm: Swarm) -> None:
         self.limits: defaultdict[str, Watched] = defaultdict(Watched)
-        self.admitted: list[Admitted] = []
+        self.begun: list[Begun] = []
         self.priorities: dict[str, str] = {}
         self._store = store
         self._record = record
@@ -95,11 +102,22 @@ class LimitMonitor:
         if not touched and not ended_or_begun:
             return
         begun = [run for action in ended_or_begun if (run := self._follow(action, before.get(action.key))) is not None]
+        in_use: dict[str, dict[str, int]] = {str(run["id"]): {} for run in begun}
         for key in sorted(touched):
-            self._judge(written, key, SharedLimit.of(before.get(key)), begun)
+            state, holders = self._judge(written, key, SharedLimit.of(before.get(key)), begun)
+            for run_id in holders & in_use.keys():
+                in_use[run_id][key.pk] = state.in_use
+        for run in begun:
+            self._note(run, in_use[str(run["id"])], before)
         for pk in sorted({key.pk for key in touched} | {str(_limit_of(each, before)) for each in ended_or_begun}):
             if pk in self.limits:
                 self._watch_idling(pk)
+
+    def _note(self, run: Item, in_use: Mapping[str, int], before: BeforeImages) -> None:
+        value = run.get("correlation")
+        offers = sum(run["id"] in SharedLimit.of(before.get(Key(pk, "LIMIT"))).offered for pk in in_use)
+        correlation = None if value is None else str(value)
+        self.begun.append(Begun(str(run["name"]), correlation, in_use, offers, self._store.now))
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -127,7 +145,10 @@ class LimitMonitor:
 
     # -- what must hold -----------------------------------------------------------------------------------------------
 
-    def _judge(self, written: Transaction, key: Key, before: SharedLimit, begun: Sequence[Item]) -> None:
+    def _judge(
+        self, written: Transaction, key: Key, before: SharedLimit, begun: Sequence[Item]
+    ) -> tuple[SharedLimit, set[str]]:
+        """Judges what was written on one limit; returns it as it is now, and who has a permit."""
         watched, state = self.limits[key.pk], SharedLimit.of(self._store.memory.look(key))
         own_items = self._store.memory.query(RangeRead(key.pk, "PERMIT#", f"PERMIT#{keys.LAST}"))
         holders = {*state.holders, *(str(item["run_id"]) for item in own_items.items)}
@@ -137,8 +158,6 @@ class LimitMonitor:
             )
         for run in begun:
             if key.pk in _shared(run):
-                by_offer = str(run["id"]) in before.offered
-                self.admitted.append(Admitted(str(run["name"]), key.pk, state.in_use, self._store.now, by_offer))
                 self._judge_order(str(run["id"]), self._order(run), before, watched)
         if state.queued is None and before.queued is not None and watched.waits:
             self._fail(f"order: {written.name} closed a queue in which {sorted(watched.waits)} wait")
@@ -146,6 +165,7 @@ class LimitMonitor:
             # One that comes a second time, when much has changed, is for nobody and lapses.
             self._judge_offers(state.offered - before.offered, state, watched)
             self._offers_seen.add(written.token)
+        return state, holders
 
     def _order(self, run: Item) -> int:
         """Returns where the run's job would have stood, by arithmetic of its own."""

@@ -10,7 +10,7 @@ from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.controls import ControlUser, control_users
-from tidegate_testkit.simulation.definitions import crowd, draw, with_policies, with_retries, with_shared_limits
+from tidegate_testkit.simulation.definitions import crowd, draw, with_policies, with_retries
 from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
 from tidegate_testkit.simulation.group import Coordinator
@@ -22,8 +22,10 @@ from tidegate_testkit.simulation.messages import SINKS, Senders
 from tidegate_testkit.simulation.monitor import StoreMonitor
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.recurring import draw_recurring
+from tidegate_testkit.simulation.reminders import draw_reminded
 from tidegate_testkit.simulation.requests import Requests
 from tidegate_testkit.simulation.schedules import ScheduleUser, draw_users
+from tidegate_testkit.simulation.sharing import with_shared_limits
 from tidegate_testkit.simulation.sources import SourceUser, source_users
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
@@ -82,6 +84,7 @@ def build(
     trace.note("world", "swarm", drawn)
     definitions = draw(source(seed, "schedules"), START, drawn.busy_ms)
     definitions += crowd(source(seed, "crowd"), definitions, drawn.crowd)
+    definitions += draw_reminded(source(seed, "reminders"))
     definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
     definitions = with_policies(source(seed, "policies"), hurried(definitions, drawn))
     definitions = with_shared_limits(source(seed, "shared limits"), definitions)
@@ -110,5 +113,6 @@ def _create_topics(cluster: Cluster, requests: Requests, producers: Producers, s
     create(parts.RUNS, 2)
     create(parts.REQUESTS_DLQ, 2)
     create(parts.EVENTS_DLQ, 2)
+    create(parts.RUNS_DLQ, 2)
     for sink in SINKS:
         create(sink, 2, senders.delivered)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.log_ends import Untold, find_out
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -67,7 +68,18 @@ class ApplyRequest(Procedure):
         return f"{keys.schedule_ref(self.row.namespace, self.row.name)} {self.row.origin}"
 
     def run(self, lane: Lane) -> Operation[None]:
-        self.announce(self.row, (yield from self._receipt(lane)))
+        self.announce(self.row, (yield from self._receipt_once_told(lane)))
+
+    def _receipt_once_told(self, lane: Lane) -> Operation[str]:
+        """Applies it; where topics do not answer at once the lane's decisions have their turn until it is known which do.
+
+        Nothing that was read before that is used after it: it begins anew, as a successor would.
+        """
+        while True:
+            try:
+                return (yield from self._receipt(lane))
+            except Untold as untold:
+                yield from find_out(lane.host, untold.topics, lane.give_way)
 
     def _receipt(self, lane: Lane) -> Operation[str]:
         try:

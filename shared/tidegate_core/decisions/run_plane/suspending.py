@@ -14,9 +14,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate_core.decisions.run_plane import missed
-from tidegate_core.decisions.run_plane.control import Applied, first_nominal, next_instants, next_state, untouched
+from tidegate_core.decisions.run_plane.control import (
+    Applied,
+    first_nominal,
+    next_instants,
+    next_state,
+    untouched,
+)
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.standing import fires, kept_from, stands_still, stopped
+from tidegate_core.decisions.run_plane.ticking import first_tick
 from tidegate_core.model.modes import Backlog
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
@@ -87,7 +94,9 @@ def suspended(
     )
     if not fires(state):
         kept = None if mode == "drop" else kept_from(before)
-        state = replace(state, generation=before.generation + 1, next_nominal=None, kept_from=kept, shedding=None)
+        state = replace(
+            state, generation=before.generation + 1, next_nominal=None, next_tick=None, kept_from=kept, shedding=None
+        )
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True)
 
 
@@ -135,7 +144,8 @@ def resumed(
         return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=next_instants(spec, state))
     ref = keys.schedule_ref(request.namespace, request.name)
     first = first_nominal(spec, ref, before, now, resumed=True)
-    state = replace(state, generation=before.generation + 1, activated_at=now, next_nominal=first)
+    tick = first_tick(spec, before, now)
+    state = replace(state, generation=before.generation + 1, activated_at=now, next_nominal=first, next_tick=tick)
     following = next_instants(spec, state)
     state = missed.after_pause(state, spec, before, request.backlog)
     backlog = _to_make_up(state, spec) if state.next_nominal != first else 0

@@ -52,7 +52,7 @@ class UpstreamGone(ApplyRequest):
     name: str = "upstream_gone"
 
     def run(self, lane: Lane) -> Operation[None]:
-        yield from self._receipt(lane)
+        yield from self._receipt_once_told(lane)
         self.done()
 
     def _decide(

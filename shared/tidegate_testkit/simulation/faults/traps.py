@@ -15,8 +15,11 @@ from tidegate_core.store import keys
 from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
+from tidegate_testkit.simulation.faults.broker import TOPICS
+from tidegate_testkit.simulation.faults.draws import period
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.faults.rare_moments import (
+    fallen_at,
     rare_expiries,
     rare_moments,
     rare_outages,
@@ -184,17 +187,21 @@ def refusals(swarm: Swarm, chance: Random) -> Swarm:
 
 def sources(swarm: Swarm, chance: Random) -> Swarm:
     """A topic of the users' own: owners fall at the steps of its source, and as soon as they have moved a position; in some worlds
-    nobody hears a poke.
+    nobody hears a poke, in others nobody leads the topic for a while.
     """
     steps = ("move_sources", "move_sources", "cursor", "cursor", "raise")
     falls = tuple(
         Trouble(chance.randint(0, 40_000), "crash", chance.randint(200, 9_000), once_applied=chance.choice(steps))
         for _ in range(4)
     )
+    held = tuple(fallen_at("move_sources", chance.randint(0, 40_000), chance) for _ in range(3))
     store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_SOURCES})))
     if chance.random() < 0.3:
         swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
-    return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+    if chance.random() < 0.4:
+        silent = (TOPICS, period(chance, swarm.busy_ms, 2_000, 20_000))  # It is made behind all others.
+        swarm = replace(swarm, broker=replace(swarm.broker, leaderless=(*swarm.broker.leaderless, silent)))
+    return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *held)))
 
 
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
@@ -209,7 +216,7 @@ TRAPS: Mapping[str, Trap] = {
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
-    "sources": Trap(sources, 0.06),
+    "sources": Trap(sources, 0.08),
     "black_out": Trap(black_out, 0.05, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
@@ -219,5 +226,5 @@ TRAPS: Mapping[str, Trap] = {
     "rare_resumes": Trap(rare_resumes, 0.08),
     "rare_voids": Trap(rare_voids, 0.14),
     "rare_expiries": Trap(rare_expiries, 0.12),
-    "rare_outages": Trap(rare_outages, 0.14, "brown_out"),
+    "rare_outages": Trap(rare_outages, 0.2, "brown_out"),
 }

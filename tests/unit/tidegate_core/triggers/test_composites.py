@@ -80,10 +80,14 @@ LEAVES = st.sampled_from(
 )
 
 
+TICKS = st.just({"type": "cron", "expression": "0 6 * * *"})
+
+
 @st.composite
 def trees(draw: st.DrawFn, depth: int = 3) -> dict[str, Any]:
     if depth == 0 or draw(st.booleans()):
-        return draw(LEAVES)
+        # A time trigger that stands alone counts nothing.
+        return draw(LEAVES if depth == 3 else LEAVES | TICKS)
     children = draw(st.lists(trees(depth - 1), min_size=2, max_size=3))
     kind = draw(st.sampled_from([all_of, any_of, None]))
     return at_least(draw(st.integers(1, len(children))), *children) if kind is None else kind(*children)
@@ -156,7 +160,9 @@ def test_given_more_than_fifty_leaves_in_all_then_they_are_refused() -> None:
             all_of({"type": "data_size", "dataset": "a", "bytes": 1}, B, correlate="data_partition"), id="size by value"
         ),
         pytest.param(all_of(A, B, window={"every": "week"}), id="a week"),
-        pytest.param(all_of(A, {"type": "every", "period": "1h"}), id="a time leaf"),
+        pytest.param(
+            all_of(A, {"type": "every", "period": "1h"}, correlate="data_partition"), id="a time leaf by value"
+        ),
         pytest.param(all_of({**A, "ttl": "0s"}, B), id="ttl of nothing"),
     ],
 )

@@ -32,8 +32,8 @@ from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.world import World, build
 
-SEED = 0
-SEED_WITH_AN_AT = 15
+SEED = 8
+SEED_WITH_AN_AT = 41
 """Of a calm world with a message that is due once, and is delivered."""
 MINUTE_MS = 60_000
 
