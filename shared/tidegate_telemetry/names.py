@@ -98,6 +98,10 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_dead_letters_refused_total",
         ("topic",),
     ),
+    "page_halved": LogEvent(
+        "A page of what a request ends was too large, or one thing on it is to blame: it goes on with half as many.",
+        "warning",
+    ),
     "produce_refused": LogEvent(
         "The broker will not take a receipt or run record as it is; what it says is in the store all the same.",
         "error",

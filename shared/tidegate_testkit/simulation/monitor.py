@@ -42,9 +42,11 @@ class StoreMonitor:
     def __init__(self, store: Watched, record: Record) -> None:
         self._store = store
         self._record = record
+        self._queued: dict[int, set[str]] = {}
         store.memory.on_applied = self._applied
 
     def _applied(self, written: Transaction | Sequence[Put | Delete], before: BeforeImages) -> None:
+        self._note_queues(written.actions if isinstance(written, Transaction) else written)
         if not isinstance(written, Transaction):
             return
         self._check_witness(written)
@@ -68,6 +70,20 @@ class StoreMonitor:
                 self._fail(f"I5: {written.name} {written.token} was accepted on {pk}, which {holder} holds")
         if written.name == "cursor":
             self._rises(written, written.actions[0].key, "next", before)
+
+    def _note_queues(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Check) or not action.key.sk.startswith("I#"):
+                continue
+            shard = int(action.key.pk.removeprefix("SH#"))
+            queued = self._queued.setdefault(shard, set())
+            was_empty = not queued
+            if isinstance(action, Put):
+                queued.add(action.key.sk)
+            elif isinstance(action, Delete):
+                queued.discard(action.key.sk)
+            if was_empty == bool(queued):
+                self._record.queues[shard].append((self._store.now, not queued))
 
     def _note_evidence(self, written: Transaction, before: BeforeImages) -> None:
         """What was counted is judged in the end, when neither evidence nor entries are there any more."""

@@ -69,6 +69,15 @@ class Case:
     def _stints_of(self, topic_partition: int) -> list[Stint]:
         return [stint for stint in self.record.stints.values() if stint.topic_partition == topic_partition]
 
+    def emptied(self, shard: int, since: int) -> int | None:
+        """Returns the first moment from `since` on at which nothing waits in the shard's inbox; None: that never came."""
+        was_empty = True
+        for at, is_empty in self.record.queues[shard]:
+            if at > since and (was_empty or is_empty):
+                return since if was_empty else at
+            was_empty = is_empty
+        return since if was_empty else None
+
     def is_served(self, shard: int, begin: int, end: int) -> bool:
         """Whether one stint of its owners lasted from `begin` to `end`, and its node was not frozen meanwhile."""
         return self.is_held(shard % self.swarm.topic_partitions, begin, end)
