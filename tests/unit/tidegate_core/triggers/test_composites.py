@@ -80,10 +80,14 @@ LEAVES = st.sampled_from(
 )
 
 
+TICKS = st.just({"type": "cron", "expression": "0 6 * * *"})
+
+
 @st.composite
 def trees(draw: st.DrawFn, depth: int = 3) -> dict[str, Any]:
     if depth == 0 or draw(st.booleans()):
-        return draw(LEAVES)
+        # A time trigger that stands alone counts nothing.
+        return draw(LEAVES if depth == 3 else LEAVES | TICKS)
     children = draw(st.lists(trees(depth - 1), min_size=2, max_size=3))
     kind = draw(st.sampled_from([all_of, any_of, None]))
     return at_least(draw(st.integers(1, len(children))), *children) if kind is None else kind(*children)
