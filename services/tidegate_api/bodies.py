@@ -11,16 +11,16 @@ from starlette.types import Message, Receive, Scope
 
 from tidegate_api.problems import BodyTooLarge
 from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.records import repeated_names, repetition
+from tidegate_core.model.records import no_json, repeated_names, repetition
 from tidegate_core.model.requests import MAX_RECORD_BYTES
 
 BODY_BYTES_MAX = MAX_RECORD_BYTES
 """One request or event: what a topic's reader accepts. Reports of programs stay far below."""
 BATCH_BYTES_MAX = 16 * 1_048_576
-"""A batch of messages or events; 1,000 of 16 KB. Larger payloads go in smaller batches."""
+"""A batch of messages, events or schedules; 1,000 of 16 KB. Larger payloads go in smaller batches."""
 READ_APART_BYTES = 64 * 1024
 """A larger body is read on a thread: programs could not start meanwhile."""
-BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events"})
+BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events", "/api/v1/schedules"})
 
 
 def bounded(scope: Scope, receive: Receive) -> Receive:
@@ -63,7 +63,7 @@ def _parsed(body: bytes) -> Any:
         # The parser that reads the topic: what it does not take, such as half of a surrogate pair, ends here.
         document = from_json(body, allow_inf_nan=False)
     except ValueError as error:
-        raise InvalidInput([Problem("", f"the body is not JSON: {error}")], "unparsable") from error
+        raise InvalidInput([Problem("", f"the body {no_json(error)}")], "unparsable") from error
     # Here and not only at the topic's reader: what is sent on was written anew from the document, without them.
     if repeated := repeated_names(body):
         raise InvalidInput(repetition(repeated))

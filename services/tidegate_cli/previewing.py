@@ -14,7 +14,7 @@ from tidegate_core.model.instants import Instant, format_instant, from_datetime,
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.triggers import TimeTrigger
-from tidegate_core.triggers.preview import preview
+from tidegate_core.triggers.preview import preview, preview_ticks, reading_of
 
 
 class NextLine(BaseModel):
@@ -59,11 +59,16 @@ def _lines(document: Mapping[str, Any], begin: Instant, count: int) -> list[Next
     except InvalidInput as refusal:
         raise CommandFailed("\n".join(str(problem) for problem in refusal.problems), Exit.USAGE) from refusal
     title = f"{spec.namespace}/{spec.name}"
-    if not isinstance(spec.trigger, TimeTrigger):
+    trigger = spec.trigger
+    coming = (
+        preview(trigger, title, begin, count)
+        if isinstance(trigger, TimeTrigger)
+        else preview_ticks(trigger, title, begin, count)
+    )
+    if not coming and not isinstance(trigger, TimeTrigger):
         note(f"{title}: fires by events, not by time")
-        return []
-    if spec.trigger.reading():
-        note(f"{title}: {spec.trigger.reading()}")
+    elif reading_of(trigger):
+        note(f"{title}: {reading_of(trigger)}")
     return [
         NextLine(
             namespace=spec.namespace,
@@ -74,5 +79,5 @@ def _lines(document: Mapping[str, Any], begin: Instant, count: int) -> list[Next
             result=each.result,
             note=each.note,
         )
-        for each in preview(spec.trigger, title, begin, count)
+        for each in coming
     ]

@@ -90,6 +90,7 @@ class Context:
         document: The document as it came.
         events: Custom events that were counted: `name`, `subject`, `data` (up to 2 KiB, else None), `event_id`, and `origin`, where
             it lies in the log.
+        ticks: Instants that latched time triggers among others: `instant`, and `leaf`, the place of which.
     """
 
     schedule: ScheduleInfo
@@ -104,6 +105,7 @@ class Context:
     upstream: Upstream | None
     document: Mapping[str, object]
     events: tuple[Mapping[str, object], ...] = ()
+    ticks: tuple[Mapping[str, object], ...] = ()
 
 
 def context() -> Context:
@@ -154,6 +156,7 @@ def read_context(document: object) -> Context:
         upstream=_upstream(upstream) if upstream else None,
         document=fields,
         events=tuple(_mapping(entry) for entry in _sequence(fields.get("events"))),
+        ticks=tuple(_mapping(entry) for entry in _sequence(fields.get("ticks"))),
     )
 
 

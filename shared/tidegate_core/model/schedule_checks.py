@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate_core.constraints import ConcurrencyConstraint, DelayConstraint
+from tidegate_core.constraints import DelayConstraint
+from tidegate_core.constraints.scopes import ScopedConstraint
 from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
@@ -17,6 +18,7 @@ from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
+from tidegate_core.triggers.tick_leaf import TickLeaf
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
 """The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
@@ -45,7 +47,7 @@ def _key_problems(spec: ScheduleSpec) -> list[Problem]:
     keys = [
         (f"constraints[{place}].key", each.key)
         for place, each in enumerate(spec.constraints)
-        if isinstance(each, ConcurrencyConstraint) and each.key is not None
+        if isinstance(each, ScopedConstraint) and each.key is not None
     ]
     return text_problems(spec.trigger, keys)
 
@@ -115,15 +117,27 @@ def check_schedule(
         now: When it is to be activated.
         minimum_period_ms: The process's setting; never below 1 s.
     """
-    if not isinstance(spec.trigger, TimeTrigger):
-        return ()
     identity = f"{spec.namespace}/{spec.name}"
-    too_often = _period_problem(spec.trigger, identity, max(minimum_period_ms, SHORTEST_PERIOD_MS))
-    never = _horizon_problem(spec.trigger, now, identity)
-    return tuple(problem for problem in (too_often, never) if problem is not None)
+    minimum_ms = max(minimum_period_ms, SHORTEST_PERIOD_MS)
+    # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
+    search = Search(STEPS_PER_SEARCH)
+    found: list[Problem | None] = []
+    for place, trigger in _of_time(spec):
+        found += [
+            _period_problem(trigger, identity, minimum_ms, place),
+            _horizon_problem(trigger, now, identity, search, place),
+        ]
+    return tuple(problem for problem in found if problem is not None)
 
 
-def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place: str = "trigger") -> Problem | None:
+def _of_time(spec: ScheduleSpec) -> list[tuple[str, TimeTrigger]]:
+    """Returns its time trigger, or the leaves of time among others, with their paths."""
+    if isinstance(spec.trigger, TimeTrigger):
+        return [("trigger", spec.trigger)]
+    return [(path, leaf) for path, leaf in _leaf_paths(spec.trigger) if isinstance(leaf, TickLeaf)]
+
+
+def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place: str) -> Problem | None:
     if isinstance(trigger, TimesTrigger):
         each = (
             _period_problem(spec, identity, minimum_ms, f"{place}.specs[{number}]")
@@ -142,26 +156,35 @@ def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place:
     )
 
 
-def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str) -> Problem | None:
-    # One for all: an apply is a step of the shard's lane, whatever is nested in it.
-    search = Search(STEPS_PER_SEARCH)
-    for place, spec in enumerate(trigger.specs if isinstance(trigger, TimesTrigger) else ()):
+def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: Search, place: str) -> Problem | None:
+    for number, spec in enumerate(trigger.specs if isinstance(trigger, TimesTrigger) else ()):
         # Beside others that fire it would never be missed, and be walked again and again once those have ended.
-        if spec.first_after_activation(now, identity, search) is None and search.gave_up:
-            return _too_much_excluded(f"trigger.specs[{place}].exclude")
-    first = trigger.first_after_activation(now, identity, search)
-    if search.gave_up:
-        return _too_much_excluded("trigger.specs" if trigger.exclude is None else "trigger.exclude")
+        if spec.first_after_activation(now, identity, search) is None and (search.gave_up or search.left_out):
+            return _too_much_excluded(f"{place}.specs[{number}].exclude", search)
+    # A past `at` among others never comes again; alone it fires at once.
+    is_leaf = isinstance(trigger, TickLeaf)
+    first = (
+        trigger.next_after(now - 1, identity, search)
+        if is_leaf
+        else trigger.first_after_activation(now, identity, search)
+    )
+    if first is None and (search.gave_up or search.left_out):
+        return _too_much_excluded(f"{place}.specs" if trigger.exclude is None else f"{place}.exclude", search)
     if first is not None and first <= now + TEN_YEARS_MS:
         return None
+    if is_leaf and isinstance(trigger, AtTrigger) and trigger.instant < now:
+        return Problem(f"{place}.instant", f"has passed, it is {format_instant(now)}", "it would never latch")
     if isinstance(trigger, AtTrigger):
-        return Problem("trigger.instant", "is more than ten years ahead", "name an earlier one")
+        return Problem(f"{place}.instant", "is more than ten years ahead", "name an earlier one")
     if trigger.end is not None and trigger.end <= now:
-        return Problem("trigger.end", f"has passed, it is {format_instant(now)}", "nothing would ever fire")
-    return Problem("trigger", "names no time in the next ten years", "check its years, dates, start and exclusions")
+        return Problem(f"{place}.end", f"has passed, it is {format_instant(now)}", "nothing would ever fire")
+    return Problem(place, "names no time in the next ten years", "check its years, dates, start and exclusions")
 
 
-def _too_much_excluded(field: str) -> Problem:
+def _too_much_excluded(field: str, search: Search) -> Problem:
+    if search.left_out:
+        hint = "leave out less; to leave out whole days write {type: dates}"
+        return Problem(field, "leaves out so much that no time is left in ten years", hint)
     return Problem(
         field,
         f"leaves out so much that no time was found in {STEPS_PER_SEARCH:,} comparisons of an instant with an exclusion",

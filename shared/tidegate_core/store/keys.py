@@ -32,7 +32,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 
 Other partition keys of `main`: `MAP`, `CONTROLS`, `SOURCES`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
 `PERMIT#<run id>`), `NODE#<owner>`, `DD#<namespace>#<hash>`.
-`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
+`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `LJ#<job id>` (where in it), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ NO_NAMESPACE = "-"
 MAP_KEY = Key("MAP", "MAP")
 SHARED_LIMIT = "LIMIT#"
 """Partition keys of limits that several shards share begin so; neither run ids nor job ids do."""
+RATE = "rate-"
+"""Before the scope of those that are rates."""
 CONTROLS_KEY = Key("CONTROLS", "CONTROLS")
 CONTROLS_NAME = "controls"
 """Under which requests on wide controls lie in the inbox of their home shard, beside `NO_NAMESPACE`."""
@@ -120,6 +122,16 @@ def shared_limit(namespace: str, scope: str, name: str) -> Key:
     return Key(f"{SHARED_LIMIT}{namespace}#{scope}#{text_hash(name)}", "LIMIT")
 
 
+def shared_rate(namespace: str, scope: str, name: str, per: int, zone: str | None) -> Key:
+    """A rate that several schedules share: of those of one scope and name each span has its own."""
+    return Key(f"{SHARED_LIMIT}{namespace}#{RATE}{scope}#{text_hash(name, str(per), zone or '')}", "LIMIT")
+
+
+def is_rate(limit: Key) -> bool:
+    """Whether a shared limit is a rate."""
+    return limit.pk.startswith(SHARED_LIMIT) and limit.pk.split("#")[2].startswith(RATE)
+
+
 def permit(limit: Key, run_id: str) -> Key:
     """The permit of one run, where a limit has too many holders to name them all in one item."""
     return Key(limit.pk, f"PERMIT#{run_id}")
@@ -177,6 +189,10 @@ def receipt(shard: int, namespace: str | None, request_id: str) -> Key:
 def ledger(shard: int, namespace: str, name: str, at: int, job_id: str) -> Key:
     """Sorted by nominal (or seal instant), so that the newest occurrences of a schedule are one range away."""
     return Key(shard_pk(shard), f"L#{schedule_ref(namespace, name)}#{instant_text(at)}#{job_id}", "history")
+
+
+def ledger_place(shard: int, job_id: str) -> Key:
+    return Key(shard_pk(shard), f"LJ#{job_id}", "history")
 
 
 def ended_run(shard: int, run_id: str) -> Key:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.instants import Instant
+from tidegate_core.model.problems import refused
 from tidegate_core.triggers.base import LeafTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
+from tidegate_core.triggers.tick_leaf import TickLeaf
 
 
 class AnyOfTrigger(CompositeTrigger):
@@ -30,6 +34,13 @@ class AnyOfTrigger(CompositeTrigger):
 
     type: Literal["any_of"] = "any_of"
     or_mode: Literal["one", "each"] = "one"
+
+    @model_validator(mode="after")
+    def _no_job_of_a_tick_alone(self) -> Self:
+        if self.or_mode == "each" and any(isinstance(leaf, TickLeaf) for leaf in self.leaves()):
+            hint = "leave or_mode out, or make a schedule of its own for the instants"
+            raise refused("would make a job of each instant alone", field="or_mode", hint=hint)
+        return self
 
     @property
     def has_one_state(self) -> bool:

@@ -9,17 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from tidegate_core.model.document import AtMost, Document, Flag, Whole
+from tidegate_core.model.document import AtMost, Document, Whole
 from tidegate_core.model.durations import NO_END, Duration, DurationField, EndlessDurationField, format_duration
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, InstantField
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, WallClock, note_on, skips_between
-from tidegate_core.triggers.exclusions import MAX_EXCLUSIONS, Exclusion, Span, excluded_span
+from tidegate_core.triggers.exclusions import ALL_MINUTES, MAX_EXCLUSIONS, Exclusion, Span, excluded_span
 from tidegate_core.triggers.latches import Terms
+from tidegate_core.triggers.passing import DAYS_PASSED_OVER, Minutes, ahead, back, minutes_left_out
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 
 Correlate: TypeAlias = Literal["data_partition"]
@@ -30,9 +31,18 @@ LONGEST_FLEXIBLE_MS = 24 * 3_600_000
 
 _CATCHUP = "it belongs beside the trigger, into the schedule's catchup"
 PLANNED_FOR_EVENTS = planned(PLATFORM, "late", "absent", "prefer")
-DEFAULT_MAX_SETTLE_MS = 24 * 3_600_000
 SHORTEST_AT_LEAST_EVERY_MS = 60_000
 """It makes jobs by itself, as a time trigger does; but of those nobody needs one within the same minute."""
+
+
+def _long_enough(every: Duration) -> Duration:
+    # Not a bound of the field, which is fixed when the class is made: worlds that last a minute turn this limit too.
+    if every < SHORTEST_AT_LEAST_EVERY_MS:
+        raise refused(f"has to be at least {format_duration(SHORTEST_AT_LEAST_EVERY_MS)}")
+    return every
+
+
+AtLeastEveryField = Annotated[DurationField, AfterValidator(_long_enough)]
 
 
 class TimeTrigger(Document, ABC):
@@ -82,8 +92,9 @@ class TimeTrigger(Document, ABC):
             span = self.excluded_at(following)
             if span is None:
                 return following
-            floor = span.end - 1
+            floor = ahead(span, self.kept(identity), search, len(self.exclude or ()), DAYS_PASSED_OVER).end - 1
             if floor > latest:
+                search.left_out = True
                 return None
         return None
 
@@ -112,7 +123,7 @@ class TimeTrigger(Document, ABC):
             span = self.excluded_at(preceding)
             if span is None:
                 return preceding
-            before = span.begin
+            before = back(span, self.kept(identity), search, len(self.exclude or ()), DAYS_PASSED_OVER).begin
         return None
 
     def named_after(self, floor: Instant, identity: str, search: Search) -> Instant | None:
@@ -135,6 +146,22 @@ class TimeTrigger(Document, ABC):
     def excluded_at(self, instant: Instant) -> Span | None:
         """Returns the span around the instant that is left out, or None."""
         return None if self.exclude is None else excluded_span(self.exclude, self.own_zone, instant)
+
+    def kept(self, identity: str) -> Minutes:
+        """Returns which minutes of a day of UTC may have an occurrence: what it may name and does not leave out."""
+
+        def kept_on(day: int) -> int:
+            out = 0 if self.exclude is None else minutes_left_out(self.exclude, self.own_zone, day)
+            return 0 if out == ALL_MINUTES else self.minutes_of(day, identity) & ~out
+
+        return kept_on
+
+    def minutes_of(self, day: int, identity: str) -> int:
+        """Returns the minutes of a day of UTC, counted from 1970-01-01, that it may name: bit n is minute n.
+
+        All of them where nothing better is known: what is named must be among them, without regard to `start` and `end`.
+        """
+        return ALL_MINUTES
 
     def skips(self, after: Instant, until: Instant, identity: str) -> tuple[Skip, ...]:
         """Returns the local times that clock changes left out in `after < instant <= until` and that fire nowhere."""
@@ -223,6 +250,10 @@ class EventTrigger(Document, ABC):
             counts: What each leaf has counted in its unit, as many as `leaves` has.
         """
 
+    @abstractmethod
+    def is_satisfied_by(self, counts: Sequence[int]) -> bool:
+        """Whether nothing is `missing`; without words, because each entry of a job's evidence asks it anew."""
+
     def shortfalls(self, counts: Sequence[int]) -> tuple[str, ...]:
         """Returns what each leaf has not counted, in words: what a job is told that did not wait for all of it."""
         pairs = zip(self.leaves(), counts, strict=True)
@@ -250,28 +281,22 @@ class EventTrigger(Document, ABC):
             at: Its append time.
         """
 
+    def group_of_tick(self, at: Instant) -> str:
+        """Returns the key of the evidence that a tick of one of its time leaves belongs to."""
+        return ""
+
     def paired_by(self, leaf: int, event: Fact) -> str | None:
         """Returns the value that the event is correlated by, None where the trigger pairs freely."""
         return self.leaves()[leaf].correlation_of(event) if self.correlate else None
 
 
 class LeafTrigger(EventTrigger, ABC):
-    """An event trigger that counts events of one kind about one thing. Alone it has no time-out: rare feeds add up.
+    """An event trigger that counts one thing.
 
     Attributes:
         ttl: How long what was counted holds, from the first of it. By default for ever where the leaf stands alone; inside
             of `all_of` and `at_least` as long as the time-out, 24 h where that ends nothing.
-        take: `all`: the job takes what comes until it starts; `exactly_n`: the first that were needed, the rest is the next
-            job's.
-        max_wait: Fires this long after the first with what is there.
-        settle: Once satisfied it fires when nothing has come for so long.
-        max_settle: And at the latest this long after it was satisfied; 24 h.
     """
-
-    PLANNED_FIELDS: ClassVar = PLANNED_FOR_EVENTS
-    LATER_FIELDS: ClassVar = frozenset({"take", "allow_empty"})
-    ALONE: ClassVar = ("take", "max_wait", "settle", "max_settle", "at_least_every", "allow_empty")
-    """Fields of a leaf that is the whole trigger: among others it would not be clear whose job they make."""
 
     COUNT_FIELD: ClassVar[str] = "count"
     """The field that says how much is needed."""
@@ -281,31 +306,10 @@ class LeafTrigger(EventTrigger, ABC):
     correlate: ClassVar[None] = None
 
     ttl: EndlessDurationField | None = None
-    take: Take = "all"
-    max_wait: DurationField | None = Field(default=None, gt=0)
-    settle: DurationField | None = Field(default=None, gt=0)
-    max_settle: DurationField | None = Field(default=None, gt=0)
-    at_least_every: DurationField | None = Field(default=None, ge=SHORTEST_AT_LEAST_EVERY_MS)
-    allow_empty: Flag = False
-
-    @model_validator(mode="after")
-    def _deadlines_fit(self) -> Self:
-        if self.max_settle is not None and self.settle is None:
-            raise refused("needs settle", field="max_settle", hint="it bounds how long settle may wait")
-        if self.max_settle is not None and self.settle is not None and self.max_settle < self.settle:
-            raise refused(
-                "is shorter than settle", field="max_settle", hint=f"give it at least {format_duration(self.settle)}"
-            )
-        if self.take == "exactly_n" and self.settle is not None:
-            raise refused("has nothing to settle with take: exactly_n", field="settle", hint="leave one of them out")
-        if self.allow_empty and self.at_least_every is None:
-            raise refused("needs at_least_every", field="allow_empty", hint="nothing else fires without events")
-        return self
 
     def outermost_fields(self) -> tuple[str, ...]:
         """Returns the fields that only a trigger by itself may have and that say something here."""
-        known = type(self).model_fields
-        return tuple(name for name in self.ALONE if getattr(self, name) != known[name].get_default())
+        return ()
 
     def leaves(self) -> tuple[LeafTrigger, ...]:
         return (self,)
@@ -313,18 +317,12 @@ class LeafTrigger(EventTrigger, ABC):
     def missing(self, counts: Sequence[int]) -> str | None:
         return self.shortfall(counts[0])
 
+    def is_satisfied_by(self, counts: Sequence[int]) -> bool:
+        return counts[0] >= self.needed
+
     def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
         own = together if self.ttl is None else self.ttl
         return (None if own == NO_END else own,)
-
-    def terms(self, first_at: Instant) -> Terms:
-        settles = self.settle is not None
-        return Terms(
-            ttls=self.ttls(None),
-            max_wait=self.max_wait,
-            settle=self.settle,
-            max_settle=(self.max_settle or DEFAULT_MAX_SETTLE_MS) if settles else None,
-        )
 
     def group_of(self, leaf: int, event: Fact, at: Instant) -> str:
         return self.own_group_of(event)

@@ -10,14 +10,14 @@ from tidegate_core.model.document import Whole
 from tidegate_core.model.events import CustomEvent
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.names import CustomEventType
-from tidegate_core.triggers.base import LeafTrigger
+from tidegate_core.triggers.counting_leaf import CountingLeaf
 from tidegate_core.triggers.event_filter import Filter
 
 MAX_EVENTS = 10_000
 """Fewer than data partitions: each may bring some data of its own into the job's context."""
 
 
-class CustomEventTrigger(LeafTrigger):
+class CustomEventTrigger(CountingLeaf):
     """Fires when `count` events called `name` have come since the last firing.
 
     Attributes:

@@ -9,7 +9,7 @@ from pydantic import Field
 from tidegate_core.model.document import Whole
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.planned import PLATFORM, planned
-from tidegate_core.triggers.base import LeafTrigger
+from tidegate_core.triggers.counting_leaf import CountingLeaf
 from tidegate_core.triggers.dataset_leaf import PLANNED_FOR_DATA, DatasetLeaf, listed
 
 MAX_COUNT = 100_000
@@ -33,7 +33,7 @@ class DataPartitionsTrigger(DatasetLeaf):
 
     EXAMPLE: ClassVar = {"type": "data_partitions", "dataset": "flights.raw", "count": 3}
     PLANNED_FIELDS: ClassVar = {**PLANNED_FOR_DATA, **planned(PLATFORM, "partitions")}
-    LATER_FIELDS: ClassVar = LeafTrigger.LATER_FIELDS | {"unit", "kinds"}
+    LATER_FIELDS: ClassVar = CountingLeaf.LATER_FIELDS | {"unit", "kinds"}
 
     type: Literal["data_partitions"] = "data_partitions"
     count: Whole = Field(default=1, ge=1, le=MAX_COUNT)

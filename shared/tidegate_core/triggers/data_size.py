@@ -11,7 +11,8 @@ from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.problems import refused
 from tidegate_core.model.sizes import LARGEST_SIZE_BYTES, SizeField, format_size
-from tidegate_core.triggers.base import LeafTrigger, Take
+from tidegate_core.triggers.base import Take
+from tidegate_core.triggers.counting_leaf import CountingLeaf
 from tidegate_core.triggers.dataset_leaf import PLANNED_FOR_DATA, DatasetLeaf, listed
 
 
@@ -31,7 +32,7 @@ class DataSizeTrigger(DatasetLeaf):
 
     EXAMPLE: ClassVar = {"type": "data_size", "dataset": "clicks.raw", "bytes": "100GB", "at_least_every": "4h"}
     PLANNED_FIELDS: ClassVar = PLANNED_FOR_DATA
-    LATER_FIELDS: ClassVar = LeafTrigger.LATER_FIELDS | {"kinds"}
+    LATER_FIELDS: ClassVar = CountingLeaf.LATER_FIELDS | {"kinds"}
     FIELD_HINTS: ClassVar = {
         **DatasetLeaf.FIELD_HINTS,
         "size": "the field is called bytes",

@@ -14,13 +14,14 @@ from tidegate_core.model.facts import Fact
 from tidegate_core.model.names import DatasetId
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
-from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, LeafTrigger
+from tidegate_core.triggers.base import PLANNED_FOR_EVENTS
+from tidegate_core.triggers.counting_leaf import CountingLeaf
 from tidegate_core.triggers.event_filter import Filter
 
 PLANNED_FOR_DATA = {**PLANNED_FOR_EVENTS, **planned(PLATFORM, "source", "event_time", "delay")}
 
 
-class DatasetLeaf(LeafTrigger, ABC):
+class DatasetLeaf(CountingLeaf, ABC):
     """A leaf that counts events of `dataset`; `created` by default, other kinds where they are asked for."""
 
     FIELD_HINTS: ClassVar = {"kind": "the field is called kinds", "filter": "the field is called where"}

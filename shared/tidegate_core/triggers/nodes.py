@@ -1,4 +1,4 @@
-"""What a composite may consist of: each kind of trigger that counts events, and composites again."""
+"""What a composite may consist of: each kind of trigger that counts events, time triggers as latches, and composites again."""
 
 from __future__ import annotations
 
@@ -16,27 +16,22 @@ from tidegate_core.triggers.custom_event import CustomEventTrigger
 from tidegate_core.triggers.data_partitions import DataPartitionsTrigger
 from tidegate_core.triggers.data_size import DataSizeTrigger
 from tidegate_core.triggers.run_status import RunStatusTrigger
-
-_TIMES = planned(
-    PLATFORM,
-    "cron",
-    "every",
-    "at",
-    "times",
-    hint="only what counts events meets in a composite; at_least_every and time_window bound when it runs",
-)
-_OTHERS = planned(PLATFORM, "then", "absent", "manual")
+from tidegate_core.triggers.tick_leaf import AtLeaf, CronLeaf, EveryLeaf, TimesLeaf
 
 Node: TypeAlias = Annotated[
     DataPartitionsTrigger
     | DataSizeTrigger
     | CustomEventTrigger
     | RunStatusTrigger
+    | CronLeaf
+    | EveryLeaf
+    | AtLeaf
+    | TimesLeaf
     | AllOfTrigger
     | AnyOfTrigger
     | AtLeastTrigger,
     Field(discriminator="type"),
-    PlannedKinds({**_TIMES, **_OTHERS}),
+    PlannedKinds(planned(PLATFORM, "then", "absent", "manual")),
 ]
 
 Children: TypeAlias = Annotated[tuple[Node, ...], Field(min_length=2), AtMost(MAX_LEAVES)]

@@ -5,13 +5,15 @@ The same functions that decide, asked ahead: a preview that differs from what ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
 
 from tidegate_core.model.instants import Instant, as_datetime
 from tidegate_core.time.zones import zone_named
-from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.base import EventTrigger, TimeTrigger
+from tidegate_core.triggers.composite import CompositeTrigger
+from tidegate_core.triggers.tick_leaf import TickLeaf
 
 MAX_SHOWN = 1_000
 
@@ -22,10 +24,10 @@ class Upcoming:
 
     Attributes:
         instant: A nominal, or the first instant after a gap.
-        result: `fires`, or `skipped/<reason>` for local times that fire nowhere.
+        result: `fires`; `latches` a composite that waits for others as well; or `skipped/<reason>` for local times that do neither.
         local: The instant on the trigger's own wall clock, with its offset.
         zone: Of that clock.
-        note: What a clock change has to do with it; empty when nothing has.
+        note: What a clock change has to do with it, and which leaf of a composite it latches; empty when there is neither.
     """
 
     instant: Instant
@@ -58,6 +60,34 @@ def preview(trigger: TimeTrigger, identity: str, after: Instant, count: int) -> 
         ]
         shown.append(_upcoming(trigger, identity, nominal, "fires", trigger.note(nominal, identity)))
     return shown
+
+
+def preview_ticks(trigger: EventTrigger, identity: str, after: Instant, count: int) -> list[Upcoming]:
+    """Returns the next `count` instants of a composite's time leaves, in the same form; nothing where it has none."""
+    paths = trigger.paths() if isinstance(trigger, CompositeTrigger) else []
+    alone = [0] * len(paths)
+    shown: list[Upcoming] = []
+    for place, (path, leaf) in enumerate(paths):
+        if isinstance(leaf, TickLeaf):
+            counts = [*alone[:place], 1, *alone[place + 1 :]]
+            result = "fires" if trigger.missing(counts) is None else "latches"
+            shown += [_of_leaf(each, path, result) for each in preview(leaf, identity, after, count)]
+    shown.sort(key=lambda each: each.instant)  # Of one instant in the order of the leaves.
+    return shown[: min(count, MAX_SHOWN)]
+
+
+def _of_leaf(upcoming: Upcoming, path: str, result: str) -> Upcoming:
+    note = f"{path}; {upcoming.note}" if upcoming.note else path
+    return replace(upcoming, result=result if upcoming.result == "fires" else upcoming.result, note=note)
+
+
+def reading_of(trigger: TimeTrigger | EventTrigger) -> str:
+    """Returns how its time expressions were read, where that surprises people; empty where there are none."""
+    if isinstance(trigger, TimeTrigger):
+        return trigger.reading()
+    leaves = trigger.paths() if isinstance(trigger, CompositeTrigger) else []
+    texts = ((path, leaf.reading()) for path, leaf in leaves if isinstance(leaf, TickLeaf))
+    return " | ".join(f"{path}: {text}" for path, text in texts if text)
 
 
 def _upcoming(trigger: TimeTrigger, identity: str, instant: Instant, result: str, note: str) -> Upcoming:

@@ -12,7 +12,8 @@ from tidegate_core.model.names import QualifiedName
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.model.states import RunState
-from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, LeafTrigger
+from tidegate_core.triggers.base import PLANNED_FOR_EVENTS
+from tidegate_core.triggers.counting_leaf import CountingLeaf
 
 STARTED = "started"
 AwaitedState: TypeAlias = Literal[
@@ -23,7 +24,7 @@ nobody's upstream. A lost one has not ended: its end is told as well, once it is
 MAX_TIMES = 1_000
 
 
-class RunStatusTrigger(LeafTrigger):
+class RunStatusTrigger(CountingLeaf):
     """Fires when `times` runs of `schedule` have come to one of `states`, since the last firing.
 
     Attributes:
@@ -37,7 +38,7 @@ class RunStatusTrigger(LeafTrigger):
         **PLANNED_FOR_EVENTS,
         **planned(PLATFORM, "program", "workflow", "where"),
     }
-    LATER_FIELDS: ClassVar = LeafTrigger.LATER_FIELDS | {"times"}
+    LATER_FIELDS: ClassVar = CountingLeaf.LATER_FIELDS | {"times"}
     FIELD_HINTS: ClassVar = {
         "status": "the field is called states",
         "state": "the field is called states",

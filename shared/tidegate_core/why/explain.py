@@ -120,8 +120,11 @@ def _events(facts: Facts) -> list[Reason]:
     if found:
         return found
     since = format_instant(facts.state.activated_at)
-    reminder = facts.state.next_nominal
+    reminder, tick = facts.state.next_nominal, facts.state.next_tick
     text = f"nothing that its trigger counts has come (it counts from {since})"
     if reminder is not None:
         text += f"; at_least_every asks for a job at {format_instant(reminder)}"
-    return [Reason("no_events", text, reminder, {"activated_at": since})]
+    if tick is not None:
+        text += f"; the next instant that a time trigger of it names is {format_instant(tick)}"
+    until = min((each for each in (reminder, tick) if each is not None), default=None)
+    return [Reason("no_events", text, until, {"activated_at": since})]

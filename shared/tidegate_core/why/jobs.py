@@ -12,6 +12,7 @@ from tidegate_core.records.run_plane import Evidence, Job
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.pruning import without
 from tidegate_core.triggers.run_status import RunStatusTrigger
+from tidegate_core.triggers.tick_leaf import TickLeaf
 from tidegate_core.why.codes import CODES
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.looking import Line, Look, Views, line_of, look_at
@@ -89,7 +90,17 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
         "counts": ",".join(map(str, evidence.counts)),
         "first_at": format_instant(evidence.first_at),
     }
-    return Reason("waiting_for_events", text, evidence.deadline, values)
+    until = evidence.deadline
+    tick = facts.state.next_tick
+    if tick is not None and _lacks_a_tick(trigger, counts):
+        text += f"; its next instant is {format_instant(tick)}"
+        until = tick if until is None else min(tick, until)
+    return Reason("waiting_for_events", text, until, values)
+
+
+def _lacks_a_tick(trigger: EventTrigger, counts: tuple[int, ...]) -> bool:
+    pairs = zip(trigger.leaves(), counts, strict=True)
+    return any(isinstance(leaf, TickLeaf) and leaf.shortfall(count) is not None for leaf, count in pairs)
 
 
 def _left(facts: Facts, trigger: EventTrigger, evidence: Evidence) -> tuple[EventTrigger | None, tuple[int, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +12,7 @@ from tidegate_core.decisions.inputs import LogRecord, TopicFacts
 from tidegate_core.effects import EndOffsets, NotProduced, Produced, Unavailable
 from tidegate_core.model.shards import shard_of
 from tidegate_testkit.simulation.faults.broker import BrokerFaults
-from tidegate_testkit.simulation.faults.draws import lies_in
+from tidegate_testkit.simulation.faults.draws import Period, lies_in
 from tidegate_testkit.simulation.timeline import START, Process, Timeline
 from tidegate_testkit.simulation.trace import Trace
 
@@ -85,6 +86,7 @@ class Broker:
         self._faults = faults
         self._metadata_lag_ms = metadata_lag_ms
         self._healed = False
+        self._healed_at = math.inf
 
     def create(self, name: str, topic_partitions: int, on_append: OnAppend | None = None) -> Topic:
         topic_id = f"{shard_of('topic', name, shard_count=16**8):08x}" * 4
@@ -142,6 +144,7 @@ class Broker:
 
     def heal(self) -> None:
         self._healed = True
+        self._healed_at = self._timeline.now
 
     def is_down(self) -> bool:
         return not self._healed and lies_in(self._faults.downs, self._timeline.now - START)
@@ -151,8 +154,22 @@ class Broker:
         if self.is_down() or self._healed:
             return not self._healed
         elapsed = self._timeline.now - START
-        numbers = {number for number, when in self._faults.leaderless if when[0] <= elapsed < when[1]}
-        return bool(numbers) and list(self.topics).index(topic) in numbers
+        return lies_in(self._leaderless(topic), elapsed)
+
+    def _leaderless(self, topic: str) -> tuple[Period, ...]:
+        if not self._faults.leaderless or topic not in self.topics:
+            return ()
+        index = list(self.topics).index(topic)
+        return tuple(when for number, when in self._faults.leaderless if number in (index, index - len(self.topics)))
+
+    def away_ms(self, topic: str, begin: int, end: int) -> float:
+        """Returns for how long in between nobody led the topic, or all brokers were away, ms."""
+        away, seen = 0.0, float(begin)
+        for start, over in sorted((*self._faults.downs, *self._leaderless(topic))):
+            until = min(START + over, self._healed_at, end)
+            away += max(0.0, until - max(seen, START + start))
+            seen = max(seen, until)
+        return away
 
     def _refuses(self, topic: str) -> bool:
         hit = topic == "sink-b" and not self._healed

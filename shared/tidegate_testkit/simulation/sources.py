@@ -51,16 +51,30 @@ class SourceSpan:
         return bool(self.begin.appended) and self.begin.appended[0] <= instant and not over
 
 
+@dataclass(frozen=True, slots=True)
+class SourceStep:
+    """A request on the source.
+
+    Attributes:
+        status: The answer that it must have.
+        opens: The source was not there: it may be refused while its topic does not answer.
+    """
+
+    asked: Asked
+    status: str
+    opens: bool = False
+
+
 class SourceUser:
     """Drives one source: each request is sent after the answer to the one before.
 
     Attributes:
-        steps: Its requests, each with the answer that it must have.
+        steps: Its requests.
         spans: When the source was there.
     """
 
     def __init__(self, cluster: Cluster, requests: Requests, producers: Producers, chance: Random) -> None:
-        self.steps: list[tuple[Asked, str]] = []
+        self.steps: list[SourceStep] = []
         self.spans: list[SourceSpan] = []
         self.is_done = True
         self._cluster = cluster
@@ -86,11 +100,11 @@ class SourceUser:
 
     # -- requests -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, kind: str, status: str, **more: Any) -> Asked:
+    def _ask(self, kind: str, status: str, *, opens: bool = False, **more: Any) -> Asked:
         self.is_done = False
         document = {"type": f"source.{kind}", "namespace": NAMESPACE, "name": NAME, **more}
         asked = self._requests.ask(document, self._answered)
-        self.steps.append((asked, status))
+        self.steps.append(SourceStep(asked, status, opens))
         return asked
 
     def _apply(self) -> None:
@@ -100,14 +114,17 @@ class SourceUser:
             event["id"] = {"header": "id"}
         spec = {"kind": "source", "namespace": NAMESPACE, "name": NAME, "topic": SOURCE_TOPIC, "event": event}
         was_there = self.is_there
-        asked = self._ask("apply", "accepted", spec=spec)
+        asked = self._ask("apply", "accepted", opens=not was_there, spec=spec)
         if not was_there:
             self.spans.append(SourceSpan(asked))
 
     def _answered(self, asked: Asked) -> None:
         self.is_done = True
-        if not self._closing and self._rounds:
-            self._rounds -= 1
+        refused = asked.status == "rejected" and self.steps[-1].opens
+        if refused:
+            self.spans.pop()  # Nothing is mapped before it is answered otherwise.
+        if not self._closing and (self._rounds or refused):
+            self._rounds -= 0 if refused else 1
             self._cluster.timeline.after(self._chance.randint(300, 9_000), self._trouble)
 
     def _trouble(self) -> None:
@@ -119,7 +136,7 @@ class SourceUser:
         elif kind == "delete":
             self.spans[-1].end = self._ask("delete", "accepted")
         elif kind == "same":
-            spec = next(each.document["spec"] for each, _ in reversed(self.steps) if "spec" in each.document)
+            spec = next(each.asked.document["spec"] for each in reversed(self.steps) if "spec" in each.asked.document)
             self._ask("apply", "unchanged", spec=spec)
         else:
             self._variant += 1

@@ -63,3 +63,19 @@ def test_given_wrong_arguments_then_usage_is_told(api: FakeApi, arguments: list[
     api.answers["GET /schedules/flights/land"] = (200, view)
 
     assert main.run(["schedule", "next", *arguments]) == 2
+
+
+def test_given_a_time_trigger_among_others_then_its_instants_are_shown_with_what_they_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "both.yaml"
+    data = "{type: data_partitions, dataset: flights.raw}"
+    leaf = NIGHTLY.partition("trigger: ")[2].strip()
+    path.write_text(NIGHTLY.replace(leaf, f"{{type: all_of, triggers: [{leaf}, {data}]}}"), encoding="utf-8")
+    assert main.run(["schedule", "next", "-f", str(path), "--from", "2026-03-30T12:00:00Z", "--count", "1"]) == 0
+    captured = capsys.readouterr()
+
+    assert captured.out.splitlines()[1].split()[1:] == [
+        *("2026-03-31T00:30:00Z", "Tue", "2026-03-31", "02:30:00+02:00", "Europe/Rome", "latches", "triggers[0]")
+    ]
+    assert "triggers[0]: dialect unix5" in captured.err

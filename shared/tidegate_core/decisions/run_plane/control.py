@@ -19,6 +19,8 @@ from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outbox import gone_row
 from tidegate_core.decisions.run_plane.standing import carried_on, fires, kept_from
+from tidegate_core.decisions.run_plane.ticking import first_tick
+from tidegate_core.decisions.run_plane.timers import move_row, nominal_row, tick_row
 from tidegate_core.model.identity import incarnation_of
 from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.position import Position
@@ -96,11 +98,8 @@ class MoveState:
         if applied.definition is not None:
             unit.put_new(applied.definition, applied.definition.key(unit.shard))
         ref = keys.schedule_ref(state.namespace, state.name)
-        if before is not None and before.next_nominal is not None and before.next_nominal != state.next_nominal:
-            unit.forget_row(keys.timer(unit.shard, before.next_nominal, "S", ref))
-        if state.next_nominal is not None:
-            row = TimerRow(at=state.next_nominal, kind="S", ref=ref)
-            unit.set_row(row, row.key(unit.shard))
+        move_row(unit, nominal_row(before), nominal_row(state))
+        move_row(unit, tick_row(before), tick_row(state))
         self._move_until(unit, state, ref)
         unit.put(state, key)
         if state.status == "deleted" and before is not None and before.status != "deleted":
@@ -208,8 +207,14 @@ def applied_spec(
 def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleState:
     """Returns the state that counts from now on, and keeps nothing of what was."""
     ref = keys.schedule_ref(spec.namespace, spec.name)
-    restarted = replace(state, generation=state.generation + 1, activated_at=now, fires=0, kept_from=None, carried=())
-    return replace(restarted, next_nominal=first_nominal(spec, ref, restarted, now) if fires(state) else None)
+    restarted = replace(
+        state, generation=state.generation + 1, activated_at=now, fires=0, ticked=(), kept_from=None, carried=()
+    )
+    if not fires(state):
+        return replace(restarted, next_nominal=None, next_tick=None)
+    return replace(
+        restarted, next_nominal=first_nominal(spec, ref, restarted, now), next_tick=first_tick(spec, restarted, now)
+    )
 
 
 def outside_of_state(applied: Applied, request: ScheduleRequest, definition: Definition | None) -> Applied:
@@ -237,11 +242,14 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         state,
         status="deleted",
         until=None,
+        stopped_by=None,
+        stopped_for=None,
         kept_from=None,
         shedding=None,
         version=state.version + 1,
         generation=state.generation + 1,
         next_nominal=None,
+        next_tick=None,
         spec_hash="",
         actor=request.actor,
         reason=request.reason,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.entries import Entry, entry_of
-from tidegate_core.decisions.run_plane.gathering import Gathering
+from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
 from tidegate_core.decisions.run_plane.hearing import Heard, heard_since_resume
 from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.standing import fires
@@ -24,8 +24,8 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 
-ACTIONS_PER_EVENT = 6
-"""One that comes behind the time-out of what waits: that evidence with its ledger row, time-out and clean-up, then the new
+ACTIONS_PER_EVENT = 7
+"""One that comes behind the time-out of what waits: that evidence with its ledger row, the row's place, time-out and clean-up, then the new
 evidence's chunk and time-out."""
 ACTIONS_PER_DECISION = 85
 """Below DynamoDB's 100 actions with the lease and the state."""
@@ -64,8 +64,7 @@ class CountEvents:
                 if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
                     sorting.add(matched)
         gathering = Gathering(unit, state, spec, now)
-        for group, (paired_by, entries) in sorting.groups.items():
-            gathering.fold(group, paired_by, entries)
+        gathering.fold_all(sorting.groups, sorting.last_at)
         gathering.close()
 
 
@@ -99,7 +98,8 @@ class _Sorting:
         self._namespace = namespace
         self._heard = heard
         self._gone = frozenset(f"{RUNS}{ref}" for ref in gone)
-        self.groups: dict[str, tuple[str | None, list[Entry]]] = {}
+        self.groups: Groups = {}
+        self.last_at = 0
 
     def add(self, matched: Entry) -> None:
         number = matched["leaf"]
@@ -114,4 +114,5 @@ class _Sorting:
             return
         group = self._trigger.group_of(number, fact, int(matched["at"]))
         paired_by = self._trigger.paired_by(number, fact)
+        self.last_at = max(self.last_at, int(matched["at"]))
         self.groups.setdefault(group, (paired_by, []))[1].append(entry_of(fact, matched, leaf, key))

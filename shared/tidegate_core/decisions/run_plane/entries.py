@@ -21,6 +21,8 @@ EVENT_DATA_BYTES_MAX = 2_048
 """Of a custom event's data, in the job's context: there may be thousands of them."""
 STILL = "still"
 """How long the schedule's clocks had stood still when it was appended, in ms: left out when they never have."""
+TICK = "tick"
+"""Kind of the entry of an instant that has latched a leaf of time."""
 FORGET = "forget"
 """Kind of a line that is no event: a latch has expired."""
 
@@ -82,6 +84,15 @@ def merged(log: Iterable[Entry]) -> list[Entry]:
 def forgetting(leaf: int, at: int) -> Entry:
     """Returns the line of the log that says that all the leaf has counted holds no longer."""
     return {"leaf": leaf, "key": "", "at": at, "kind": FORGET}
+
+
+def tick_entry(leaf: int, at: int) -> Entry:
+    """Returns the entry of an instant that a leaf of time names."""
+    return {"leaf": leaf, "key": TICK, "at": at, "kind": TICK}
+
+
+def is_of_a_tick(entry: Entry) -> bool:
+    return entry.get("kind") == TICK
 
 
 def on_the_clock(entry: Entry) -> int:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST, AtLeastEvery
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.gathering import Gathering
+from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.standing import keeps_pending, present_evidence, version_of
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK
 from tidegate_core.decisions.work import Decision
 from tidegate_core.records.run_plane import Evidence, ScheduleState, TimerRow
 from tidegate_core.store import keys
@@ -19,8 +21,16 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 
-def decision_on(row: TimerRow, unread: tuple[str, ...]) -> Decision:
-    """Returns what decides on a timer row of kind `E`."""
+def decision_on(row: TimerRow, unread: tuple[str, ...], through: int) -> Decision:
+    """Returns what decides on a timer row of kind `E`.
+
+    Args:
+        row: It is due.
+        unread: What was not read in time, for the ledger.
+        through: All that was appended by then, and is not named in `unread`, is counted.
+    """
+    if row.ref.endswith(NEXT_TICK):
+        return LatchTicks(row, through, unread)
     return AtLeastEvery(row, unread) if row.ref.endswith(AT_LEAST) else ExpireEvidence(row, unread)
 
 
@@ -59,7 +69,8 @@ class ExpireEvidence:
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
         gathering = Gathering(unit, state, spec, now, self.unread)
+        gathering.fold_all({}, self.row.at)
         held = gathering.stored(group)
-        assert held is not None
-        gathering.pass_time(held)
+        if held is not None and held.evidence.deadline == self.row.at:  # A tick before it may have moved it.
+            gathering.pass_time(held)
         gathering.close()

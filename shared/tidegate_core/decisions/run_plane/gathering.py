@@ -10,6 +10,7 @@ instants of the world.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.entries import (
     FORGET,
@@ -19,14 +20,18 @@ from tidegate_core.decisions.run_plane.entries import (
     counted_of,
     forgetting,
     in_chunks,
+    is_of_a_tick,
     log_of,
     merged,
     on_the_clock,
     replayed,
+    tick_entry,
     upstream_of,
 )
 from tidegate_core.decisions.run_plane.jobs import clean_up_later, end_evidence, evidence_ref, expire_evidence
 from tidegate_core.decisions.run_plane.standing import fires, present_evidence, stopped, stopped_by
+from tidegate_core.decisions.run_plane.ticking import InVain, take_ticks
+from tidegate_core.decisions.run_plane.timers import move_rows
 from tidegate_core.model.identity import run_id, seal_mark
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, ScheduleState, TimerRow
@@ -34,6 +39,9 @@ from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.latches import Due, Latches
+
+Groups: TypeAlias = dict[str, tuple[str | None, list[Entry]]]
+"""What is counted, by the evidence that it belongs to, with the value that it is paired by."""
 
 
 @dataclass(slots=True)
@@ -83,8 +91,18 @@ class Gathering:
         self._now = now
         self._unread = unread
         self._stopped = stopped(state, now)
+        self._in_vain = InVain()
 
     # -- what callers do ----------------------------------------------------------------------------------------------
+
+    def fold_all(self, groups: Groups, through: int) -> None:
+        """Adds entries of several groups, and the ticks up to `through` between them."""
+        self._state, ticks = take_ticks(self._unit, self._state, self._trigger, min(through, self._now))
+        for tick in ticks:
+            group = self._trigger.group_of_tick(tick.at)
+            groups.setdefault(group, (None, []))[1].append(tick_entry(tick.leaf, tick.at))
+        for group, (paired_by, entries) in groups.items():
+            self.fold(group, paired_by, entries)
 
     def fold(self, group: str, paired_by: str | None, entries: list[Entry]) -> None:
         """Adds entries of one group, in the order of their append times."""
@@ -145,17 +163,11 @@ class Gathering:
     def close(self) -> None:
         """Writes the schedule's state, once for all that has happened."""
         before, state = self._before, self._state
+        self._in_vain.tell(self._unit, self._now, self._unread)
         if state == before:
             return
         self._unit.put(state, state.key(self._unit.shard))
-        if state.next_nominal == before.next_nominal:
-            return
-        ref = keys.schedule_ref(state.namespace, state.name)
-        if before.next_nominal is not None:
-            self._unit.forget_row(keys.timer(self._unit.shard, before.next_nominal, "S", ref))
-        if state.next_nominal is not None:
-            row = TimerRow(at=state.next_nominal, kind="S", ref=ref)
-            self._unit.set_row(row, row.key(self._unit.shard))
+        move_rows(self._unit, before, state)
 
     # -- entries ------------------------------------------------------------------------------------------------------
 
@@ -168,7 +180,7 @@ class Gathering:
         terms = self._trigger.terms(first["at"])
         if terms.ends_at is not None:
             terms = replace(terms, ends_at=terms.ends_at - first.get(STILL, 0))
-        return Latches(self._trigger.missing, terms)
+        return Latches(self._trigger.is_satisfied_by, terms)
 
     def _older(self, held: Held | None, entries: list[Entry]) -> list[Entry]:
         """Returns the entries that are further before the stored evidence than its time-out.
@@ -202,6 +214,8 @@ class Gathering:
             if held is not None and not held.evidence.job and held.latches.is_stale(counted):
                 self._expire_alone(group, paired_by, entry)
                 continue
+            if is_of_a_tick(entry) and held is not None and held.latches.is_latched(counted.leaf):
+                continue  # It is latched: another tick says nothing more.
             if counted.gone and (held is None or not held.latches.holds(counted)):
                 continue  # There is nothing to take back: it never came, or a job has it already.
             if held is None:
@@ -288,7 +302,9 @@ class Gathering:
 
     def _job(self, held: Held) -> Job:
         evidence = held.evidence
-        upstream = upstream_of(merged(held.log))
+        holding = merged(held.log)
+        upstream = upstream_of(holding)
+        ticked = [entry["at"] for entry in holding if is_of_a_tick(entry)]
         paired = evidence.value if self._trigger.correlate else (upstream or {}).get("correlation")
         return Job(
             id=evidence.id,
@@ -299,7 +315,8 @@ class Gathering:
             generation=self._state.generation,
             state="pending_constraint",
             trigger="events",
-            nominal=self._now,
+            # Of a job that a tick has helped to make it is the tick: what it was planned for (CD-055).
+            nominal=max(ticked, default=self._now),
             satisfied_at=self._now,
             deadline=self._now + self._spec.pending_timeout,
             stopped=self._stopped,
@@ -312,8 +329,11 @@ class Gathering:
 
     def _give_up(self, held: Held, reason: str, counts: tuple[int, ...] | None = None) -> None:
         """It did not become a job in time."""
+        detail = self._trigger.missing(counts or held.latches.counts) or ""
+        if held.stored is None and InVain.concerns(held.evidence, held.log):
+            self._in_vain.add(held.evidence, reason, detail)
+            return
         self._write_log(held)
-        detail = self._trigger.missing(counts or held.evidence.counts) or ""
         expire_evidence(self._unit, held.evidence, detail, reason, self._now, self._unread)
         self._end(held)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
+from tidegate_core.decisions.run_plane.entries import is_of_a_tick
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.schedule import ScheduleSpec
@@ -153,9 +155,14 @@ def context_document(
         "covered": covered,
         "manifest": manifest,
         "events": [_event_row(entry) for entry in entries if entry["kind"] == "event"],
+        "ticks": [_tick_row(entry) for entry in sorted(filter(is_of_a_tick, entries), key=itemgetter("at"))],
         "missing": list(run.missing),
         "upstream": upstream,
     }
+
+
+def _tick_row(entry: dict[str, Any]) -> dict[str, Value]:
+    return {"instant": format_instant(entry["at"]), "leaf": entry["leaf"]}
 
 
 def _event_row(entry: dict[str, Any]) -> dict[str, Value]:

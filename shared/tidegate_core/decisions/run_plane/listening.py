@@ -66,15 +66,16 @@ def _event_keys(lane: Lane, state: ScheduleState) -> Operation[list[str]]:
     assert isinstance(found, Items)
     triggers = [parsed(from_item(Definition, item).spec).trigger for item in found.found.values()]
     leaves = [leaf for trigger in triggers if isinstance(trigger, EventTrigger) for leaf in trigger.leaves()]
-    return sorted({leaf.event_key(state.namespace) for leaf in leaves})
+    return sorted({leaf.event_key(state.namespace) for leaf in leaves} - {""})
 
 
 def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[list[IndexRow]]:
     if not isinstance(spec.trigger, EventTrigger):
         return []
-    event_keys = [leaf.event_key(spec.namespace) for leaf in spec.trigger.leaves()]
+    keyed = [(number, leaf, leaf.event_key(spec.namespace)) for number, leaf in enumerate(spec.trigger.leaves())]
+    heard = [each for each in keyed if each[2]]  # A leaf of time hears nothing.
     vector = None
-    if any(not event_key.startswith(RUNS) for event_key in event_keys):
+    if any(not event_key.startswith(RUNS) for _, _, event_key in heard):
         vector = yield from _activation_vector(lane, state)
     return [
         IndexRow(
@@ -90,7 +91,7 @@ def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operati
             asked_at=Position.parse(state.position).append_time,
             starts=leaf.hears_starts or None,
         )
-        for number, (leaf, event_key) in enumerate(zip(spec.trigger.leaves(), event_keys, strict=True))
+        for number, leaf, event_key in heard
     ]
 
 

@@ -14,7 +14,8 @@ from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX, PAGE_ACTIONS
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.past_runs import take_back
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, close_run, give_permit_back
+from tidegate_core.decisions.run_plane.run_ends import close_run, give_permit_back
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.decisions.run_plane.standing import stands_still
 from tidegate_core.effects import Cancel
 from tidegate_core.model.receipts import Receipt
@@ -82,7 +83,7 @@ def park_run(unit: UnitOfWork, run: Run, now: int) -> None:
     job = unit.record(Job, key)
     assert job is not None
     for limit in run.limits:
-        give_permit_back(unit, limit, run)
+        give_permit_back(unit, limit, run, now)
     take_back(unit, run)
     unit.delete(run.key(unit.shard))
     parked = replace(

@@ -17,6 +17,7 @@ from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.inbox import Inbox
+from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkSubmitted, RejectRun, RunGone
@@ -58,7 +59,7 @@ class Quarantine:
                 self._later(work)  # Nobody waits for its answer.
             case ApplyRequest():
                 self._host.start_safely("refuse", work.about, self._refuse(work, error))
-            case LookAtRun() | FireSchedule() | ExpireEvidence():
+            case LookAtRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
                 pass  # The sweep brings it again.
             case MarkSubmitted(run_id=run_id) | RejectRun(run_id=run_id) | RunGone(run_id=run_id):
                 # What the launcher said is stale by then: it is asked again.

@@ -22,8 +22,10 @@ from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.outages import check_outages
 from tidegate_testkit.simulation.checks.overlap import check_overlap
 from tidegate_testkit.simulation.checks.recurring import check_recurring
+from tidegate_testkit.simulation.checks.reminders import check_reminders
 from tidegate_testkit.simulation.checks.repeats import check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
+from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.checks.sources import check_sources
 from tidegate_testkit.simulation.checks.stops import check_stops
@@ -42,9 +44,11 @@ CHECKS: tuple[Check, ...] = (
     check_dispositions,
     check_overlap,
     check_runs,
+    check_retries,
     check_events,
     check_sources,
     check_evidence,
+    check_reminders,
     check_limits,
     check_constraints,
     check_stops,

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, LedgerRow
+from tidegate_core.records.run_plane import Evidence, LedgerPlace, LedgerRow
 from tidegate_testkit.simulation.checks.controls import WideSpans
 from tidegate_testkit.simulation.checks.history import Segment, Step, segments_of, steps_of
 from tidegate_testkit.simulation.timeline import START
@@ -121,6 +121,15 @@ class Case:
     def rows(self) -> list[LedgerRow]:
         """All entries of the ledger."""
         return list(ledger_rows(self.world))
+
+    @cached_property
+    def found_by_id(self) -> set[str]:
+        """Jobs whose entry is found by their id alone."""
+        stored = {str(item["sk"]): item for item in self.world.cluster.store.memory.stored("history")}
+        places = [from_item(LedgerPlace, item) for sk, item in stored.items() if sk.startswith("LJ#")]
+        return {
+            place.job_id for place in places if place.entry in stored and stored[place.entry]["job_id"] == place.job_id
+        }
 
     @cached_property
     def rows_of(self) -> dict[str, list[LedgerRow]]:

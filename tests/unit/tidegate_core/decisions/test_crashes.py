@@ -111,6 +111,27 @@ def wait_for_deadlines(bench: Bench) -> None:
     bench.run(30 * SECOND)
 
 
+def meet_at_an_instant(bench: Bench) -> None:
+    """CD-067: ticks that meet data, and that meet nothing in time."""
+    ten = {**every("10s"), "ttl": "12s"}
+    bench.request(an_apply(a_spec(trigger=all_of(ten, on_data("a"), timeout="1m"), args=["${nominal}"])))
+    for day in ("d1", "d2", "d3"):
+        bench.run(24 * SECOND)
+        bench.event(an_event(day, "a"))
+    bench.run(3 * SECOND)
+    bench.now += 41 * SECOND  # The node was away.
+    bench.run(5 * SECOND)
+
+
+def start_at_an_instant(bench: Bench) -> None:
+    """Ticks that fire alone, with what has come by then."""
+    bench.request(an_apply(a_spec(trigger={"type": "any_of", "triggers": [every("15s"), on_data("a", 2)]})))
+    for day in ("d1", "d2", "d3"):
+        bench.run(9 * SECOND)
+        bench.event(an_event(day, "a"))
+    bench.run(20 * SECOND)
+
+
 def remind_of_what_is_there(bench: Bench) -> None:
     sized = {"type": "data_size", "dataset": "a", "rows": 9, "at_least_every": "1m"}
     bench.request(an_apply(a_spec(trigger=sized)))
@@ -300,6 +321,8 @@ SCENARIOS: list[Scenario] = [
     count_to_three,
     count_by_correlation,
     wait_for_deadlines,
+    meet_at_an_instant,
+    start_at_an_instant,
     remind_of_what_is_there,
     follow_a_run,
     follow_a_start,

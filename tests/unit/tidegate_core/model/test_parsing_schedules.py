@@ -183,8 +183,8 @@ def test_given_mode_of_suspends_and_updates_then_programs_have_all_and_messages_
     assert only_problem(**{field: "perhaps"}).field == field
 
 
-def test_given_time_leaf_in_all_of_then_it_is_planned_and_its_fields_are_not_judged() -> None:
-    both = [{"type": "run_status", "schedule": "b"}, {"type": "cron", "cron": "?"}]
+def test_given_a_leaf_of_a_later_version_in_all_of_then_it_is_planned_and_its_fields_are_not_judged() -> None:
+    both = [{"type": "run_status", "schedule": "b"}, {"type": "absent", "cron": "?"}]
 
     told = only_problem(trigger={"type": "all_of", "triggers": both})
 

@@ -140,3 +140,46 @@ def test_given_a_delay_as_long_as_the_period_where_the_newest_waits_then_there_i
         spec = parse_schedule({**document, "constraints": constraints})
         fields = [warning.field for warning in schedule_warnings(spec)]
         assert fields == (["constraints[0].after"] if warned and overlap != "queue" else [])
+
+
+def among(leaf: dict[str, Any]) -> dict[str, Any]:
+    nested = {"type": "any_of", "triggers": [leaf, {"type": "data_partitions", "dataset": "e"}]}
+    return {"type": "all_of", "triggers": [{"type": "data_partitions", "dataset": "d"}, nested]}
+
+
+@pytest.mark.parametrize(
+    ("leaf", "field", "problem"),
+    [
+        pytest.param(
+            {"type": "every", "period": "9s"}, ".period", "fires every 9s, the minimum period is 10s", id="often"
+        ),
+        pytest.param(
+            {"type": "at", "instant": "2026-11-20T21:00:00Z"},
+            ".instant",
+            "has passed, it is 2026-11-20T22:00:00Z",
+            id="past",
+        ),
+        pytest.param(
+            cron("0 6 * * *", end="2026-11-20T21:00:00Z"), ".end", "has passed, it is 2026-11-20T22:00:00Z", id="ended"
+        ),
+        pytest.param(
+            cron("0 6 * * *", start="2040-01-01T00:00:00Z"), "", "names no time in the next ten years", id="never"
+        ),
+        pytest.param(
+            {"type": "times", "specs": [cron("0 6 * * *"), {"type": "every", "period": "5s"}]},
+            ".specs[1].period",
+            "fires every 5s, the minimum period is 10s",
+            id="one of several",
+        ),
+    ],
+)
+def test_given_a_leaf_of_time_that_does_not_fit_then_it_is_told_where_it_stands(
+    leaf: dict[str, Any], field: str, problem: str
+) -> None:
+    """A tick that never comes would hold up an all_of for ever."""
+    (told_of,) = told(among(leaf))
+    assert (told_of.field, told_of.problem) == (f"trigger.triggers[1].triggers[0]{field}", problem)
+
+
+def test_given_a_leaf_of_time_that_fits_then_nothing_is_wrong() -> None:
+    assert told(among(cron("0 6 * * *", max_fires=1))) == ()

@@ -55,7 +55,7 @@ def test_given_correlation_then_each_leaf_counts_one() -> None:
     [
         [FLIGHTS],
         [FLIGHTS] * 51,
-        [FLIGHTS, {"type": "cron", "expression": "0 6 * * *"}],
+        [FLIGHTS, {"type": "absent", "dataset": "a"}],
         [FLIGHTS, {"type": "all_of", "triggers": [FLIGHTS]}],
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_testkit.simulation.broker import Broker, Outgoing, Reader
 from tidegate_testkit.simulation.faults.broker import calm_broker
-from tidegate_testkit.simulation.timeline import Process, Timeline
+from tidegate_testkit.simulation.timeline import START, Process, Timeline
 from tidegate_testkit.simulation.trace import Trace
 
 TOPIC = "tidegate.events"
@@ -106,3 +107,15 @@ def test_given_a_reader_that_was_unaware_and_stands_behind_the_new_end_then_its_
     brokers.append(b"new")
     brokers.wait(6_000)
     assert (brokers.read, brokers.gone) == ([b"old", b"older"], [2])
+
+
+def test_given_periods_that_meet_then_the_time_without_brokers_is_counted_once_and_ends_as_they_heal() -> None:
+    timeline = Timeline(0)
+    faults = replace(calm_broker(), downs=((10, 30), (60, 90)), leaderless=((0, (20, 40)), (1, (0, 99))))
+    broker = Broker(timeline, Trace(timeline), faults, LAG_MS)
+    broker.create(TOPIC, 2)
+    assert broker.away_ms(TOPIC, START + 15, START + 70) == 25 + 10
+    assert broker.away_ms(TOPIC, START + 40, START + 60) == 0
+    timeline.run(START + 80)
+    broker.heal()
+    assert broker.away_ms(TOPIC, START, START + 100) == 30 + 20

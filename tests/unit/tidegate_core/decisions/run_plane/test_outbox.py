@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute, gone_row
-from tidegate_core.decisions.run_plane.runs import outbox_row
+from tidegate_core.decisions.run_plane.run_news import outbox_row
 from tidegate_core.effects import Poke
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import InboxRow, IndexRow, OutboxRow, Run

@@ -1,0 +1,50 @@
+"""An instant of a composite's time leaves has come: it latches them, and the cursor moves on, in one transaction (SEMANTICS 6.5).
+
+A tick is judged as an event is that was appended then: it waits until all that came before it was counted (`watermark.py`),
+and whoever counts something later first takes the ticks before that. So downtime does not change what meets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.decisions.run_plane.definitions import spec_of
+from tidegate_core.decisions.run_plane.gathering import Gathering
+from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK
+from tidegate_core.records.run_plane import ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class LatchTicks:
+    """Decides on the row of a schedule's next tick; the state's `next_tick` is the truth.
+
+    Attributes:
+        through: All that was appended by then is counted.
+        unread: What was not read in time, for the ledger.
+    """
+
+    row: TimerRow
+    through: int
+    unread: tuple[str, ...] = ()
+    stale: tuple[Key, ...] = ()
+    name: str = "latch"
+
+    @property
+    def about(self) -> str:
+        return self.row.ref
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        namespace, schedule = self.row.ref.removesuffix(NEXT_TICK).split("/", 1)
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
+        unit.forget_row(self.row.key(unit.shard))
+        if state is None or not fires(state) or state.next_tick != self.row.at:
+            return  # A row left behind by an update, a suspend or a delete, or by what was counted since.
+        spec = spec_of(unit, namespace, schedule, state.version)
+        assert spec is not None
+        gathering = Gathering(unit, state, spec, now, self.unread)
+        gathering.fold_all({}, self.through)
+        gathering.close()

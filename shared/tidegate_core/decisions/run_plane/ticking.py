@@ -1,0 +1,84 @@
+"""Which ticks of a composite's time leaves are taken, and what is told of those that came to nothing (SEMANTICS 6.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tidegate_core.decisions.run_plane.entries import FORGET, TICK, Entry
+from tidegate_core.decisions.run_plane.jobs import expire_evidence
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.run_plane import Evidence, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.ticks import Tick, ticks_of
+
+GROUPS_OF_TICKS_MAX = 8
+"""Pieces of evidence that the ticks of one decision belong to: each has rows of its own, and an outage has days of them."""
+
+
+def take_ticks(
+    unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, through: int
+) -> tuple[ScheduleState, list[Tick]]:
+    """Takes the ticks up to an instant that has come; returns the state behind them, and those that count.
+
+    What was due before a wide resume was ended with all that was pending then, as events are.
+    """
+    if state.next_tick is None or state.next_tick > through:
+        return state, []
+    ticks = ticks_of(trigger, keys.schedule_ref(state.namespace, state.name), state.ticked)
+    walk = ticks.walk(state.next_tick, through)
+    beyond = _beyond(trigger, walk.ticks)
+    if beyond is not None:
+        walk = ticks.walk(state.next_tick, beyond - 1)
+    counting = [tick for tick in walk.ticks if not unit.controls.has_dropped(state.namespace, tick.at)]
+    return replace(state, next_tick=walk.following, ticked=walk.counted), counting
+
+
+def _beyond(trigger: EventTrigger, ticks: list[Tick]) -> int | None:
+    """Returns the first instant that belongs to more evidence than one decision touches."""
+    groups: set[str] = set()
+    for tick in ticks:
+        groups.add(trigger.group_of_tick(tick.at))
+        if len(groups) > GROUPS_OF_TICKS_MAX:
+            return tick.at
+    return None
+
+
+def first_tick(spec: ScheduleSpec, state: ScheduleState, now: int) -> int | None:
+    """Returns the first tick that counts from now on; None where no leaf is of time, or all have run their course."""
+    if not isinstance(spec.trigger, EventTrigger):
+        return None
+    ref = keys.schedule_ref(state.namespace, state.name)
+    return ticks_of(spec.trigger, ref, state.ticked).first_from(now)
+
+
+@dataclass(slots=True)
+class InVain:
+    """Evidence of nothing but ticks that was opened and given up within one decision: after an outage there may be hundreds.
+
+    One entry of the ledger stands for all of it; it leaves no other row.
+    """
+
+    last: Evidence | None = None
+    reason: str = ""
+    detail: str = ""
+    count: int = 0
+    since: int = 0
+
+    @staticmethod
+    def concerns(evidence: Evidence, log: Iterable[Entry]) -> bool:
+        return not evidence.chunks and all(entry.get("kind") in {TICK, FORGET} for entry in log)
+
+    def add(self, evidence: Evidence, reason: str, detail: str) -> None:
+        self.since = self.since or evidence.first_at
+        self.last, self.reason, self.detail = evidence, reason, detail
+        self.count += 1
+
+    def tell(self, unit: UnitOfWork, now: int, unread: tuple[str, ...]) -> None:
+        if self.last is None:
+            return
+        covered = (self.count, self.since) if self.count > 1 else (None, None)
+        expire_evidence(unit, self.last, self.detail, self.reason, now, unread, covered)
+        self.last = None

@@ -1,0 +1,40 @@
+"""Timer rows of a schedule's state: they lie where the state says, so both move in one transaction."""
+
+from __future__ import annotations
+
+from tidegate_core.records.run_plane import ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+NEXT_TICK = "#next-tick"
+"""End of such a row's `ref`; the hash of a group's key has no hyphen."""
+
+
+def nominal_row(state: ScheduleState | None) -> TimerRow | None:
+    """Returns the row of the next instant, or of the next reminder."""
+    if state is None or state.next_nominal is None:
+        return None
+    return TimerRow(at=state.next_nominal, kind="S", ref=keys.schedule_ref(state.namespace, state.name))
+
+
+def tick_row(state: ScheduleState | None) -> TimerRow | None:
+    """Returns the row of the next tick: a deadline of evidence, because it waits for all that was appended before it."""
+    if state is None or state.next_tick is None:
+        return None
+    ref = f"{keys.schedule_ref(state.namespace, state.name)}{NEXT_TICK}"
+    return TimerRow(at=state.next_tick, kind="E", ref=ref)
+
+
+def move_row(unit: UnitOfWork, before: TimerRow | None, after: TimerRow | None) -> None:
+    """Writes a row in the place of another one."""
+    if before is not None and before != after:
+        unit.forget_row(before.key(unit.shard))
+    if after is not None:
+        unit.set_row(after, after.key(unit.shard))
+
+
+def move_rows(unit: UnitOfWork, before: ScheduleState | None, after: ScheduleState) -> None:
+    """Moves the rows of a state that is written, as far as they have moved."""
+    for row_of in (nominal_row, tick_row):
+        if row_of(before) != row_of(after):
+            move_row(unit, row_of(before), row_of(after))
