@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -12,6 +13,7 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks import outages, violations
+from tidegate_testkit.simulation.checks.answers import check_answers
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, Case
 from tidegate_testkit.simulation.checks.constraints import check_constraints
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
@@ -427,3 +429,22 @@ def test_given_faults_that_aim_at_the_position_then_a_message_may_come_too_late(
     case.swarm = replace(case.swarm, store=replace(case.swarm.store, aimed=("cursor",), aimed_outs=((10, 20),)))
     assert case.is_disturbed(START + 15, START + 18, A_MESSAGE_WAITS_FOR)
     assert not case.is_disturbed(START + 15, START + 18)
+
+
+@pytest.mark.parametrize(
+    ("status", "errors", "word"),
+    [
+        pytest.param("rejected", [], "nobody said why", id="refused without a reason"),
+        pytest.param("conflict", [{"field": "name"}], "nobody said why", id="refused with an empty one"),
+        pytest.param("accepted", [{"problem": "is wrong"}], "with problems", id="carried out, with a reason"),
+        pytest.param("rejected", [{"problem": "internal error"}], "an error of ours", id="a fault of ours"),
+    ],
+)
+def test_given_an_answer_whose_reasons_do_not_fit_then_it_is_told(
+    case: Case, status: str, errors: list[Any], word: str
+) -> None:
+    request_id, (seen, *_) = next(iter(sorted(case.record.receipts.items())))
+    told = replace(seen, body={**seen.body, "status": status, "errors": errors})
+    with mock.patch.dict(case.record.receipts, {request_id: [told]}):
+        assert found(check_answers(case), "answers", request_id, word)
+    assert not found(check_answers(case), "answers", request_id)
