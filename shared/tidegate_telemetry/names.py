@@ -98,6 +98,10 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_dead_letters_refused_total",
         ("topic",),
     ),
+    "page_halved": LogEvent(
+        "A page of what a request ends was too large, or one thing on it is to blame: it goes on with half as many.",
+        "warning",
+    ),
     "produce_refused": LogEvent(
         "The broker will not take a receipt or run record as it is; what it says is in the store all the same.",
         "error",
@@ -315,7 +319,7 @@ NODE_METRICS: Final[dict[str, Metric]] = {
         "counter", "Permits of shared limits that were found with runs that are not open any more; alert on any."
     ),
     "tidegate_retries_exhausted_total": Metric(
-        "counter", "Runs that failed although their schedule has retries: no further attempt followed."
+        "counter", "Runs that were given up, their tries, their 24 h or their submissions used up; alert when it grows."
     ),
     "tidegate_loads_unknown_total": Metric(
         "counter", "Loads that could not be sampled while jobs waited for them; alert when it grows.", ("source",)

@@ -20,7 +20,7 @@ from tidegate_api.reads.why_facts import (
 )
 from tidegate_api.routing import run_shard
 from tidegate_client.views import WhyView
-from tidegate_core.decisions.run_plane.runs import ledger_row
+from tidegate_core.decisions.run_plane.run_ends import ledger_row
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.records.codec import from_item

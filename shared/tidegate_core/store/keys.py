@@ -123,9 +123,7 @@ def shared_limit(namespace: str, scope: str, name: str) -> Key:
 
 
 def shared_rate(namespace: str, scope: str, name: str, per: int, zone: str | None) -> Key:
-    """A rate that several schedules share. It sorts behind the limits of its namespace: a job asks for it last, so that the word for
-    it does not stand idle while the job waits for a run to end.
-    """
+    """A rate that several schedules share: of those of one scope and name each span has its own."""
     return Key(f"{SHARED_LIMIT}{namespace}#{RATE}{scope}#{text_hash(name, str(per), zone or '')}", "LIMIT")
 
 

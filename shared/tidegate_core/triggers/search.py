@@ -21,11 +21,13 @@ class Search:
         steps: Comparisons that are left; None is without a bound.
         ahead: How far exclusions are followed; by default to the last instant that there is.
         gave_up: They were used up: what the trigger names behind that is not known.
+        left_out: All that the trigger names in ten years is left out.
     """
 
     steps: int | None = None
     ahead: Duration = LATEST_INSTANT
     gave_up: bool = False
+    left_out: bool = False
 
     def takes(self, comparisons: int) -> bool:
         """Counts one instant and what it is compared with; returns whether the search goes on."""

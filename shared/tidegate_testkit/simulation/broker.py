@@ -157,9 +157,10 @@ class Broker:
         return lies_in(self._leaderless(topic), elapsed)
 
     def _leaderless(self, topic: str) -> tuple[Period, ...]:
-        faults = self._faults.leaderless
-        index = list(self.topics).index(topic) if faults and topic in self.topics else -1
-        return tuple(when for number, when in faults if number == index)
+        if not self._faults.leaderless or topic not in self.topics:
+            return ()
+        index = list(self.topics).index(topic)
+        return tuple(when for number, when in self._faults.leaderless if number in (index, index - len(self.topics)))
 
     def away_ms(self, topic: str, begin: int, end: int) -> float:
         """Returns for how long in between nobody led the topic, or all brokers were away, ms."""

@@ -21,6 +21,8 @@ PRIORITIES = ("highest", "high", "medium", "medium", "low", "lowest")
 COMPOSITE_SHARE = 0.5
 RETRY_SHARE = 0.4
 """Of the schedules."""
+PACE = "pace"
+"""Group of those that share a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Definition:
         groups: Runs of all schedules of a group at a time, by this schedule's word, as (group, max).
         keys: Runs at a time with one value of a key, likewise, as (template, max).
         tries: Further attempts after a failure.
+        rate: Runs of the group `PACE` that may be admitted in a span, by this schedule's word, and the span; None = it is not in it.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Definition:
     groups: tuple[tuple[str, int], ...] = ()
     keys: tuple[tuple[str, int], ...] = ()
     tries: int = 0
+    rate: tuple[int, str] | None = None
 
     @property
     def policy(self) -> str:
@@ -86,6 +90,9 @@ class Definition:
         if self.program is not None:
             program["name"] = self.program[0]
             constraints.append({"type": "concurrency", "max": self.program[1], "scope": "program"})
+        if self.rate is not None:
+            most, per = self.rate
+            constraints.append({"type": "rate", "max": most, "per": per, "scope": "group", "group": PACE})
         constraints += [
             {"type": "concurrency", "max": most, "scope": scope, scope: name}
             for scope, limits in (("group", self.groups), ("key", self.keys))

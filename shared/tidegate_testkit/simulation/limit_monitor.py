@@ -5,7 +5,7 @@ It trusts no condition and no decision: what it knows of a queue it knows from t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -14,6 +14,8 @@ from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, RangeRead, Transaction
 from tidegate_memory.store import BeforeImages
+from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.rate_monitor import of_nothing
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
@@ -37,6 +39,7 @@ class Watched:
 
     Attributes:
         runs: Open runs that name it.
+        counted: Of a rate: how many runs say that they count until each instant, those left out that came to nothing.
         waits: Instant at which the present row of a job was first there, by its place.
         mosts: What the waiting jobs' versions allow, by job.
         idle_since: A slot has been free since then, and the first of the queue has not been offered it.
@@ -44,6 +47,7 @@ class Watched:
     """
 
     runs: set[str] = field(default_factory=set)
+    counted: Counter[int] = field(default_factory=Counter)
     waits: dict[Place, int] = field(default_factory=dict)
     mosts: dict[str, int] = field(default_factory=dict)
     idle_since: int | None = None
@@ -102,6 +106,7 @@ class LimitMonitor:
         if not touched and not ended_or_begun:
             return
         begun = [run for action in ended_or_begun if (run := self._follow(action, before.get(action.key))) is not None]
+        self._follow_counts(written, before, begun)
         in_use: dict[str, dict[str, int]] = {str(run["id"]): {} for run in begun}
         for key in sorted(touched):
             state, holders = self._judge(written, key, SharedLimit.of(before.get(key)), begun)
@@ -135,6 +140,11 @@ class LimitMonitor:
                 self.limits[pk].runs.discard(str(before["id"]))
         return None
 
+    def _follow_counts(self, written: Transaction, before: BeforeImages, begun: Sequence[Item]) -> None:
+        for change, runs in ((1, begun), (-1, of_nothing(written, before))):
+            for pk, until in (count for run in runs for count in _counts_of(run)):
+                self.limits[pk].counted[until] += change
+
     def _follow_waiter(self, before: Item | None, item: Item | None) -> None:
         if item is not None:
             watched = self.limits[str(item["limit"])]
@@ -150,14 +160,14 @@ class LimitMonitor:
     ) -> tuple[SharedLimit, set[str]]:
         """Judges what was written on one limit; returns it as it is now, and who has a permit."""
         watched, state = self.limits[key.pk], SharedLimit.of(self._store.memory.look(key))
-        own_items = self._store.memory.query(RangeRead(key.pk, "PERMIT#", f"PERMIT#{keys.LAST}"))
-        holders = {*state.holders, *(str(item["run_id"]) for item in own_items.items)}
-        if state.in_use != len(watched.runs) or holders != watched.runs:
-            self._fail(
-                f"I4: {written.name} left {state.in_use} permits with {sorted(holders)}, open are {sorted(watched.runs)}"
-            )
+        holders = set[str]()
+        if keys.is_rate(key):
+            self._judge_counts(written, state, watched)
+        else:
+            holders = self._judge_permits(written, key, state, watched)
         for run in begun:
-            if key.pk in _shared(run):
+            # For what a pending time-out forces a rate is not there.
+            if key.pk in _shared(run) and not (keys.is_rate(key) and run.get("forced")):
                 self._judge_order(str(run["id"]), self._order(run), before, watched)
         if state.queued is None and before.queued is not None and watched.waits:
             self._fail(f"order: {written.name} closed a queue in which {sorted(watched.waits)} wait")
@@ -166,6 +176,27 @@ class LimitMonitor:
             self._judge_offers(state.offered - before.offered, state, watched)
             self._offers_seen.add(written.token)
         return state, holders
+
+    def _judge_counts(self, written: Transaction, state: SharedLimit, watched: Watched) -> None:
+        """What counts no more, by whatever clock, may be there still or have gone; all else is what the runs say."""
+        if state.in_use != sum(state.counts.values()):
+            self._fail(f"I4: {written.name} left {state.counts} in a rate, counted as {state.in_use}")
+        now = self._store.now
+        due, said = (
+            {until: count for until, count in each.items() if count and until > now + SKEW_MS}
+            for each in (state.counts, watched.counted)
+        )
+        if due != said:
+            self._fail(f"I4: {written.name} left {due} in a rate, and its runs count as {said}")
+
+    def _judge_permits(self, written: Transaction, key: Key, state: SharedLimit, watched: Watched) -> set[str]:
+        own_items = self._store.memory.query(RangeRead(key.pk, "PERMIT#", f"PERMIT#{keys.LAST}"))
+        holders = {*state.holders, *(str(item["run_id"]) for item in own_items.items)}
+        if state.in_use != len(watched.runs) or holders != watched.runs:
+            self._fail(
+                f"I4: {written.name} left {state.in_use} permits with {sorted(holders)}, open are {sorted(watched.runs)}"
+            )
+        return holders
 
     def _order(self, run: Item) -> int:
         """Returns where the run's job would have stood, by arithmetic of its own."""
@@ -195,7 +226,7 @@ class LimitMonitor:
     def _watch_idling(self, pk: str) -> None:
         """How long a free slot and the first of the queue do not find each other."""
         watched, now = self.limits[pk], self._store.now
-        state = SharedLimit.of(self._store.memory.look(Key(pk, "LIMIT")))
+        state = SharedLimit.of(self._store.memory.look(Key(pk, "LIMIT"))).at(now)
         first = next((job for _, job in sorted(watched.waits) if job not in state.offered), None)
         is_idle = first is not None and state.in_use + len(state.offered) < watched.mosts[first]
         if watched.idle_since is not None:
@@ -228,6 +259,14 @@ def _shared(run: Item) -> list[str]:
     limits = run.get("limits", [])
     assert isinstance(limits, list)
     return sorted({str(text).split("|")[0] for text in limits if str(text).startswith(keys.SHARED_LIMIT)})
+
+
+def _counts_of(run: Item) -> list[tuple[str, int]]:
+    """Returns partition key and instant of each rate in which the run counts."""
+    limits = run.get("limits", [])
+    assert isinstance(limits, list)
+    texts = [str(text).split("|RATE#") for text in limits]
+    return [(each[0], int(each[1])) for each in texts if len(each) == 2]
 
 
 def _place(row: Item) -> Place:

@@ -20,6 +20,8 @@ from tidegate_testkit.simulation.launcher import Launcher
 from tidegate_testkit.simulation.limit_monitor import LimitMonitor
 from tidegate_testkit.simulation.messages import SINKS, Senders
 from tidegate_testkit.simulation.monitor import StoreMonitor
+from tidegate_testkit.simulation.pacing import paced
+from tidegate_testkit.simulation.rate_monitor import RateMonitor
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.recurring import draw_recurring
 from tidegate_testkit.simulation.reminders import draw_reminded
@@ -77,7 +79,7 @@ def build(
     cluster = Cluster(timeline, trace, drawn, store, broker, coordinator, record)
     cluster.launcher = Launcher(cluster)
     StoreMonitor(store, record)
-    limits = LimitMonitor(store, record, drawn)
+    limits, rates = LimitMonitor(store, record, drawn), RateMonitor(store, record)
     requests, producers = Requests(cluster), Producers(cluster)
     senders = Senders(cluster, requests)
     _create_topics(cluster, requests, producers, senders)
@@ -88,9 +90,11 @@ def build(
     definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
     definitions = with_policies(source(seed, "policies"), hurried(definitions, drawn))
     definitions = with_shared_limits(source(seed, "shared limits"), definitions)
+    definitions = paced(source(seed, "shared rate"), definitions, drawn)
     definitions = with_retries(source(seed, "retries"), definitions)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     limits.priorities |= {each.name: each.priority for each in definitions}
+    rates.of |= {each.name: each.rate for each in definitions if each.rate is not None}
     users = draw_users(cluster, requests, definitions)
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)

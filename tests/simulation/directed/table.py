@@ -276,7 +276,7 @@ RULES: Table = {
         "messages/slots: a_row_that_is_due_and_not_ready_then_the_slot_behind_it_is_the_next_one",
     ),
     "an outage whose end was told by a clock ahead": (
-        "messages/recurring_messages: an_outage_that_ended_by_a_clock_ahead_then_its_delivery_waits_for_the_last_nominal_by_this_one",
+        "actors/outage_facts: a_fact_whose_author_had_a_clock_ahead_then_what_it_stands_for_is_not_early",
     ),
     "another outage while a catch-up waits": (
         "actors/shard_catch_up: another_outage_within_a_turn_then_what_it_brings_waits_for_as_long_as_its_own_time_out_says",

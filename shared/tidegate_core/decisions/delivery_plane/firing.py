@@ -17,8 +17,6 @@ INVALID_PAUSE_MS = 60_000
 """Of rows that can neither be sent nor moved; the position waits for them, and each of them is told once a minute."""
 GROUPS_UNDER_WAY_MAX = 20
 """Groups handed to the broker's client and not acknowledged: 10,000 records."""
-EARLY_LOOK_MS = 200
-"""How soon a drain looks again, after a checkpoint, at what this clock has not come to."""
 
 
 class Firing:
@@ -52,16 +50,13 @@ class Firing:
     def send_leftovers(self) -> Operation[bool]:
         """Sends what became ready, or was given back, before places that were sent: no checkpoint would pass those.
 
-        Returns whether nothing of it is left; False when none of it came to its end any more, or has its time yet.
+        Returns whether nothing of it is left; False when none of it came to its end any more.
         """
         while rows := self._take_due(self._plane.checkpoints.sent_through):
             yield from self._deliver(rows)
             if not any(row.stage.is_closed for row in rows):
                 return False
-        early = self._plane.slots.early
-        if early is not None:
-            yield from self._plane.host.sleep(min(early - self._plane.host.now, EARLY_LOOK_MS))
-        return early is None
+        return True
 
     def _take_due(self, through: Place) -> list[Slotted]:
         """Returns a group that is to be delivered; it counts as under way from here on."""
@@ -90,8 +85,7 @@ class Firing:
 
     def _wake_at_next_slot(self) -> None:
         host, changed = self._plane.host, self._plane.changed
-        slots = self._plane.slots
-        upcoming = min((each for each in (slots.next_slot(), slots.early) if each is not None), default=None)
+        upcoming = self._plane.slots.next_slot()
         if upcoming is None or upcoming <= host.now:
             return
         # One alarm for what is next: with one for each time that this is asked, n near messages would cost n² wakes.

@@ -113,15 +113,12 @@ class Slots:
         loaded: How many of them came from the store.
         held: Schedules of which nothing is taken, because a request is about to end what they do.
         late_fires_wait: A fire of a schedule that is overdue, and any behind it, is not taken: several of them may be one.
-        early: When the first fire may be taken that was left at the last look because this clock has not come to its nominal;
-            None: there was none.
     """
 
     def __init__(self) -> None:
         self.loaded = 0
         self.held: set[str] = set()
         self.late_fires_wait = False
-        self.early: int | None = None
         self._next_slot: int | None = None
         self._rows: dict[Place, Slotted] = {}
         self._by_id: dict[str, list[Slotted]] = {}
@@ -180,7 +177,7 @@ class Slots:
         """
         taken: list[Slotted] = []
         waiting: list[Place] = []
-        fires_wait, self.early = False, None
+        fires_wait = False
         while self._due and self._due[0] <= through and self._due[0][0] <= now and len(taken) < most:
             row = self._rows.get(self._due[0])
             if row is not None and row.stage is Stage.READY and row.held == 0:
@@ -191,9 +188,7 @@ class Slots:
             if row is None or row.stage.is_closed:
                 continue
             fires_wait = fires_wait or self._is_late_fire(row, now)
-            if self._is_early(row, now):
-                waiting.append(place)
-            elif row.stage is Stage.READY and not self._is_held(row) and not (fires_wait and row.fire is not None):
+            if row.stage is Stage.READY and not self._is_held(row) and not (fires_wait and row.fire is not None):
                 row.stage = Stage.SENDING
                 taken.append(row)
             else:
@@ -206,13 +201,6 @@ class Slots:
 
     def _is_held(self, row: Slotted) -> bool:
         return row.occurrence is not None and row.occurrence.ref in self.held
-
-    def _is_early(self, row: Slotted, now: int) -> bool:
-        """It stands for what fell into an outage, and the clock that said when that ended is ahead of this one."""
-        if row.fire is None or row.fire.nominal <= now:
-            return False
-        self.early = min(row.fire.nominal, row.fire.nominal if self.early is None else self.early)
-        return True
 
     def _is_late_fire(self, row: Slotted, now: int) -> bool:
         """In the order of places: so nothing is sent behind what was not."""

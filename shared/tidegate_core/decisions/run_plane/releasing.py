@@ -31,6 +31,7 @@ class ReleasePending:
     receipt: Receipt
     memory: Memory
     outcome: Outcome
+    most: int | None = None
     stale: tuple[Key, ...] = ()
     name: str = "release"
 
@@ -49,7 +50,7 @@ class ReleasePending:
         pending: list[Job | Evidence] = [*unwanted, *standing]
         ended: list[Job] = []
         done = 0
-        for each in pending[:ENDED_PER_PAGE]:
+        for each in pending[: self.most or ENDED_PER_PAGE]:
             if unit.actions > PAGE_ACTIONS:
                 break
             done += 1

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from tidegate_testkit.simulation.definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.checks.history import Step
+    from tidegate_testkit.simulation.record import ReceiptSeen
+
+
+REFUSED: Final = ("rejected", "conflict")
+DONE: Final = ("accepted", "unchanged")
 
 
 def check_answers(case: Case) -> Iterator[str]:
@@ -23,11 +28,24 @@ def check_answers(case: Case) -> Iterator[str]:
                 break  # What follows is judged by a state that is not the real one.
     for request_id, receipts in sorted(case.record.receipts.items()):
         asked = case.world.requests.asked.get(request_id)
+        yield from _check_reasons(request_id, receipts)
         if asked is None or not str(asked.document["type"]).startswith(("schedule.", "control.", "source.")):
             continue
         statuses = sorted({receipt.status for receipt in receipts})
         if len(statuses) > 1:
             yield f"answers: {asked.document['type']} {request_id} was answered {' and '.join(statuses)}"
+
+
+def _check_reasons(request_id: str, receipts: Iterable[ReceiptSeen]) -> Iterator[str]:
+    """Who is refused hears what is wrong with the request, and nothing is wrong with one that is carried out."""
+    for receipt in receipts:
+        problems = [str(error.get("problem") or "") for error in receipt.body.get("errors") or ()]
+        if receipt.status in REFUSED and not (problems and all(problems)):
+            yield f"answers: {request_id} was {receipt.status}, and nobody said why: {dict(receipt.body)}"
+        if receipt.status in DONE and problems:
+            yield f"answers: {request_id} was {receipt.status}, with problems: {problems}"
+        if any("internal error" in problem for problem in problems):
+            yield f"answers: {request_id} met an error of ours: {problems}"
 
 
 def _right_answers(case: Case, step: Step) -> set[str]:

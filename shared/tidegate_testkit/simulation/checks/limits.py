@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tidegate_core.store import keys
+from tidegate_core.store.values import Key
 from tidegate_testkit.simulation.definitions import NAMESPACE
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def _check(what: str, most: int, bodies: Iterable[Body], ended_at: int) -> Itera
 
 def _check_permits(world: World) -> Iterator[str]:
     for item in world.cluster.store.memory.stored():
-        is_limit = str(item["sk"]).startswith("LIM#") or item["sk"] == "LIMIT"
+        key = Key(str(item["pk"]), str(item["sk"]))
+        is_limit = key.sk.startswith("LIM#") or (key.sk == "LIMIT" and not keys.is_rate(key))
         if is_limit and (item.get("holders") or item.get("in_use")):
             yield f"I4: {item['pk']!s} {item['sk']!s} is held at rest: {item.get('holders')!r} {item.get('in_use')!r}"
         if str(item["sk"]).startswith(("PERMIT#", "W#")):

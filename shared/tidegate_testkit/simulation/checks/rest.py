@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store import keys
+from tidegate_core.store.values import Key
 from tidegate_testkit.simulation import cluster as parts
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def open_work(world: World) -> list[str]:
         sk = str(item["sk"])
         if sk.startswith(OPEN_KINDS):
             found.append(f"{item['pk']!s} {sk}")
-        elif sk == "LIMIT" and item.get("in_use"):
+        elif sk == "LIMIT" and item.get("in_use") and not keys.is_rate(Key(str(item["pk"]), sk)):
             found.append(f"{item['pk']!s} is in use")
     found += _unread(world)
     return found

@@ -23,6 +23,7 @@ from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
 from tidegate_testkit.simulation.mutants.mutant import Mutant
 from tidegate_testkit.simulation.mutants.outages import OUTAGES
+from tidegate_testkit.simulation.mutants.rates import RATE_BUGS
 from tidegate_testkit.simulation.mutants.recurring import RECURRING
 from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
@@ -57,6 +58,7 @@ LISTS = (
     RETRIES,
     REMINDERS,
     LIMITS,
+    RATE_BUGS,
     CONTROLS,
     OUTAGES,
     RECURRING,

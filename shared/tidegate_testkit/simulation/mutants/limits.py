@@ -47,7 +47,9 @@ def keeping_the_word(take: Callable[..., tuple[Action, ...]]) -> Any:
     def taken(*arguments: Any, **named: Any) -> tuple[Action, ...]:
         first, *rest = take(*arguments, **named)
         assert isinstance(first, Update)
-        return (replace(first, expression=first.expression.replace(" DELETE #offered :runs", "")), *rest)
+        expression = first.expression.replace(" DELETE #offered :runs", "")
+        values = {name: value for name, value in first.values.items() if name != ":runs" or name in expression}
+        return (replace(first, expression=expression, values=values), *rest)
 
     return taken
 
@@ -115,9 +117,9 @@ def closing(effect: Effect) -> bool:
 
 
 def of_two_at_most(take: Callable[..., permits.Held]) -> Any:
-    def taken(unit: Any, wanted: Sequence[permits.Wanted], job: Any) -> permits.Held:
+    def taken(unit: Any, wanted: Sequence[permits.Wanted], *more: Any) -> permits.Held:
         shared = [each for each in wanted if each.limit.is_shared]
-        return take(unit, [each for each in wanted if each not in shared[2:]], job)
+        return take(unit, [each for each in wanted if each not in shared[2:]], *more)
 
     return taken
 

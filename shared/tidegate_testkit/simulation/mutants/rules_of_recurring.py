@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
-from tidegate_core.decisions.delivery_plane.slots import Slots, Slotted
+from tidegate_core.decisions.delivery_plane.slots import Slots
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.effects import Effect, NotProduced, Produce
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Put, Value
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_outcomes import Sent
 from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_send, an_apply, every
@@ -24,8 +26,11 @@ def seeing_the_first_one(_: Callable[[Slots], int | None]) -> Callable[[Slots], 
     return lambda slots: slots._due[0][0] if slots._due else None
 
 
-def never_early(_: Callable[[Slots, Slotted, int], bool]) -> Callable[[Slots, Slotted, int], bool]:
-    return lambda slots, row, now: False
+def at_once(_: Callable[[ShardActor], Operation[None]]) -> Callable[[ShardActor], Operation[None]]:
+    def serve(actor: ShardActor) -> Operation[None]:
+        yield from ()
+
+    return serve
 
 
 def behind_the_slot(boundary: Callable[..., int]) -> Callable[..., int]:
@@ -48,7 +53,8 @@ def an_outage_ended_by_a_clock_ahead() -> Iterator[str]:
     bench.run(25 * SECOND)
     begin, back = bench.now, (bench.now // MINUTE + 10) * MINUTE - APART_MS
     progress = bench.store.get([keys.progress(0)])[keys.progress(0)]
-    bench.store.write((Put(keys.progress(0), {**progress, "gaps": [f"{begin}-{back + APART_MS + 1}"]}),))
+    fact: list[Value] = [f"{begin}-{back + APART_MS + 1}"]
+    bench.store.write((Put(keys.progress(0), {**progress, "gaps": fact, "outages": fact}),))
     bench.away(back - begin)
     bench.run(SECOND)
     for each in bench.on("out"):
@@ -100,7 +106,7 @@ RULES_OF_RECURRING = (
         "early after an outage",
         "what stands for an outage is sent at once, although its end was told by a clock that is ahead",
         breaks="I8",
-        patches=(Patch(Slots, "_is_early", never_early),),
+        patches=(Patch(ShardActor, "_wait_for_the_present", at_once),),
         scenario=an_outage_ended_by_a_clock_ahead,
     ),
     Mutant(

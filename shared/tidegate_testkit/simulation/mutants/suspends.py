@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidegate_core.decisions.run_plane import admit, control, count, parking
+from tidegate_core.decisions.run_plane import admit, by_id, control, count, parking
+from tidegate_core.decisions.run_plane.answers import Outcome
+from tidegate_core.model.receipts import Receipt
 from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 Restarted = Callable[..., ScheduleState]
@@ -24,7 +27,21 @@ def hearing_while_frozen(fires: Callable[[ScheduleState], bool]) -> Callable[[Sc
     return lambda state: fires(state) and state.mode != "hold"
 
 
+def saying_no_more(answer: Callable[..., None]) -> Callable[..., None]:
+    def said(unit: UnitOfWork, outcome: Outcome, receipt: Receipt, now: int) -> None:
+        answer(unit, outcome, receipt.model_copy(update={"errors": ()}), now)
+
+    return said
+
+
 SUSPENDS = (
+    Mutant(
+        "no reasons",
+        "a manual run is refused, while its schedule is suspended or has a full queue, and nobody says why",
+        breaks="answers",
+        patches=(Patch(by_id, "answer", saying_no_more),),
+        within=3,
+    ),
     Mutant(
         "left unparked",
         "hold and freeze leave runs before the gate alone",
@@ -37,7 +54,8 @@ SUSPENDS = (
         "what is parked is admitted when its constraints hold",
         breaks="I7",
         patches=(Patch(admit, "admits", admitting_what_is_held),),
-        within=4,
+        within=15,
+        directed=(6,),
     ),
     Mutant(
         "old kept",

@@ -25,7 +25,6 @@ class _Alarms:
 class _Slots:
     def __init__(self) -> None:
         self.next: int | None = None
-        self.early: int | None = None
 
     def next_slot(self) -> int | None:
         return self.next

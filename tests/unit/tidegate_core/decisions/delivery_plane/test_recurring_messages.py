@@ -76,14 +76,14 @@ def tally(bench: Bench, name: str) -> int:
     return sum(int(str(row.get(name, 0))) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
 
 
-def outage(bench: Bench, milliseconds: int, ahead: int = 0) -> None:
-    """Nobody is here for so long, and the fact is written down, by a clock that is so much ahead."""
+def outage(bench: Bench, milliseconds: int) -> None:
+    """Nobody is here for so long, and the fact is written down."""
     for shard in range(bench.holding.shards):
         key = keys.progress(shard)
         item = bench.store.get([key])[key]
         known = item.get("gaps", [])
         assert isinstance(known, list)
-        bench.store.write((Put(key, {**item, "gaps": [*known, f"{bench.now}-{bench.now + milliseconds + ahead}"]}),))
+        bench.store.write((Put(key, {**item, "gaps": [*known, f"{bench.now}-{bench.now + milliseconds}"]}),))
     bench.away(milliseconds)
 
 
@@ -420,33 +420,6 @@ def test_given_a_message_in_front_whose_create_is_not_durable_then_each_fire_beh
     bench.run(20 * SECOND)
     assert len(bench.on("out")) == 10
     assert [each.at for each in bench.on("out")] == nominals(bench)
-
-
-@pytest.mark.parametrize("drained", [False, True])
-def test_given_an_outage_that_ended_by_a_clock_ahead_then_its_delivery_waits_for_the_last_nominal_by_this_one(
-    drained: bool,
-) -> None:
-    """Seed 834440: it lies at the place of the first one, which is due long since. A drain waits for it: what was sent behind
-    that place would be sent again.
-    """
-    bench = Bench(shards=1)
-    bench.run(SECOND)
-    bench.request(an_apply(a_recurring()))
-    bench.request(a_send("m-1", after="60s"))
-    bench.run(25 * SECOND)
-    before = len(bench.on("out"))
-    outage(bench, 10 * MINUTE - (bench.now + 400) % (10 * SECOND), ahead=500)
-    bench.run(100)
-    assert [covered(each) for each in bench.on("out")[before:]] == [None], "the message that is none of its"
-    if drained:
-        bench.drain()
-        bench.run(SECOND)
-        assert bench.actor.has_ended
-        bench.crash()
-    bench.run(SECOND)
-    _, late = bench.on("out")[before:]
-    assert covered(late) is not None
-    assert late.at == parse_instant(late.headers["tidegate-nominal"])
 
 
 def test_given_a_hand_over_that_took_its_time_but_no_outage_then_each_is_sent(bench: Bench) -> None:

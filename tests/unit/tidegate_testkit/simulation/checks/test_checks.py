@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -12,17 +13,18 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks import outages, violations
+from tidegate_testkit.simulation.checks.answers import check_answers
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, Case
 from tidegate_testkit.simulation.checks.constraints import check_constraints
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
-from tidegate_testkit.simulation.checks.fires import check_fires
+from tidegate_testkit.simulation.checks.fires import at_text, check_fires
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.outages import check_outages
 from tidegate_testkit.simulation.checks.overlap import check_overlap
-from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, check_recurring, turn_of
+from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
 from tidegate_testkit.simulation.checks.repeats import REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.runs import check_runs
@@ -380,24 +382,46 @@ def test_given_faults_that_aim_at_what_sending_waits_for_then_it_is_disturbed(
 
 
 @pytest.mark.parametrize(
-    ("sent", "turn"),
+    ("sent", "at_a_time", "turn"),
     [
-        ([], 0),
-        ([(3_000, 5)], 3_000),
-        ([(3_000, 5), (6_500, 6)], 6_500),
-        ([(3_000, 5), (3_001 + SETTLE_MS, 6)], 3_000),
-        ([(3_000, 10)], 0),
+        pytest.param([], 1, 0, id="nothing ahead"),
+        pytest.param([(3_000, 5)], 1, 3_000, id="one ahead"),
+        pytest.param([(3_000, 5), (6_500, 6)], 1, 6_500, id="a backlog"),
+        pytest.param([(3_000, 5), (6_500, 6)], 2, 3_000, id="a backlog of which two go at a time"),
+        pytest.param([(3_000, 5), (6_500, 6)], None, 0, id="a backlog that goes together"),
+        pytest.param([(3_000, 5), (3_001 + SETTLE_MS, 6)], 1, 3_000, id="a pause behind it"),
+        pytest.param([(3_000, 10)], 1, 0, id="nothing that was due before"),
+        pytest.param([(1_000, 5)] * 20 + [(3_000, 6)], None, 1_000, id="one more than may be under way"),
     ],
-    ids=["nothing ahead", "one ahead", "a backlog", "a pause behind it", "nothing that was due before"],
 )
-def test_given_a_backlog_then_a_fire_has_its_turn_behind_it(
-    case: Case, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]], turn: int
+def test_given_a_backlog_then_a_fire_has_its_turn_when_as_few_are_left_as_may_be_under_way(
+    case: Case, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]], at_a_time: int | None, turn: int
 ) -> None:
-    """Seed 810403."""
+    """Seed 810403: one at a time. Elsewhere what is tried again, or late, holds no fire up."""
     of_another_shard = replace(case.record.deliveries[0], id="0002-a", nominal=START, at=START + 1_000)
     ahead = [replace(of_another_shard, id="0001-a", nominal=START + due, at=START + at) for at, due in sent]
     monkeypatch.setattr(case.record, "deliveries", [of_another_shard, *ahead])
+    case.swarm = replace(case.swarm, knobs=() if at_a_time is None else ((UNDER_WAY, at_a_time),))
     assert turn_of(case, 1, START + 10, START) == START + turn
+
+
+@pytest.mark.parametrize(("at_a_time", "is_lost"), [(None, True), (1, False)])
+def test_given_a_fire_that_was_lost_behind_a_trickle_then_only_a_world_that_sends_one_at_a_time_excuses_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, at_a_time: int | None, is_lost: bool
+) -> None:
+    """A judge that takes whatever was due before a fire for something in its way never misses it."""
+    life = next(life for life in case.recurring if life.name == "ping")
+    end = max(segment.end.sent for segment in case.segments(life) if segment.end is not None)
+    mine = [each for each in case.record.deliveries if each.message.startswith("ping/")]
+    lost = max((each for each in mine if each.nominal < end - 3 * SETTLE_MS), key=lambda each: each.nominal)
+    trickle = [
+        replace(lost, message="m", nominal=lost.nominal - 1, at=at) for at in range(lost.nominal, end, SETTLE_MS // 2)
+    ]
+    assert not found(check_recurring(case), "I1", "ping")
+    others = [each for each in case.record.deliveries if each != lost]
+    monkeypatch.setattr(case.record, "deliveries", [*others, *trickle])
+    case.swarm = replace(case.swarm, knobs=() if at_a_time is None else ((UNDER_WAY, at_a_time),))
+    assert found(check_recurring(case), "I1", "ping", at_text(lost.nominal), "was due") is is_lost
 
 
 def test_given_faults_that_aim_at_the_position_then_a_message_may_come_too_late(case: Case) -> None:
@@ -405,3 +429,22 @@ def test_given_faults_that_aim_at_the_position_then_a_message_may_come_too_late(
     case.swarm = replace(case.swarm, store=replace(case.swarm.store, aimed=("cursor",), aimed_outs=((10, 20),)))
     assert case.is_disturbed(START + 15, START + 18, A_MESSAGE_WAITS_FOR)
     assert not case.is_disturbed(START + 15, START + 18)
+
+
+@pytest.mark.parametrize(
+    ("status", "errors", "word"),
+    [
+        pytest.param("rejected", [], "nobody said why", id="refused without a reason"),
+        pytest.param("conflict", [{"field": "name"}], "nobody said why", id="refused with an empty one"),
+        pytest.param("accepted", [{"problem": "is wrong"}], "with problems", id="carried out, with a reason"),
+        pytest.param("rejected", [{"problem": "internal error"}], "an error of ours", id="a fault of ours"),
+    ],
+)
+def test_given_an_answer_whose_reasons_do_not_fit_then_it_is_told(
+    case: Case, status: str, errors: list[Any], word: str
+) -> None:
+    request_id, (seen, *_) = next(iter(sorted(case.record.receipts.items())))
+    told = replace(seen, body={**seen.body, "status": status, "errors": errors})
+    with mock.patch.dict(case.record.receipts, {request_id: [told]}):
+        assert found(check_answers(case), "answers", request_id, word)
+    assert not found(check_answers(case), "answers", request_id)
