@@ -10,7 +10,19 @@ from fastapi import FastAPI
 from tidegate_api import openapi, problems
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.parts import Parts, running
-from tidegate_api.routes import events, gate, health, jobs, messages, occurrences, requests, runs, schedules, sources
+from tidegate_api.routes import (
+    events,
+    gate,
+    health,
+    jobs,
+    messages,
+    occurrences,
+    requests,
+    runs,
+    schedule_batches,
+    schedules,
+    sources,
+)
 from tidegate_core.model.planned import OPERATIONS
 
 TITLE = "tidegate"
@@ -49,7 +61,7 @@ def make_app(parts: Parts) -> FastAPI:
 
 def add_routes(app: FastAPI) -> None:
     """Adds all routes and the description of the API."""
-    for module in (gate, schedules, sources, jobs, runs, occurrences, messages, events, requests):
+    for module in (gate, schedules, schedule_batches, sources, jobs, runs, occurrences, messages, events, requests):
         app.include_router(module.router)
     app.include_router(health.router)
     openapi.describe(app)

@@ -17,10 +17,10 @@ from tidegate_core.model.requests import MAX_RECORD_BYTES
 BODY_BYTES_MAX = MAX_RECORD_BYTES
 """One request or event: what a topic's reader accepts. Reports of programs stay far below."""
 BATCH_BYTES_MAX = 16 * 1_048_576
-"""A batch of messages or events; 1,000 of 16 KB. Larger payloads go in smaller batches."""
+"""A batch of messages, events or schedules; 1,000 of 16 KB. Larger payloads go in smaller batches."""
 READ_APART_BYTES = 64 * 1024
 """A larger body is read on a thread: programs could not start meanwhile."""
-BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events"})
+BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events", "/api/v1/schedules"})
 
 
 def bounded(scope: Scope, receive: Receive) -> Receive:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from tidegate_client import Client
 
 
+_PLACE = re.compile(r"\[(\d{1,9})\]\.?", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """What is wanted of each schedule, or source.
@@ -23,6 +28,8 @@ class Wish:
     Attributes:
         kind: Which of them the files hold.
         expected_version: Of the one schedule that the files hold.
+        together: Whether nothing is applied unless all can be.
+        create_only: Whether one that exists stands in the way of all.
     """
 
     kind: Literal["schedule", "source"] = "schedule"
@@ -31,6 +38,8 @@ class Wish:
     actor: str | None = None
     expected_version: int | None = None
     on_update: str | None = None
+    together: bool = False
+    create_only: bool = False
 
 
 def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
@@ -43,6 +52,9 @@ def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
     documents = read_documents(source, wish.kind)
     if wish.expected_version is not None and len(documents) > 1:
         raise CommandFailed(f"--expected-version: {source} has {len(documents)} {wish.kind}s; apply one", Exit.USAGE)
+    if wish.together and not wish.dry_run:
+        _apply_together(api, documents, wish, output)
+        return
     done: list[ReceiptView | DryRun] = []
     codes: list[Exit] = []
     try:
@@ -61,13 +73,55 @@ def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
         raise CommandFailed(f"{len(codes)} of {len(documents)} {wish.kind}s were not applied", max(codes))
 
 
+def _apply_together(api: Client, documents: list[ScheduleDocument], wish: Wish, output: Format) -> None:
+    """Applies all of them, or none of them as far as anybody could know beforehand."""
+    try:
+        receipts = api.apply_schedules(
+            [document.spec for document in documents],
+            create_only=wish.create_only,
+            on_update=wish.on_update,
+            reason=wish.reason,
+            actor=wish.actor,
+        )
+    except InvalidRequest as error:
+        _report_places(documents, wish.kind, error)
+        raise CommandFailed(f"none of {len(documents)} {wish.kind}s was applied", exit_of(error)) from error
+    _show([*receipts], wish.kind, output)
+    fail_where_refused(receipts, "applied")
+
+
+def fail_where_refused(receipts: Sequence[ReceiptView], done: str) -> None:
+    """Says which of several were refused after all, and why. Raises CommandFailed, if there are any."""
+    refused = [receipt for receipt in receipts if receipt.status not in {"accepted", "unchanged"}]
+    for receipt in refused:
+        problems = "; ".join(map(str, receipt.errors)) or "somebody else was quicker"
+        note(f"{receipt.namespace}/{receipt.name}: {receipt.status}: {problems}")
+    if refused:
+        code = Exit.FAILURE if any(receipt.status == "rejected" for receipt in refused) else Exit.CONFLICT
+        raise CommandFailed(f"{len(refused)} of {len(receipts)} schedules were not {done}", code)
+
+
+def _report_places(documents: list[ScheduleDocument], kind: str, error: InvalidRequest) -> None:
+    """Shows each problem of a list, `[2].trigger.type`, where its document is written."""
+    for problem in error.problems:
+        place = _PLACE.match(problem.field)
+        if place is None or int(place[1]) >= len(documents):
+            note(str(problem))
+            continue
+        document = documents[int(place[1])]
+        own = problem.model_copy(update={"field": problem.field[place.end() :]})
+        note(f"{document.place_of(own.field)}: {kind} {document.title}: {own}")
+    if not error.problems:
+        note(str(error))
+
+
 def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView | DryRun:
     if wish.kind == "source":
         return api.apply_source(
             document.spec, expected_version=wish.expected_version, reason=wish.reason, actor=wish.actor
         )
     if wish.dry_run:
-        return api.try_schedule(document.spec, expected_version=wish.expected_version)
+        return api.try_schedule(document.spec, expected_version=0 if wish.create_only else wish.expected_version)
     receipt = api.apply_schedule(
         document.spec,
         expected_version=wish.expected_version,

@@ -17,7 +17,7 @@ class NodeFacts:
         name: For people.
         cluster: The map.
         requests, events, pokes: The topics that are read.
-        receipts, runs, requests_dlq, events_dlq: Names of those that are written.
+        receipts, runs, requests_dlq, events_dlq, runs_dlq: Names of those that are written.
         minimum_period_ms: Shortest period of a time trigger.
     """
 
@@ -31,6 +31,7 @@ class NodeFacts:
     runs: str
     requests_dlq: str
     events_dlq: str
+    runs_dlq: str
     minimum_period_ms: int
 
     def holding(self, topic_partition: int, tenure: int) -> Holding:
@@ -54,6 +55,7 @@ class NodeFacts:
             runs_topic=self.runs,
             requests_dlq_topic=self.requests_dlq,
             events_dlq_topic=self.events_dlq,
+            runs_dlq_topic=self.runs_dlq,
             minimum_period_ms=self.minimum_period_ms,
             tenure=tenure,
         )

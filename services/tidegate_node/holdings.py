@@ -66,11 +66,9 @@ class Holdings:
         return frozenset(number for number, driver in self._drivers.items() if driver.is_serving)
 
     def served(self, now: int) -> dict[int, int]:
-        """Returns up to when each topic partition was certainly served that is or was held."""
+        """Returns up to when each topic partition was certainly served that is or was held, for however short."""
         for number, driver in self._drivers.items():
-            until = driver.served_until(now)
-            if until is not None:
-                self._served[number] = until
+            self._note_served(number, driver, now)
         return dict(self._served)
 
     def shards(self, topic_partitions: Iterable[int]) -> int:
@@ -100,7 +98,7 @@ class Holdings:
             self._notices("beyond_the_map", topic_partitions=beyond)
         for number in (each for each in topic_partitions if each not in beyond):
             if (former := self._drivers.pop(number, None)) is not None:
-                former.drop()
+                self._drop(number, former)
             self._drivers[number] = self._make_driver(number)
             self._drivers[number].begin()
             self._read_pokes(number)
@@ -124,7 +122,7 @@ class Holdings:
             self._notices("lost", topic_partitions=gone)
         for number in gone:
             self._stop_pokes(number)
-            self._drivers.pop(number).drop()
+            self._drop(number, self._drivers.pop(number))
 
     def _drained(
         self, number: int, waiting: dict[int, PartitionDriver], drain: Drain, deadline: asyncio.TimerHandle
@@ -144,8 +142,18 @@ class Holdings:
     def _let_go(self, number: int, driver: PartitionDriver) -> None:
         """Drops a driver; by now the topic partition may have been lost, or given anew to another one."""
         if self._drivers.get(number) is driver:
-            del self._drivers[number]
+            self._drop(number, self._drivers.pop(number))
+        else:
+            driver.drop()
+
+    def _drop(self, number: int, driver: PartitionDriver) -> None:
         driver.drop()
+        self._note_served(number, driver, self._clock.now_ms())
+
+    def _note_served(self, number: int, driver: PartitionDriver, now: int) -> None:
+        until = driver.served_until(now)
+        if until is not None:
+            self._served[number] = until
 
     # -- records ------------------------------------------------------------------------------------------------------
 

@@ -101,6 +101,7 @@ class PartitionDriver:
         self._reading: set[tuple[str, int]] = set()
         self._failures: deque[int] = deque(maxlen=REBUILDS_MAX)
         self._drained: Callable[[], None] | None = None
+        self._served: int | None = None
 
     # -- from outside -------------------------------------------------------------------------------------------------
 
@@ -109,8 +110,11 @@ class PartitionDriver:
         return self._actor is not None and self._actor.is_serving
 
     def served_until(self, now: int) -> int | None:
-        """Returns up to when what is held was certainly served; None when there is nothing newer to say."""
-        return None if self._actor is None else self._actor.served_until(now)
+        """Returns up to when what is held, or was, was certainly served; None when it never was."""
+        until = None if self._actor is None else self._actor.served_until(now)
+        if until is not None:
+            self._served = until
+        return self._served
 
     def begin(self) -> None:
         """Takes the topic partition over."""
@@ -142,6 +146,9 @@ class PartitionDriver:
 
     def drop(self) -> None:
         """Ends all at once. Writes under way may still be applied; the store's conditions make them harmless. Idempotent."""
+        self.served_until(
+            self._shell.clock.now_ms()
+        )  # What comes and goes between two signs of life has its last one, too.
         self._actor = self._drained = None
         self._inputs.clear()
         for timer in (self._timer, self._rebuild):

@@ -78,6 +78,7 @@ class TopicNames:
     runs: str
     requests_dlq: str
     events_dlq: str
+    runs_dlq: str
 
     @classmethod
     def by(cls, full: Callable[[str], str]) -> TopicNames:
@@ -90,6 +91,7 @@ class TopicNames:
             runs=full("runs"),
             requests_dlq=full("requests.dlq"),
             events_dlq=full("events.dlq"),
+            runs_dlq=full("runs.dlq"),
         )
 
 
@@ -149,6 +151,7 @@ async def node_facts(
         runs=names.runs,
         requests_dlq=names.requests_dlq,
         events_dlq=names.events_dlq,
+        runs_dlq=names.runs_dlq,
         minimum_period_ms=settings.minimum_period_ms,
     )
 

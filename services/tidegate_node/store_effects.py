@@ -73,11 +73,11 @@ class StoreEffects:
         self.answered_at_ms = clock.monotonic_ms()
         """When the store last answered anything, on the monotonic clock."""
 
-    async def read(self, effect: Read) -> Items | Unavailable:
+    async def read(self, effect: Read) -> Items | Unavailable | Invalid:
         found = await self._read(self._store.get, effect.keys)
-        return found if isinstance(found, Unavailable) else Items(found)
+        return found if isinstance(found, Unavailable | Invalid) else Items(found)
 
-    async def read_range(self, effect: ReadRange) -> Page | Unavailable:
+    async def read_range(self, effect: ReadRange) -> Page | Unavailable | Invalid:
         return await self._read(self._store.query, effect.range)
 
     async def commit(self, effect: Commit) -> Verdict | Invalid:
@@ -101,21 +101,26 @@ class StoreEffects:
                 continue
             return await self._read_back(settlement, step) if isinstance(step, ReadWitness) else step
 
-    async def write(self, effect: Write) -> Written | Unavailable:
-        """Sends all chunks side by side until each is acknowledged."""
+    async def write(self, effect: Write) -> Written | Unavailable | Invalid:
+        """Sends all chunks side by side until each is acknowledged; one that can never work spoils no other."""
         room = asyncio.Semaphore(CHUNKS_AT_ONCE_MAX)
         actions = effect.batch.actions
         chunks = [actions[start : start + WRITES_PER_CALL_MAX] for start in range(0, len(actions), WRITES_PER_CALL_MAX)]
         done = await asyncio.gather(*(self._write_chunk(chunk, room) for chunk in chunks))
+        invalid = next((each for each in done if isinstance(each, Invalid)), None)
+        if invalid is not None:
+            return invalid
         return Written() if all(done) else Unavailable(f"store, batch {effect.batch.name}")
 
-    async def _write_chunk(self, chunk: Sequence[Put | Delete], room: asyncio.Semaphore) -> bool:
+    async def _write_chunk(self, chunk: Sequence[Put | Delete], room: asyncio.Semaphore) -> bool | Invalid:
         pending, idle = chunk, 0
         while idle < WRITE_ATTEMPTS_MAX:
             before = len(pending)
             try:
                 async with room:
                     pending = await self._call(self._store.write, pending)
+            except StoreRequestInvalid as invalid:
+                return Invalid(str(invalid))
             except StoreUnavailable:
                 idle += 1
             else:
@@ -126,11 +131,13 @@ class StoreEffects:
             await self._pause(min(PAUSE_FIRST_MS << idle, PAUSE_LAST_MS))
         return False
 
-    async def _read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Unavailable:
+    async def _read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Unavailable | Invalid:
         what = ""
         for attempt in range(READ_ATTEMPTS_MAX):
             try:
                 return await self._call(call, *args, **kwargs)
+            except StoreRequestInvalid as invalid:
+                return Invalid(str(invalid))
             except StoreUnavailable as silence:
                 what = str(silence)
             await self._pause(PAUSE_FIRST_MS << attempt)

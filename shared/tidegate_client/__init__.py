@@ -1,4 +1,4 @@
-"""What users import to speak with tidegate's API: a synchronous client, its typed answers and its errors."""
+"""What users import: a synchronous client with typed answers and errors, and builders of the schedules that it applies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,22 @@ from tidegate_client.errors import (
     NotFound,
     TidegateError,
 )
+from tidegate_client.parts import (
+    all_of,
+    any_of,
+    at,
+    at_least,
+    cron,
+    every,
+    on_data,
+    on_event,
+    on_run,
+    on_size,
+    pyspark,
+    python,
+    times,
+)
+from tidegate_client.schedule_builder import ScheduleBuilder
 
 __all__ = [
     "AnswerPending",
@@ -23,5 +39,19 @@ __all__ = [
     "Conflict",
     "InvalidRequest",
     "NotFound",
+    "ScheduleBuilder",
     "TidegateError",
+    "all_of",
+    "any_of",
+    "at",
+    "at_least",
+    "cron",
+    "every",
+    "on_data",
+    "on_event",
+    "on_run",
+    "on_size",
+    "pyspark",
+    "python",
+    "times",
 ]

@@ -20,7 +20,7 @@ from typing import Any, Literal, Self, TypeVar
 import httpx2
 from pydantic import BaseModel
 
-from tidegate_client.errors import InvalidRequest
+from tidegate_client.errors import Conflict, InvalidRequest, NotFound, TidegateError
 from tidegate_client.paths import job_path, run_path, schedule_path, source_path
 from tidegate_client.transport import TIMEOUT_S, Transport
 from tidegate_client.views import (
@@ -76,9 +76,18 @@ class Client:
 
     # -- schedules ----------------------------------------------------------------------------------------------------
 
-    def schedules(self, namespace: str | None = None) -> Iterator[ScheduleView]:
-        """All schedules, page by page."""
-        return self._all("/schedules", ScheduleView, {"namespace": namespace})
+    def schedules(
+        self,
+        namespace: str | None = None,
+        *,
+        suspended_from: datetime | None = None,
+        suspended_to: datetime | None = None,
+    ) -> Iterator[ScheduleView]:
+        """All schedules, page by page; with a bound those that somebody suspended at `suspended_from` <= since <
+        `suspended_to`, and are suspended still.
+        """
+        query = {"suspended_from": _text(suspended_from), "suspended_to": _text(suspended_to)}
+        return self._all("/schedules", ScheduleView, {"namespace": namespace, **query})
 
     def schedule(self, namespace: str, name: str) -> ScheduleView:
         return self._get(schedule_path(namespace, name), ScheduleView)
@@ -119,6 +128,40 @@ class Client:
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
         return self._write("PUT", path, dict(spec), query, request_id)
 
+    def apply_schedules(
+        self,
+        specs: Sequence[Mapping[str, Any]],
+        *,
+        create_only: bool = False,
+        on_update: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> list[ReceiptView]:
+        """Applies up to 100 definitions: when one of them cannot be, nothing is.
+
+        All are looked at first, then each is a request of its own, at the version that it had. So each has its own
+        receipt, in order, and one that somebody else changed in between says `conflict`.
+
+        Args:
+            specs: The documents.
+            create_only: Whether one that exists is a conflict.
+            on_update: As for one.
+            actor: Who wants it, for the record.
+            reason: Why, for the record.
+
+        Raises:
+            Conflict: Some exist, and nothing was applied.
+            InvalidRequest: Some are wrong, and nothing was applied; fields begin with their place, such as `[0].trigger`.
+        """
+        query = {
+            "on_update": on_update,
+            "actor": actor,
+            "reason": reason,
+            "create_only": "true" if create_only else None,
+        }
+        answer = self._transport.send("POST", f"{BASE}/schedules", query=query, body=[dict(spec) for spec in specs])
+        return [ReceiptView.model_validate(item) for item in answer["items"]]
+
     def try_schedule(self, spec: Mapping[str, Any], *, expected_version: int | None = None) -> DryRun:
         """Checks a definition and says what applying it would do; changes nothing."""
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
@@ -143,6 +186,23 @@ class Client:
             query["cancel_running"] = "true"
         return self._write("DELETE", schedule_path(namespace, name), None, query, request_id)
 
+    def delete_schedules(
+        self,
+        names: Sequence[tuple[str, str]],
+        *,
+        actor: str | None = None,
+        reason: str | None = None,
+        cancel_running: bool = False,
+    ) -> list[ReceiptView]:
+        """Deletes up to 100 schedules, as (namespace, name): when one of them does not exist (NotFound), none is.
+
+        Each has its own receipt, in order; one that somebody else changed in between says `conflict`.
+        """
+        query = {"actor": actor, "reason": reason, "cancel_running": "true" if cancel_running else None}
+        body = [{"namespace": namespace, "name": name} for namespace, name in names]
+        answer = self._transport.send("POST", f"{BASE}/schedules/delete", query=query, body=body)
+        return [ReceiptView.model_validate(item) for item in answer["items"]]
+
     def suspend_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
@@ -152,8 +212,40 @@ class Client:
     def resume_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
-        """Lets a suspended schedule go on from now. `fields`: `backlog`, `reason`, `actor`, `expected_version`."""
+        """Lets a suspended schedule go on from now.
+
+        `fields`: `backlog`, `suspended_at` (RFC 3339: only that suspension), `reason`, `actor`, `expected_version`.
+        """
         return self._write("POST", f"{schedule_path(namespace, name)}/resume", _given(fields), {}, request_id)
+
+    def resume_suspended(
+        self,
+        suspended_from: datetime,
+        suspended_to: datetime,
+        namespace: str | None = None,
+        **fields: Any,
+    ) -> Iterator[tuple[ScheduleView, ReceiptView | TidegateError]]:
+        """Lets all go on that somebody suspended within a span, such as that of a repair; each is its own request.
+
+        What began suspended, or was suspended at another time, stays so: each resume is a compare-and-set with the
+        suspension that was listed. Interrupted, it can be called again.
+
+        Args:
+            suspended_from: Begin of the span.
+            suspended_to: Its end, which is not part of it.
+            namespace: Only of this one.
+            fields: `backlog`, `reason`, `actor`, for each of them.
+
+        Yields:
+            Each schedule as it was, and the receipt; or why it stays: somebody else has moved it meanwhile, or it takes no
+            such backlog.
+        """
+        for view in self.schedules(namespace, suspended_from=suspended_from, suspended_to=suspended_to):
+            since = None if view.suspension is None else _text(view.suspension.since)
+            try:
+                yield view, self.resume_schedule(view.namespace, view.name, suspended_at=since, **fields)
+            except (Conflict, InvalidRequest, NotFound) as refusal:
+                yield view, refusal
 
     def trigger_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any

@@ -62,6 +62,22 @@ class FieldProblem(View):
         return f"{text}; {self.hint}" if self.hint else text
 
 
+class Suspension(View):
+    """How a schedule came to be suspended.
+
+    Attributes:
+        since: When it was; a resume may name it (`suspended_at`), and then ends no other one.
+        requested: Whether somebody suspended it; it began so otherwise, and was never active.
+        actor: Who did.
+        reason: Why.
+    """
+
+    since: Moment
+    requested: bool
+    actor: str | None = None
+    reason: str | None = None
+
+
 class ScheduleView(View):
     """A schedule as it stands.
 
@@ -69,6 +85,7 @@ class ScheduleView(View):
         status: `active` or `suspended`.
         mode: How it is suspended: `drop`, `drain`, `hold` or `freeze`.
         until: When it is resumed by itself.
+        suspension: While it is suspended: since when, by whom and why.
         version: Counts 1, 2, 3 ... within the name; also its ETag.
         next: Up to three coming instants of a time trigger.
         reason: Of the last request that changed it.
@@ -81,6 +98,7 @@ class ScheduleView(View):
     status: str
     mode: str | None = None
     until: Moment | None = None
+    suspension: Suspension | None = None
     version: int
     next: list[Moment] = Field(default_factory=list)
     changed_at: Moment | None = None

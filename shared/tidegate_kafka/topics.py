@@ -85,6 +85,7 @@ def plan(settings: KafkaSettings) -> tuple[TopicPlan, ...]:
         "pokes": base,
         "requests.dlq": dead,
         "events.dlq": dead,
+        "runs.dlq": base,
     }
     return tuple(
         TopicPlan(settings.topic(name), settings.topic_partitions, settings.replication_factor, config)

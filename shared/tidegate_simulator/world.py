@@ -68,7 +68,7 @@ from tidegate_simulator.programs import Programs
 from tidegate_simulator.stories import Stories
 
 REQUESTS, EVENTS, RECEIPTS, RUNS = "tidegate.requests", "tidegate.events", "tidegate.receipts", "tidegate.runs"
-LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq")
+LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq", "tidegate.runs.dlq")
 TOPIC_IDS = {REQUESTS: "a" * 32, EVENTS: "b" * 32}
 STEPS_AT_ONE_INSTANT_MAX = 10_000_000
 """Steps that follow from one another without time passing: more are no work but a circle."""
@@ -119,6 +119,7 @@ class World:
             runs_topic=RUNS,
             requests_dlq_topic=LETTERS[0],
             events_dlq_topic=LETTERS[1],
+            runs_dlq_topic=LETTERS[2],
             minimum_period_ms=self._minimum_period_ms,
             program_files_checked=False,
             recurring_near_ms=RECURRING_NEAR_MS,

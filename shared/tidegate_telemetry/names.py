@@ -127,7 +127,8 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_permits_stuck_total",
     ),
     "retries_exhausted": LogEvent(
-        "A program failed, and its schedule's `retry` allows no further attempt after that error: the run has failed.",
+        "A run that its schedule's `retry`, or the launcher's, would have tried again has failed for good; `why` says what is used "
+        "up. Its record is on `tidegate.runs.dlq` as well.",
         "warning",
         "tidegate_retries_exhausted_total",
     ),

@@ -51,7 +51,7 @@ from tidegate_core.effects import (
     Write,
     Written,
 )
-from tidegate_core.store.values import Transaction
+from tidegate_core.store.values import Batch, Transaction
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
@@ -368,8 +368,7 @@ class Bench(Programs, Outcomes):
             case Commit(transaction):
                 return self.transact(transaction)
             case Write(batch):
-                self.store.write(batch.actions)
-                return Written()
+                return self._written(batch)
             case ReadEndOffsets(topic):
                 return self._end_offsets(topic)
             case Produce():
@@ -400,6 +399,13 @@ class Bench(Programs, Outcomes):
         _, step = Settlement(transaction).answered(outcome)
         assert not isinstance(step, SendAgain | ReadWitness)
         return step
+
+    def _written(self, batch: Batch) -> Written | Invalid:
+        try:
+            self.store.write(batch.actions)
+        except StoreRequestInvalid as invalid:
+            return Invalid(str(invalid))
+        return Written()
 
     def _end_offsets(self, topic: str) -> EndOffsets:
         own = {REQUESTS: self.holding.requests, EVENTS: self.holding.events}

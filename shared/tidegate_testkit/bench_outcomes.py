@@ -11,14 +11,14 @@ from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import LedgerRow, ScheduleState
 from tidegate_core.store.values import Item, Transaction
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.builders import RECEIPTS, RUNS, Doc
+from tidegate_testkit.builders import RECEIPTS, RUNS, RUNS_DLQ, Doc
 from tidegate_testkit.desk import rows_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 R = TypeVar("R", bound="DataclassInstance")
-OUR_TOPICS = frozenset({RECEIPTS, RUNS, "tidegate.requests.dlq", "tidegate.events.dlq"})
+OUR_TOPICS = frozenset({RECEIPTS, RUNS, "tidegate.requests.dlq", "tidegate.events.dlq", RUNS_DLQ})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ REQUESTS = "tidegate.requests"
 EVENTS = "tidegate.events"
 RECEIPTS = "tidegate.receipts"
 RUNS = "tidegate.runs"
+RUNS_DLQ = "tidegate.runs.dlq"
 REQUESTS_ID, EVENTS_ID = "a" * 32, "b" * 32
 
 
@@ -202,6 +203,7 @@ def a_holding(owner: str = "node-1", **more: Any) -> Holding:
         "runs_topic": RUNS,
         "requests_dlq_topic": "tidegate.requests.dlq",
         "events_dlq_topic": "tidegate.events.dlq",
+        "runs_dlq_topic": RUNS_DLQ,
         "minimum_period_ms": SECOND,
     }
     return Holding(owner=owner, node=owner, **{**fields, **more})

@@ -13,6 +13,7 @@ from tidegate_client.views import (
     OccurrenceView,
     RunView,
     ScheduleView,
+    Suspension,
     Unmet,
     Verdict,
     WhyReason,
@@ -44,6 +45,7 @@ def schedule_view(state: ScheduleState, definition: Definition | None, now: int)
         status=state.status,
         mode=state.mode if state.status == "suspended" else None,
         until=moment(state.until),
+        suspension=_suspension(state),
         version=state.version,
         next=[] if spec is None else [as_datetime(instant) for instant in coming_instants(spec, state, now)],
         changed_at=moment(state.changed_at),
@@ -51,6 +53,17 @@ def schedule_view(state: ScheduleState, definition: Definition | None, now: int)
         reason=state.reason,
         gone=list(state.gone),
         spec={} if definition is None else json.loads(definition.spec),
+    )
+
+
+def _suspension(state: ScheduleState) -> Suspension | None:
+    if state.status != "suspended":
+        return None
+    return Suspension(
+        since=as_datetime(state.suspended_at or state.changed_at),
+        requested=state.stopped_by is not None,
+        actor=state.stopped_by or None,
+        reason=state.stopped_for,
     )
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.page_tokens import Place
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, not_found
 from tidegate_api.reads.convert import moment, schedule_view
-from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_api.reads.ranges import Keep, RangeReader, Span
 from tidegate_client.views import DryRun, Page, ScheduleView
 from tidegate_core.decisions.run_plane.control import applied_spec, version_conflict
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.updating import update_problems
 from tidegate_core.model.position import FIRST_POSITION
+from tidegate_core.model.problems import InvalidInput
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule_checks import schedule_warnings
@@ -44,10 +47,13 @@ class ScheduleReads:
         self._cluster = cluster
         self._ranges = ranges
 
-    async def page(self, namespace: str | None, place: Place, size: int, now: int) -> Page[ScheduleView]:
+    async def page(
+        self, namespace: str | None, place: Place, size: int, now: int, keep: Keep | None = None
+    ) -> Page[ScheduleView]:
+        """Those that there are, or of them those that are to be kept."""
         cluster = await self._cluster.current()
         span = Span.of_prefix(f"S#{prefix_of(namespace)}")
-        found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, _is_alive)
+        found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, keep or is_alive)
         states = [(shard, from_item(ScheduleState, item)) for shard, item in found]
         definitions = await self.definitions((shard, s.namespace, s.name, s.version) for shard, s in states)
         views = [schedule_view(state, definitions.get(_definition_key(shard, state)), now) for shard, state in states]
@@ -68,6 +74,7 @@ class ScheduleReads:
 
         Raises:
             ApiProblem: 409, another version is expected.
+            InvalidInput: The update cannot be done in this way.
         """
         spec = request.spec
         shard = await self.shard_of(spec.namespace, spec.name)
@@ -76,13 +83,17 @@ class ScheduleReads:
         if conflict is not None:
             detail = f"{spec.namespace}/{spec.name}: {conflict}"
             raise ApiProblem(409, detail, errors=[conflict], reason=ReceiptStatus.CONFLICT.value)
-        applied = applied_spec(before, spec, FIRST_POSITION, None, None, now, request.on_update or spec.on_update)
+        how = request.on_update or spec.on_update
+        applied = applied_spec(before, spec, FIRST_POSITION, None, None, now, how)
         exists = before is not None and before.status != "deleted"
         changed: list[str] = []
         if exists and before is not None and applied.definition is not None:
             found = await self.definitions([(shard, spec.namespace, spec.name, before.version)])
             definition = found.get(_definition_key(shard, before))
+            former = None if definition is None else parsed(definition.spec)
             changed = [] if definition is None else _changed(definition.spec, spec.canonical_json())
+            if applied.state is not None and (problems := update_problems(how, spec, former, applied.state.status)):
+                raise InvalidInput(problems)
         would = "unchanged" if applied.definition is None else "replace" if exists else "create"
         return DryRun.model_validate(
             {
@@ -105,6 +116,14 @@ class ScheduleReads:
         found = await self._pools.read(lambda: self._store.get(keys_wanted))
         return {key: from_item(Definition, item) for key, item in found.items()}
 
+    async def versions(self, names: Sequence[tuple[str, str]]) -> list[int]:
+        """Returns the version of each (namespace, name), 0 where there is no such schedule."""
+        wanted = [keys.schedule_state(await self.shard_of(*each), *each) for each in names]
+        found = await self._pools.read(lambda: self._store.get(wanted))
+        items = [found.get(key) for key in wanted]
+        states = [None if item is None or not is_alive(item) else from_item(ScheduleState, item) for item in items]
+        return [0 if state is None else state.version for state in states]
+
     async def shard_of(self, namespace: str, name: str) -> int:
         return schedule_shard(namespace, name, (await self._cluster.current()).shards)
 
@@ -118,8 +137,21 @@ def _definition_key(shard: int, state: ScheduleState) -> Key:
     return keys.definition(shard, state.namespace, state.name, state.version)
 
 
-def _is_alive(item: Item) -> bool:
+def is_alive(item: Item) -> bool:
     return item.get("status") != "deleted"
+
+
+def suspended_within(begin: int | None, end: int | None) -> Keep:
+    """Keeps what somebody suspended at `begin` <= instant < `end`; what began suspended nobody did."""
+
+    def keep(item: Item) -> bool:
+        if item.get("status") != "suspended":
+            return False
+        state = from_item(ScheduleState, item)
+        since = state.suspended_at
+        return state.stopped_by is not None and (begin is None or since >= begin) and (end is None or since < end)
+
+    return keep
 
 
 def _changed(before: str, after: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Query, Request
@@ -13,6 +13,7 @@ from tidegate_api.bodies import read_object
 from tidegate_api.page_tokens import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 from tidegate_api.parts import Services
 from tidegate_api.receipt_answers import answer_with
+from tidegate_core.model.instants import Instant, parse_instant
 from tidegate_core.model.names import NAME_PATTERN, RUN_ID_PATTERN
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.problems import InvalidInput, Problem
@@ -41,6 +42,7 @@ IdempotencyKey = Annotated[
 Actor = Annotated[str | None, Query(max_length=1_024, description="Who wants it, for the record")]
 ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set; 0: must not exist")]
 IfMatch = Annotated[str | None, Header(description="ETag of the version that is to be replaced; 412 if it is another")]
+Time = Annotated[str | None, Query(max_length=64, description="RFC 3339 time with offset")]
 Reason = Annotated[str | None, Query(max_length=1_024, description="Why, for the record")]
 PAGE_SIZE = PAGE_SIZE_DEFAULT
 VERSION_DIGITS_MAX = 18
@@ -108,6 +110,22 @@ def merged(outside: Mapping[str, Any], inside: Mapping[str, Any]) -> dict[str, A
         if name in inside and inside[name] != value:
             raise InvalidInput([Problem(name, f'differs from the path\'s, "{value}"', "leave it out of the body")])
     return {**inside, **outside}
+
+
+def instant_of(field: str, text: str | None) -> Instant | None:
+    """Returns the instant of a query parameter. Raises InvalidInput."""
+    try:
+        return None if text is None else parse_instant(text)
+    except ValueError as error:
+        raise InvalidInput([Problem(field, str(error))]) from error
+
+
+def placed(number: int, problems: Sequence[Problem]) -> list[Problem]:
+    """Returns the problems of one item of a list, with its place before their fields."""
+    return [
+        Problem(f"[{number}].{each.field}" if each.field else f"[{number}]", each.problem, each.hint)
+        for each in problems
+    ]
 
 
 def version_of_etag(if_match: str | None) -> int | None:

@@ -11,7 +11,7 @@ from tidegate_api.bodies import read_json
 from tidegate_api.openapi import body, ref
 from tidegate_api.parts import Services
 from tidegate_api.receipt_answers import location_of, view_of
-from tidegate_api.routes.common import Actor, IdempotencyKey, Reason, ServicesOf, known, request_of, write
+from tidegate_api.routes.common import Actor, IdempotencyKey, Reason, ServicesOf, known, placed, request_of, write
 from tidegate_api.submission import BATCH_MAX, check_batch_size
 from tidegate_client.views import MessageView, Page, ReceiptView
 from tidegate_core.model.names import FREE_TEXT_PATTERN, NAME_PATTERN
@@ -92,7 +92,7 @@ def _parsed(documents: list[Any]) -> list[WriteRequest]:
         try:
             message = request_of(_as_send(document), None)
         except InvalidInput as refusal:
-            problems += [_placed(number, problem) for problem in refusal.problems]
+            problems += placed(number, refusal.problems)
             if len(problems) >= MAX_PROBLEMS:
                 break
             continue
@@ -103,11 +103,6 @@ def _parsed(documents: list[Any]) -> list[WriteRequest]:
     if problems:
         raise InvalidInput(problems)
     return requests
-
-
-def _placed(number: int, problem: Problem) -> Problem:
-    field = f"[{number}].{problem.field}" if problem.field else f"[{number}]"
-    return Problem(field, problem.problem, problem.hint)
 
 
 def _as_send(document: Any) -> dict[str, Any]:

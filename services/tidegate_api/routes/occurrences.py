@@ -7,16 +7,21 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from tidegate_api.page_tokens import place_of
-from tidegate_api.routes.common import PAGE_SIZE, PageSize, PageToken, ScheduleFilter, ServicesOf
+from tidegate_api.routes.common import (
+    PAGE_SIZE,
+    PageSize,
+    PageToken,
+    ScheduleFilter,
+    ServicesOf,
+    Time,
+    instant_of,
+)
 from tidegate_client.views import OccurrenceView, Page
-from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.names import NAME_PATTERN
-from tidegate_core.model.problems import InvalidInput, Problem
 
 router = APIRouter(prefix="/api/v1", tags=["occurrences"])
 
 Namespace = Annotated[str, Query(pattern=NAME_PATTERN, description="Of this namespace")]
-Time = Annotated[str | None, Query(max_length=64, description="RFC 3339 time with offset")]
 
 
 @router.get("/occurrences", response_model=Page[OccurrenceView], summary="List what became of occurrences")
@@ -34,12 +39,5 @@ async def list_occurrences(
     Where the bounds keep little, a page may have few items or none and still name the next one.
     """
     return await services.occurrences.page(
-        namespace, schedule, _instant("since", since), _instant("until", until), place_of(page_token), page_size
+        namespace, schedule, instant_of("since", since), instant_of("until", until), place_of(page_token), page_size
     )
-
-
-def _instant(field: str, text: str | None) -> int | None:
-    try:
-        return None if text is None else parse_instant(text)
-    except ValueError as error:
-        raise InvalidInput([Problem(field, str(error))]) from error

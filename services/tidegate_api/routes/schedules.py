@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from tidegate_api.bodies import read_object
+from tidegate_api.dry_run import dry_run as check_apply
 from tidegate_api.openapi import body, fields, ref, with_fields
 from tidegate_api.page_tokens import place_of
-from tidegate_api.parts import Services
+from tidegate_api.reads.schedules import is_alive, suspended_within
 from tidegate_api.routes.common import (
     PAGE_SIZE,
     Actor,
@@ -25,6 +26,8 @@ from tidegate_api.routes.common import (
     RawRequestOf,
     Reason,
     ServicesOf,
+    Time,
+    instant_of,
     known,
     request_of,
     version_of_etag,
@@ -32,11 +35,7 @@ from tidegate_api.routes.common import (
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView, WhyView
 from tidegate_core.model.modes import Backlog, OnUpdate, SuspendMode
-from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.programs import ProgramTarget
 from tidegate_core.model.requests import ScheduleApply
-from tidegate_core.model.schedule_checks import check_schedule
-from tidegate_ports.program_files import problem_with
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
@@ -48,7 +47,11 @@ SUSPEND_FIELDS = with_fields(
     mode={"type": "string", "enum": list(get_args(SuspendMode))},
     until={"type": "string", "format": "date-time"},
 )
-RESUME_FIELDS = with_fields(CONTROL_FIELDS, backlog={"type": "string", "enum": list(get_args(Backlog))})
+RESUME_FIELDS = with_fields(
+    CONTROL_FIELDS,
+    backlog={"type": "string", "enum": list(get_args(Backlog))},
+    suspended_at={"type": "string", "format": "date-time"},
+)
 At = Annotated[
     str | None,
     Query(
@@ -67,10 +70,18 @@ TRIGGER_FIELDS["properties"] |= {
 async def list_schedules(
     services: ServicesOf,
     namespace: NamespaceFilter = None,
+    suspended_from: Time = None,
+    suspended_to: Time = None,
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[ScheduleView]:
-    return await services.schedules.page(namespace, place_of(page_token), page_size, services.clock.now_ms())
+    """With `suspended_from` or `suspended_to` those that somebody suspended then (`suspended_from` <= since <
+    `suspended_to`), and are suspended still; never one that began suspended. A page may have few items, or none, and still
+    name the next one.
+    """
+    span = (instant_of("suspended_from", suspended_from), instant_of("suspended_to", suspended_to))
+    keep = is_alive if span == (None, None) else suspended_within(*span)
+    return await services.schedules.page(namespace, place_of(page_token), page_size, services.clock.now_ms(), keep)
 
 
 @router.get("/schedules/{namespace}/{name}", response_model=ScheduleView, summary="Show a schedule")
@@ -127,7 +138,7 @@ async def apply_schedule(
     wanted = request_of(document, idempotency_key)
     assert isinstance(wanted, ScheduleApply)
     if dry_run:
-        return await _dry_run(services, wanted)
+        return await check_apply(services, wanted)
     return await write(services, document, idempotency_key, if_match=if_match is not None)
 
 
@@ -183,7 +194,11 @@ async def suspend_schedule(
 async def resume_schedule(
     namespace: NamespacePath, name: NamePath, request: RawRequestOf, strict: Strict = False
 ) -> JSONResponse:
-    """From now on; the suspended span is never a miss. The receipt's `backlog` counts what goes on of it all the same."""
+    """From now on; the suspended span is never a miss. The receipt's `backlog` counts what goes on of it all the same.
+
+    `suspended_at` is a compare-and-set with the suspension's `since`: another one, or a schedule that began suspended, is
+    a conflict.
+    """
     return await request.send(type="schedule.resume", namespace=namespace, name=name, strict=strict)
 
 
@@ -196,21 +211,3 @@ async def resume_schedule(
 async def trigger_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
     """Skips the trigger only: constraints, limits and overlap (unless `force_overlap`) hold. The receipt's `id` names the job and its run."""
     return await request.send(type="schedule.trigger", namespace=namespace, name=name)
-
-
-async def _dry_run(services: Services, wanted: ScheduleApply) -> DryRun:
-    now = services.clock.now_ms()
-    answer = await services.schedules.try_apply(wanted, now)
-    # Like the owner: an unchanged definition may have run its course.
-    if answer.would != "unchanged":
-        problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
-        target = wanted.spec.target
-        if isinstance(target, ProgramTarget):
-            file = target.program.file
-            unusable = await services.pools.read(lambda: problem_with(file, "the API's host"))
-            if unusable is not None:
-                hint = "give the path of a file that nodes and API can read"
-                problems += (Problem("target.program.file", unusable, hint),)
-        if problems:
-            raise InvalidInput(problems)
-    return answer

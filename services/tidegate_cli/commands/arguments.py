@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidegate_cli.exits import CommandFailed, Exit
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 ScheduleArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The schedule.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, as it was printed.")]
@@ -25,6 +28,10 @@ ReasonOption = Annotated[str | None, typer.Option(help="Why, for the record.")]
 ActorOption = Annotated[str | None, typer.Option(envvar="USER", help="Who wants it, for the record.")]
 IdOption = Annotated[str | None, typer.Option("--id", help="Request id: a repeat under it does not act twice.")]
 VersionOption = Annotated[int | None, typer.Option(min=0, help="Only if the schedule is at this version (0: absent).")]
+SuspendedFromOption = Annotated[
+    str | None, typer.Option("--suspended-from", help="Those that somebody suspended from then on, RFC 3339 ...")
+]
+SuspendedToOption = Annotated[str | None, typer.Option("--suspended-to", help="... and before then.")]
 
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 
@@ -55,6 +62,16 @@ def json_of(option: str, text: str | None) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise CommandFailed(f"{option}: is not JSON: {error}", Exit.USAGE) from error
+
+
+def moment_of(option: str, text: str | None) -> datetime | None:
+    """Returns the time of an option. Raises CommandFailed (usage)."""
+    from tidegate_core.model.instants import as_datetime, parse_instant
+
+    try:
+        return None if text is None else as_datetime(parse_instant(text))
+    except ValueError as error:
+        raise CommandFailed(f"{option}: {text} {error}", Exit.USAGE) from error
 
 
 def seconds_of(option: str, text: str) -> float:

@@ -13,16 +13,28 @@ from tidegate_cli.commands.arguments import (
     NamespaceOption,
     ReasonOption,
     ScheduleArgument,
+    SuspendedFromOption,
+    SuspendedToOption,
     VersionOption,
+    moment_of,
     split_schedule,
 )
 from tidegate_cli.context import api_client
 from tidegate_cli.documents import read_documents
 from tidegate_cli.exits import CommandFailed, Exit
-from tidegate_cli.output import Format, OutputOption, dump, show, show_list
+from tidegate_cli.output import Column, Format, OutputOption, dump, show, show_list
+from tidegate_cli.several import delete_together, resume_span
 
 if TYPE_CHECKING:
     from tidegate_client.views import ScheduleView
+
+SUSPENSION: list[Column] = [
+    ("since", lambda view: view.suspension and view.suspension.since),
+    ("mode", lambda view: view.mode),
+    ("actor", lambda view: view.suspension and view.suspension.actor),
+    ("reason", lambda view: view.suspension and view.suspension.reason),
+]
+"""Columns about how schedules came to be suspended."""
 
 app = typer.Typer(
     help="Schedules: what runs, when, and under which constraints.", no_args_is_help=True, add_completion=False
@@ -40,20 +52,43 @@ def apply(
         str | None,
         typer.Option(help="What becomes of what is pending: restart, carry or finish_old; else the definition's word."),
     ] = None,
+    all_or_none: Annotated[
+        bool, typer.Option("--all-or-none", help="Apply nothing unless all can be; up to 100 schedules.")
+    ] = False,
+    create_only: Annotated[
+        bool, typer.Option("--create-only", help="Apply nothing if one of them exists; as --all-or-none otherwise.")
+    ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Create schedules, or replace their definitions. A relative `file` counts from the YAML's folder."""
     from tidegate_cli.applying import Wish, apply_all
 
-    wish = Wish(dry_run=dry_run, reason=reason, actor=actor, expected_version=expected_version, on_update=on_update)
+    together = all_or_none or create_only
+    if together and expected_version is not None:
+        raise CommandFailed("--expected-version is for one schedule; --create-only says that none exists", Exit.USAGE)
+    wish = Wish(
+        dry_run=dry_run,
+        reason=reason,
+        actor=actor,
+        expected_version=expected_version,
+        on_update=on_update,
+        together=together,
+        create_only=create_only,
+    )
     with api_client() as api:
         apply_all(api, file, wish, output)
 
 
 @app.command("list")
-def list_schedules(namespace: NamespaceOption = None, output: OutputOption = Format.TABLE) -> None:
-    """List schedules."""
-    columns = [
+def list_schedules(
+    namespace: NamespaceOption = None,
+    suspended_from: SuspendedFromOption = None,
+    suspended_to: SuspendedToOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """List schedules; with a span those that somebody suspended in it, and are suspended still."""
+    begin, end = moment_of("--suspended-from", suspended_from), moment_of("--suspended-to", suspended_to)
+    columns: list[Column] = [
         ("namespace", lambda view: view.namespace),
         ("name", lambda view: view.name),
         ("status", lambda view: view.status),
@@ -61,8 +96,11 @@ def list_schedules(namespace: NamespaceOption = None, output: OutputOption = For
         ("trigger", _trigger),
         ("next", lambda view: view.next[0] if view.next else None),
     ]
+    if begin is not None or end is not None:
+        columns = [*columns[:2], *SUSPENSION]
     with api_client() as api:
-        found = sorted(api.schedules(namespace), key=lambda view: (view.namespace, view.name))
+        listed = api.schedules(namespace, suspended_from=begin, suspended_to=end)
+        found = sorted(listed, key=lambda view: (view.namespace, view.name))
     show_list(found, columns, output)
 
 
@@ -110,7 +148,7 @@ def next_instants(
 
 @app.command()
 def delete(
-    schedule: ScheduleArgument,
+    schedules: Annotated[list[str], typer.Argument(metavar="NAMESPACE/NAME ...", help="One schedule, or up to 100.")],
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
@@ -120,10 +158,19 @@ def delete(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Delete a schedule. What waits is cancelled; runs past the start gate are listed and go on."""
+    """Delete schedules. What waits is cancelled; runs past the start gate are listed and go on.
+
+    Of several none is deleted when one of them does not exist.
+    """
+    names = [split_schedule(schedule) for schedule in schedules]
     with api_client() as api:
+        if len(names) > 1:
+            if expected_version is not None or request_id is not None:
+                raise CommandFailed("--expected-version and --id are for one schedule", Exit.USAGE)
+            delete_together(api, names, output, reason=reason, actor=actor, cancel_running=cancel_running)
+            return
         receipt = api.delete_schedule(
-            *split_schedule(schedule),
+            *names[0],
             reason=reason,
             actor=actor,
             expected_version=expected_version,
@@ -159,7 +206,10 @@ def suspend(
 
 @app.command()
 def resume(
-    schedule: ScheduleArgument,
+    schedule: Annotated[str | None, typer.Argument(metavar="[NAMESPACE/NAME]", help="The schedule.")] = None,
+    suspended_from: SuspendedFromOption = None,
+    suspended_to: SuspendedToOption = None,
+    namespace: NamespaceOption = None,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     backlog: Annotated[
@@ -168,8 +218,22 @@ def resume(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Let a suspended schedule go on from now; the suspended span is never a miss."""
+    """Let a suspended schedule go on from now; the suspended span is never a miss.
+
+    Instead of one schedule: all that somebody suspended within a span (`schedule list` with the same span shows them).
+    What began suspended, or was suspended at another time, stays so.
+    """
+    if (schedule is None) == (suspended_from is None and suspended_to is None):
+        raise CommandFailed("give either NAMESPACE/NAME or --suspended-from and --suspended-to", Exit.USAGE)
     with api_client() as api:
+        if schedule is None:
+            begin, end = moment_of("--suspended-from", suspended_from), moment_of("--suspended-to", suspended_to)
+            if begin is None or end is None or request_id is not None:
+                raise CommandFailed("a span takes --suspended-from and --suspended-to, and no --id", Exit.USAGE)
+            resume_span(api, (begin, end), namespace, output, reason=reason, actor=actor, backlog=backlog)
+            return
+        if namespace is not None:
+            raise CommandFailed("--namespace goes with a span", Exit.USAGE)
         receipt = api.resume_schedule(
             *split_schedule(schedule), reason=reason, actor=actor, backlog=backlog, request_id=request_id
         )

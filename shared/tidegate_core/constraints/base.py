@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from tidegate_core.constraints.reasons import ReasonCode
+from tidegate_core.constraints.spans import Span
 from tidegate_core.model.document import Document
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.loads import LoadKey, LoadSeen
@@ -84,6 +85,7 @@ class LimitRef:
         name: The schedule's name; the program's name, else its type and file; the group's name; or the resolved key.
         max: Permits, by the admitting schedule's own version.
         on_unmet: Of the constraint that asks for the permit.
+        span: Of a rate, whose permits come back by time; None: a permit is held until its run has ended.
     """
 
     scope: Scope
@@ -91,6 +93,7 @@ class LimitRef:
     name: str
     max: int
     on_unmet: OnUnmet = "wait"
+    span: Span | None = None
 
     @property
     def is_shared(self) -> bool:

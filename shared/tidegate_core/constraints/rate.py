@@ -1,4 +1,4 @@
-"""Constraint on the number of runs per time: of this schedule, however they came to be."""
+"""Constraint on the number of runs per time: of the schedule, its program, a named group, or one value of a key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tidegate_core.constraints.base import Allow, ConstraintSpec, Facts, Hold, Verdict
+from tidegate_core.constraints.base import Allow, Claim, ConstraintSpec, Facts, Hold, LimitRef, Verdict
+from tidegate_core.constraints.scopes import ScopedConstraint
+from tidegate_core.constraints.spans import Span
 from tidegate_core.model.document import Whole
 from tidegate_core.model.durations import DurationField, format_duration
 from tidegate_core.model.instants import Instant, format_instant
@@ -20,17 +22,21 @@ MOST_RUNS = ConstraintSpec.ADMISSIONS_MAX
 """Each is an instant in one item that every admission writes anew: 1,000 are 9 KB."""
 
 
-class RateConstraint(ConstraintSpec):
-    """Lets at most `max` runs of the schedule be admitted within `per`.
+class RateConstraint(ScopedConstraint):
+    """Lets at most `max` runs be admitted within `per`.
 
     A run that is cancelled before its program starts is given back. What was admitted before the constraint was there is not known
-    to it, nor are more runs than an earlier, smaller `max` had remembered.
+    to it, nor are more runs of a schedule than an earlier, smaller `max` had remembered.
 
     Attributes:
-        max: 1 to 1,000.
+        max: 1 to 1,000. Each schedule is admitted by its own `max`, and counts all runs.
         per: 1 ms to 366 days; with `window: calendar` one hour or one day.
         window: `sliding`: within any span of that length. `calendar`: within each hour or day of the zone's wall clock.
         zone: Of the calendar.
+        scope: `schedule`: this schedule's runs. `program`, `group`, `key`: as of `concurrency`; counted together are the runs of
+            the schedules that have such a rate with the same `per`, `window` and `zone`.
+        group: Name of the group, for `scope: group`.
+        key: For `scope: key`, a template such as `load ${correlation}`: it is resolved for each job.
     """
 
     EXAMPLE: ClassVar = {"type": "rate", "max": 1, "per": "1d", "window": "calendar", "zone": "Europe/Rome"}
@@ -55,6 +61,8 @@ class RateConstraint(ConstraintSpec):
         return self
 
     def check(self, facts: Facts) -> Verdict:
+        if self.scope != "schedule":
+            return Allow()  # As with `concurrency`: a condition of the admission's own write.
         begin = self._begin(facts.now)
         counted = [instant for instant in facts.past.admitted if instant > begin]
         if len(counted) < self.max:
@@ -77,10 +85,23 @@ class RateConstraint(ConstraintSpec):
     def _end(self, now: Instant) -> Instant:
         return period_end(zone_named(self.zone or "UTC"), now // 1000, self.per // 1000) * 1000
 
+    def limit(self, claim: Claim) -> LimitRef | None:
+        if self.scope == "schedule":
+            return None
+        return LimitRef(
+            scope=self.scope,
+            namespace=claim.namespace,
+            name=self.scope_name(claim),
+            max=self.max,
+            on_unmet=self.on_unmet,
+            span=Span(self.per, (self.zone or "UTC") if self.window == "calendar" else None),
+        )
+
     @property
     def admissions_remembered(self) -> int:
-        return self.max
+        return self.max if self.scope == "schedule" else 0
 
     @property
     def only_once(self) -> str | None:
-        return f"counts the runs of each {format_duration(self.per)} ({self.window})"
+        whose = "" if self.scope == "schedule" else f" of the same {self.scope_words}"
+        return f"counts the runs{whose} of each {format_duration(self.per)} ({self.window})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tidegate_core.decisions.inputs import Holding
 from tidegate_core.decisions.operations import Operation, Operations, Signal
@@ -16,6 +16,7 @@ from tidegate_core.effects import (
     NotProduced,
     Produce,
     Produced,
+    Read,
     Refused,
     Unavailable,
     Write,
@@ -38,12 +39,31 @@ class Fenced(Exception):
         self.key = key
 
 
-class InvalidWrite(Exception):
-    """The store will never take this transaction as it is: whoever wrote it has to do without."""
+class InvalidAsk(Exception):
+    """The store will never do what was asked, as it is: whoever asked has to do without.
 
-    def __init__(self, transaction: Transaction, message: str) -> None:
-        super().__init__(f"transaction {transaction.name}: {message}")
-        self.keys = tuple(action.key for action in transaction.actions)
+    Attributes:
+        keys: Of all items that it was about; not all of them are to blame.
+    """
+
+    def __init__(self, what: str, message: str, keys: Sequence[Key]) -> None:
+        super().__init__(f"{what}: {message}")
+        self.keys = tuple(keys)
+
+
+class InvalidWrite(InvalidAsk):
+    """A transaction, of which nothing was applied, or a batch, of which some may have been."""
+
+    def __init__(self, written: Transaction | Batch, message: str) -> None:
+        kind = "transaction" if isinstance(written, Transaction) else "batch"
+        super().__init__(f"{kind} {written.name}", message, [action.key for action in written.actions])
+
+
+class InvalidRead(InvalidAsk):
+    """A read, of a key that no item can have."""
+
+    def __init__(self, effect: Effect, message: str) -> None:
+        super().__init__("read", message, effect.keys if isinstance(effect, Read) else ())
 
 
 class Countdown:
@@ -141,7 +161,7 @@ class Host:
 
     def failed(self, name: str, about: str, error: Exception) -> None:
         """Says loudly that something was not done, and what: it must not stop anything else, and must not be silent."""
-        touched = [key.sk for key in error.keys] if isinstance(error, InvalidWrite) else []
+        touched = [key.sk for key in error.keys] if isinstance(error, InvalidAsk) else []
         text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS_MAX]
         self.note("decision_failed", name=name, about=about, keys=list(touched), error=text)
 
@@ -181,10 +201,21 @@ class Host:
             yield from self.sleep(pause + self.jitter(transaction.token, pause))
             pause = min(2 * pause, RETRY_LAST_MS)
 
+    def write(self, batch: Batch) -> Operation[bool]:
+        """Sends an unconditional batch once; returns whether all of it is acknowledged.
+
+        Raises:
+            InvalidWrite: The store will never take it; some of it may be there.
+        """
+        answer = yield Write(batch)
+        if isinstance(answer, Invalid):
+            raise InvalidWrite(batch, answer.message)
+        return not isinstance(answer, Unavailable)
+
     def write_for_good(self, batch: Batch) -> Operation[None]:
-        """Sends an unconditional batch until all of it is acknowledged."""
+        """Sends an unconditional batch until all of it is acknowledged. Raises InvalidWrite."""
         pause = RETRY_FIRST_MS
-        while isinstance((yield Write(batch)), Unavailable):
+        while not (yield from self.write(batch)):
             yield from self.sleep(pause + self.jitter(batch.name, pause))
             pause = min(2 * pause, RETRY_LAST_MS)
 
@@ -202,10 +233,16 @@ class Host:
             pause = min(2 * pause, PRODUCE_RETRY_LAST_MS)
 
     def read_for_good(self, effect: Effect) -> Operation[object]:
-        """Asks until there is an answer other than `Unavailable`."""
+        """Asks until there is an answer other than `Unavailable`.
+
+        Raises:
+            InvalidRead: The store will never answer it.
+        """
         pause = RETRY_FIRST_MS
         while True:
             result: object = yield effect
+            if isinstance(result, Invalid):
+                raise InvalidRead(effect, result.message)
             if not isinstance(result, Unavailable):
                 return result
             yield from self.sleep(pause + self.jitter(result.what, pause))

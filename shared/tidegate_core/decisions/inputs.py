@@ -40,7 +40,7 @@ class Holding:
             time by a row of its own: two transactions for each such fire. Longer than the window of the messages (1 min).
         tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
             when a topic partition comes back to the process.
-        topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`.
+        topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`, `runs_dlq`.
     """
 
     owner: str
@@ -56,6 +56,7 @@ class Holding:
     runs_topic: str
     requests_dlq_topic: str
     events_dlq_topic: str
+    runs_dlq_topic: str
     minimum_period_ms: int = 10_000
     program_files_checked: bool = True
     recurring_near_ms: int = 3_600_000

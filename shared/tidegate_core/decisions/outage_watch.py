@@ -31,21 +31,26 @@ SERVED = "served"
 def read_signs(host: Host, leases: Sequence[Item | None]) -> Operation[dict[str, int]]:
     """Reads up to when the owners that these leases name have served this topic partition; for `last_sign`.
 
-    A process that lost it may live on and serve others, so each has a sign of its own. Shards that another map gave to
-    another topic partition have the newest one.
+    A process that lost it may live on and serve others, so each has a sign of its own. Without one it says nothing: it had it for
+    less than a beat, and the lease says when the shard was served before that. Shards that another map gave to another topic
+    partition have the newest one.
     """
-    owners = sorted({str(lease["owner"]) for lease in leases if lease is not None})
-    if not owners:
+    maps = {str(lease["owner"]): whole(lease, "map") for lease in leases if lease is not None}
+    if not maps:
         return {}
-    wanted = {owner: keys.node(owner) for owner in owners}
+    wanted = {owner: keys.node(owner) for owner in sorted(maps)}
     answer = yield from host.read_for_good(Read(tuple(wanted.values())))
     assert isinstance(answer, Items)
-    found = {owner: answer.found[key].get(SERVED) for owner, key in wanted.items() if key in answer.found}
     signs: dict[str, int] = {}
-    for owner, served in found.items():
-        if isinstance(served, dict) and served:
-            own = served.get(str(host.holding.topic_partition))
-            signs[owner] = max(int(str(each)) for each in (served.values() if own is None else (own,)))
+    for owner, key in wanted.items():
+        served = answer.found.get(key, {}).get(SERVED)
+        if not isinstance(served, dict):
+            continue
+        own = served.get(str(host.holding.topic_partition))
+        if own is not None:
+            signs[owner] = int(str(own))
+        elif served and maps[owner] != host.holding.map_version:
+            signs[owner] = max(int(str(each)) for each in served.values())
     return signs
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
-from tidegate_core.decisions.delivery_plane.creates import Sending
+from tidegate_core.decisions.delivery_plane.creates import Sending, Unkept
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
-from tidegate_core.decisions.host import Countdown, InvalidWrite
+from tidegate_core.decisions.host import Countdown, InvalidAsk
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.topic_cursor import TopicCursor
@@ -82,11 +82,11 @@ class RequestIngest:
             if reason is not None:
                 self.cursor.dead_letters.bury(record, reason)
             inboxed.append((record, into))  # One before the position is left out below.
-        yield from self._send(sends)
+        yield from self._send(sends, {record.offset: record for record in batch})
         yield from self.cursor.dead_letters.settled()
         try:
             yield from self._move([each for each in inboxed if each[0].offset >= self.cursor.at.next])
-        except InvalidWrite:
+        except InvalidAsk:
             # The batch comes again, record by record, and its own messages are written already.
             self._log_end = max(self._log_end, batch[-1].offset + 1)
             raise
@@ -144,11 +144,17 @@ class RequestIngest:
             case _:
                 return schedule_shard(request.namespace, request.name, shards)
 
-    def _send(self, sends: Mapping[int, list[Sending]]) -> Operation[None]:
+    def _send(self, sends: Mapping[int, list[Sending]], records: Mapping[int, LogRecord]) -> Operation[None]:
         """Own messages, shard beside shard; the position passes their records only when all are durable."""
         countdown = Countdown(self.cursor.host, len(sends))
+
+        def done(unkept: Sequence[Unkept]) -> None:
+            for each in unkept:
+                self.cursor.dead_letters.bury(records[each.sending.position.offset], each.refused)
+            countdown.down()
+
         for shard, messages in sends.items():
-            self._planes[shard].send(messages, countdown.down)
+            self._planes[shard].send(messages, done)
         yield from countdown.wait()
 
     def _move(self, inboxed: Sequence[tuple[LogRecord, _Inboxed | None]]) -> Operation[None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.delivery_plane.plane import CLOCKS_APART_MS, DeliveryPlane
 from tidegate_core.decisions.delivery_plane.recurring_change import PlaceRecord
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.host import Host
@@ -106,6 +106,7 @@ class ShardActor:
             controls: As read after the fence.
         """
         rows: list[Item] = []
+        yield from self._wait_for_the_present()
         self._controls.begin(controls)
         yield from self._recover_recurring()
         yield from self.plane.recover((yield from self._inbox.messages()))
@@ -128,6 +129,13 @@ class ShardActor:
         for ref in self.memory.waiting_refs():
             self._waiting.look(ref)
         self._arm()
+
+    def _wait_for_the_present(self) -> Operation[None]:
+        """A fact ends at its author's clock, which may be ahead of ours: what it stands for lies in our future until then."""
+        end = max((outage.end for outage in self.outages.known), default=0)
+        ahead = end - self._host.now
+        if ahead > 0:
+            yield from self._host.sleep(min(ahead, CLOCKS_APART_MS))
 
     def _recover_recurring(self) -> Operation[None]:
         """Schedules whose fires have no rows: known before the first fire, and before any checkpoint."""
@@ -212,8 +220,9 @@ class ShardActor:
             for limit in before.limits:
                 for ref in self.memory.released(limit):
                     self._waiting.look(ref)
-            if before.queued:
-                for home, shared in homes_of(before.limits, self._host.holding.shards):
+            for home, shared in homes_of(before.limits, self._host.holding.shards):
+                # Of a rate something comes back before its time only when the run has not started: then somebody may wait since.
+                if before.started_at is None if keys.is_rate(shared) else before.queued:
                     self._host.tell(Poke(home, shared.pk))
             self._waiting.look(before.ref)
 

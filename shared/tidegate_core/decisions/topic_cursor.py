@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from tidegate_core.decisions.dead_letters import DeadLetters
-from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
+from tidegate_core.decisions.host import Fenced, Host, InvalidAsk
 from tidegate_core.decisions.inputs import LogRecord, TopicFacts
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Items, Poke, Read, Refused, StartReading, Taken
@@ -123,10 +123,10 @@ class TopicCursor:
                 yield from process(batch)
             if self._has_closed():
                 yield from self.move(self.at.next, self.at.last_append_time, page=self.at.page)
-        except InvalidWrite as error:
+        except InvalidAsk as error:
             yield from self._serve_one_by_one(process, batch, error)
 
-    def _serve_one_by_one(self, process: Process, batch: Sequence[LogRecord], error: InvalidWrite) -> Operation[None]:
+    def _serve_one_by_one(self, process: Process, batch: Sequence[LogRecord], error: InvalidAsk) -> Operation[None]:
         """One record of the batch becomes something that the store does not take: that one is a dead letter."""
         if len(batch) > 1:
             for record in batch:

@@ -10,14 +10,14 @@ from tidegate_core.store.values import Batch, Item, Key, RangeRead, Transaction
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Strongly consistent read of items. Answer: `Items`, or `Unavailable` after the port's patience."""
+    """Strongly consistent read of items. Answer: `Items`, `Unavailable` after the port's patience, or `Invalid`."""
 
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRange:
-    """Answer: `Page`, or `Unavailable`."""
+    """Answer: `Page`, `Unavailable` or `Invalid`."""
 
     range: RangeRead
 
@@ -35,7 +35,9 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """An unconditional batch, repeated until all of it is acknowledged. Answer: `Written`, or `Unavailable` (some of it may be there)."""
+    """An unconditional batch, repeated until all of it is acknowledged. Answer: `Written`, `Unavailable` or `Invalid`; with
+    either of these some of it may be there.
+    """
 
     batch: Batch
 
@@ -68,8 +70,8 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """The store will never take this transaction as it is (an item or the whole too large, an expression that does not
-    fit what is stored): nothing was applied, no repeat helps.
+    """The store will never take this as it is (an item, a key or the whole too large, an expression that does not fit what
+    is stored): no repeat helps. Of a transaction nothing was applied; of a batch, nothing of the calls that it refused.
     """
 
     message: str

@@ -128,12 +128,15 @@ class ScheduleResume(ScheduleRequest):
     Attributes:
         backlog: What goes on of the jobs that `hold` has parked (without it: all), or is made of the instants that a time
             trigger named meanwhile (without it: nothing).
+        suspended_at: Compare-and-set: the instant of the suspend that is meant, as it is listed. Another one, or a schedule that
+            began suspended, is a conflict.
     """
 
     EXAMPLE: ClassVar = {"id": "r-1", "type": "schedule.resume", "namespace": "flights", "name": "join-day"}
 
     type: Literal["schedule.resume"] = "schedule.resume"
     backlog: Backlog | None = None
+    suspended_at: InstantField | None = None
 
 
 class ScheduleTrigger(ScheduleRequest):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate_core.constraints import ConcurrencyConstraint, DelayConstraint
+from tidegate_core.constraints import DelayConstraint
+from tidegate_core.constraints.scopes import ScopedConstraint
 from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
@@ -46,7 +47,7 @@ def _key_problems(spec: ScheduleSpec) -> list[Problem]:
     keys = [
         (f"constraints[{place}].key", each.key)
         for place, each in enumerate(spec.constraints)
-        if isinstance(each, ConcurrencyConstraint) and each.key is not None
+        if isinstance(each, ScopedConstraint) and each.key is not None
     ]
     return text_problems(spec.trigger, keys)
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
+
+COUNT: Final = "@"
+"""Before the instant in the names of attributes that hold how many admissions of a rate count until then."""
+
+
+def count_name(until: int) -> str:
+    return f"{COUNT}{keys.instant_text(until)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,16 +22,18 @@ class SharedLimit:
     """The item of a shared limit. It has no single writer: every change of it is an increment with its own condition.
 
     Attributes:
-        in_use: Permits out, those with items of their own included.
+        in_use: Permits out, those with items of their own included. Of a rate: admissions that nobody has taken out of it yet.
         holders: Runs whose permit is named here.
         offered: Jobs that have the word for a free slot.
         queued: Mark of whoever joined the queue last; None while nobody waits, and then a free permit is there for anybody.
+        counts: Of a rate: how many admissions count until which instant; together they are `in_use`.
     """
 
     in_use: int = 0
     holders: frozenset[str] = frozenset()
     offered: frozenset[str] = frozenset()
     queued: str | None = None
+    counts: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, item: Item | None) -> SharedLimit:
@@ -31,7 +42,34 @@ class SharedLimit:
         in_use, queued = known.get("in_use", 0), known.get("queued")
         assert isinstance(in_use, int)
         assert queued is None or isinstance(queued, str)
-        return cls(in_use=in_use, holders=_texts(known, "holders"), offered=_texts(known, "offered"), queued=queued)
+        return cls(
+            in_use=in_use,
+            holders=_texts(known, "holders"),
+            offered=_texts(known, "offered"),
+            queued=queued,
+            counts=_counts(known),
+        )
+
+    def at(self, now: int) -> SharedLimit:
+        """Returns the limit as of an instant: admissions whose span has passed count no more."""
+        expired = self.expired(now)
+        if not expired:
+            return self
+        live = {until: count for until, count in self.counts.items() if until not in expired}
+        return replace(self, in_use=self.in_use - sum(expired.values()), counts=live)
+
+    def expired(self, now: int) -> dict[int, int]:
+        """Returns the counts of a rate that are in its item still, and count no more."""
+        return {until: count for until, count in self.counts.items() if until <= now}
+
+    def falls_below(self, most: int) -> int | None:
+        """Returns when fewer than `most` count, if nothing else happens; None: by itself never."""
+        left = self.in_use
+        for until in sorted(self.counts):
+            left -= self.counts[until]
+            if left < most:
+                return until
+        return None
 
     def lets_pass(self, job_id: str, most: int) -> bool:
         """Whether the job may have a permit now: there is one, and nobody waits for it with an older right."""
@@ -67,3 +105,8 @@ def _texts(item: Item, name: str) -> frozenset[str]:
     found = item.get(name, frozenset())
     assert isinstance(found, frozenset)
     return frozenset(str(each) for each in found)
+
+
+def _counts(item: Item) -> dict[int, int]:
+    found = {name: count for name, count in item.items() if name.startswith(COUNT)}
+    return {int(name[len(COUNT) :]): count for name, count in found.items() if isinstance(count, int)}

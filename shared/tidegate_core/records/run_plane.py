@@ -39,6 +39,8 @@ class ScheduleState:
         expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
         mode: How it is suspended, while it is (SEMANTICS 10); `standing.py` says what that lets happen.
         suspended_at: Since when.
+        stopped_by: Who asked for it, empty where nobody was named; None = nobody did: it is active, or began suspended.
+        stopped_for: Why, as far as it was said.
         until: When it is resumed by itself; a timer row of kind `U` stands there.
         stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
         last_stop: Begin and end of the last of those.
@@ -82,6 +84,8 @@ class ScheduleState:
     expires_at: int | None = None
     mode: str = "drop"
     suspended_at: int = 0
+    stopped_by: str | None = None
+    stopped_for: str | None = None
     until: int | None = None
     stopped_ms: int = 0
     last_stop: tuple[int, ...] = ()
@@ -432,6 +436,8 @@ class OutboxRow:
         started: When it had passed the gate, where that was not told before its end.
         page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
         matched: All have.
+        given_up: Why no further attempt of a run follows, where one was wanted: it gets a dead letter. None = it gets none.
+        error_class: Of such a run.
     """
 
     run_id: str
@@ -442,6 +448,8 @@ class OutboxRow:
     started: int | None = None
     page: str = ""
     matched: bool = False
+    given_up: str | None = None
+    error_class: str | None = None
 
     def key(self, shard: int) -> Key:
         return keys.outbox(shard, self.run_id, self.attempt, self.state)

@@ -54,6 +54,8 @@ NO_NAMESPACE = "-"
 MAP_KEY = Key("MAP", "MAP")
 SHARED_LIMIT = "LIMIT#"
 """Partition keys of limits that several shards share begin so; neither run ids nor job ids do."""
+RATE = "rate-"
+"""Before the scope of those that are rates."""
 CONTROLS_KEY = Key("CONTROLS", "CONTROLS")
 CONTROLS_NAME = "controls"
 """Under which requests on wide controls lie in the inbox of their home shard, beside `NO_NAMESPACE`."""
@@ -118,6 +120,18 @@ def past_runs(shard: int, namespace: str, name: str) -> Key:
 def shared_limit(namespace: str, scope: str, name: str) -> Key:
     """A limit that several schedules share: of a program, a group or a key, by its name (which is user text: hashed)."""
     return Key(f"{SHARED_LIMIT}{namespace}#{scope}#{text_hash(name)}", "LIMIT")
+
+
+def shared_rate(namespace: str, scope: str, name: str, per: int, zone: str | None) -> Key:
+    """A rate that several schedules share. It sorts behind the limits of its namespace: a job asks for it last, so that the word for
+    it does not stand idle while the job waits for a run to end.
+    """
+    return Key(f"{SHARED_LIMIT}{namespace}#{RATE}{scope}#{text_hash(name, str(per), zone or '')}", "LIMIT")
+
+
+def is_rate(limit: Key) -> bool:
+    """Whether a shared limit is a rate."""
+    return limit.pk.startswith(SHARED_LIMIT) and limit.pk.split("#")[2].startswith(RATE)
 
 
 def permit(limit: Key, run_id: str) -> Key:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from tidegate_core.records.limits import count_name
 from tidegate_core.store.values import Condition, Value
 
 
@@ -68,6 +69,13 @@ def permits_held(run_ids: Sequence[str]) -> Condition:
     """I4: a permit goes back once."""
     held = " AND ".join(f"contains(#holders, :run{number})" for number in range(len(run_ids)))
     return Condition(held, {"#holders": "holders"}, {f":run{number}": run for number, run in enumerate(run_ids)})
+
+
+def counted_as_seen(counts: Mapping[int, int]) -> Condition:
+    """I4: what leaves a rate (its span has passed, or the run came to nothing) leaves it once, and takes nothing else along."""
+    seen = " AND ".join(f"#count{number} = :count{number}" for number in range(len(counts)))
+    names = {f"#count{number}": count_name(until) for number, until in enumerate(counts)}
+    return Condition(seen, names, {f":count{number}": count for number, count in enumerate(counts.values())})
 
 
 def acquirable(epoch_seen: int | None, map_version: int, tp_epoch: int) -> Condition:

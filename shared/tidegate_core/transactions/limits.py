@@ -7,16 +7,19 @@ late ones leave at worst an offer for nobody, which lapses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from tidegate_core.model.shards import shard_of
 from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Delete, Key, Put, Update
+from tidegate_core.store.values import Action, Delete, Key, Put, Update, Value
 from tidegate_core.transactions import conditions
 
 HOLDERS_INLINE_MAX = 16
 """Runs named in a limit's item: about 500 bytes, so that a write of it costs one unit. Wider limits name each in an item."""
+
+NOTHING_EXPIRED: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class Permit(NamedTuple):
@@ -122,9 +125,16 @@ def close_queue(limit: Key, mark_seen: str) -> Update:
     return Update(limit, "REMOVE #queued", {"#queued": "queued"}, {}, conditions.queue_marked(mark_seen))
 
 
-def offer_slots(limit: Key, job_ids: Sequence[str]) -> Update:
-    """Gives jobs the word for free slots."""
-    return Update(limit, "ADD #offered :jobs", {"#offered": "offered"}, {":jobs": frozenset(job_ids)})
+def offer_slots(limit: Key, job_ids: Sequence[str], expired: Mapping[int, int] = NOTHING_EXPIRED) -> Update:
+    """Gives jobs the word for free slots; of a rate, out of which those go at the same time that count no more."""
+    jobs: dict[str, Value] = {":jobs": frozenset(job_ids)}
+    if not expired:
+        return Update(limit, "ADD #offered :jobs", {"#offered": "offered"}, jobs)
+    gone = conditions.counted_as_seen(expired)
+    names = {"#in_use": "in_use", "#offered": "offered", **gone.names}
+    minus: dict[str, Value] = {":minus": -sum(expired.values())}
+    expression = f"ADD #in_use :minus, #offered :jobs REMOVE {', '.join(gone.names)}"
+    return Update(limit, expression, names, {**jobs, **minus}, gone)
 
 
 def lapse_offers(limit: Key, job_ids: Sequence[str]) -> Update:

@@ -9,6 +9,7 @@ from tidegate_core.effects import Effect
 from tidegate_core.store.values import Action, Condition, Item, Key, Value
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.limits import Permit
+from tidegate_core.transactions.rates import Counted
 
 RAW_ACTION_BYTES = 4_000
 """Reckoned for an action on an item that was not read here: a lease, a state, a limit with its holders."""
@@ -46,7 +47,7 @@ class Staged:
     writes: dict[Key, Item | None] = field(default_factory=dict)
     consumed: dict[Key, Consumed] = field(default_factory=dict)
     raw: list[Action] = field(default_factory=list)
-    returns: dict[Key, tuple[Permit, ...]] = field(default_factory=dict)
+    returns: dict[Key, tuple[Permit | Counted, ...]] = field(default_factory=dict)
     effects: list[Effect | Callable[[], None]] = field(default_factory=list)
     bytes_taken_over: int = 0
 

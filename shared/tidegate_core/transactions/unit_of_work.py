@@ -32,6 +32,7 @@ from tidegate_core.store.values import (
 )
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.limits import Permit, return_permits
+from tidegate_core.transactions.rates import Counted, take_back
 from tidegate_core.transactions.staged import UNREAD, Consumed, Staged, bytes_of
 from tidegate_core.transactions.view import View
 
@@ -172,15 +173,15 @@ class UnitOfWork:
             raise TooLarge
         self._open.raw.append(action)
 
-    def give_back(self, permit: Permit) -> None:
-        """Returns a run's permit of a limit that other shards' owners write too.
+    def give_back(self, permit: Permit | Counted) -> None:
+        """Returns a run's permit of a limit that other shards' owners write too, or takes its admission out of a rate.
 
         Several returns to one limit become one action on it. Raises TooLarge when this transaction takes a permit of it.
         """
         if any(raw.key == permit.limit for raw in (*self._kept.raw, *self._open.raw)):
             raise TooLarge
         self._open.returns[permit.limit] = (*self._open.returns.get(permit.limit, ()), permit)
-        if not permit.inline:
+        if isinstance(permit, Permit) and not permit.inline:
             self._open.raw.append(permit.removal())
 
     def require(self, key: Key, condition: Condition) -> None:
@@ -247,7 +248,7 @@ class UnitOfWork:
                     witness = key
         written = {action.key for action in actions}
         actions.extend(raw for raw in self._kept.raw if not (isinstance(raw, Check) and raw.key in written))
-        actions.extend(return_permits(limit, permits) for limit, permits in self._kept.returns.items())
+        actions.extend(_given_back(limit, permits) for limit, permits in self._kept.returns.items())
         return Transaction(name, tuple(actions), token, witness)
 
     def behind(self) -> dict[Key, int]:
@@ -281,6 +282,15 @@ class UnitOfWork:
 
     def _is_staged(self, key: Key) -> bool:
         return key in self._open.writes or key in self._kept.writes
+
+
+def _given_back(limit: Key, permits: Sequence[Permit | Counted]) -> Update:
+    counted = [each for each in permits if isinstance(each, Counted)]
+    return (
+        take_back(limit, counted)
+        if counted
+        else return_permits(limit, [each for each in permits if isinstance(each, Permit)])
+    )
 
 
 def _revision(item: Item | None) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CLUSTER_ID = "simulated"
 REQUESTS, EVENTS, RECEIPTS, RUNS = "tidegate.requests", "tidegate.events", "tidegate.receipts", "tidegate.runs"
-REQUESTS_DLQ, EVENTS_DLQ = "tidegate.requests.dlq", "tidegate.events.dlq"
+REQUESTS_DLQ, EVENTS_DLQ, RUNS_DLQ = "tidegate.requests.dlq", "tidegate.events.dlq", "tidegate.runs.dlq"
 SOURCE_TOPIC = "lake.landed"
 """Of the users' own; worlds that have a source have it."""
 POKE_MS = 6

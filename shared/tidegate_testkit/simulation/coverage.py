@@ -19,7 +19,7 @@ Pair: TypeAlias = tuple[str, str]
 """A kind of fault and where it bit."""
 
 TOPICS: Final = (
-    *(world.REQUESTS, world.EVENTS, world.RECEIPTS, world.RUNS, world.REQUESTS_DLQ, world.EVENTS_DLQ),
+    *(world.REQUESTS, world.EVENTS, world.RECEIPTS, world.RUNS, world.REQUESTS_DLQ, world.EVENTS_DLQ, world.RUNS_DLQ),
     *SINKS,
     world.SOURCE_TOPIC,
 )

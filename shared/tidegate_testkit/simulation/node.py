@@ -124,13 +124,17 @@ class Node:
     def _say_seen(self) -> None:
         """As the node's heartbeat loop does."""
         now = self.clock()
-        for topic_partition, tenure in self.tenures.items():
-            until = tenure.actor.served_until(now)
-            if until is not None:
-                self._served[topic_partition] = until
+        for tenure in self.tenures.values():
+            self.note_served(tenure)
         sign = sign_of_life(self.owner, self.name, now, self._served, now // 1_000)
         self.store.write((sign,), lambda answer: None)
         self.process.after(SEEN_MS, self._say_seen)
+
+    def note_served(self, tenure: Tenure) -> None:
+        """As the node's holdings do, before a sign of life and as the tenure ends."""
+        until = tenure.actor.served_until(self.clock())
+        if until is not None:
+            self._served[tenure.topic_partition] = until
 
     # -- membership probes --------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ TWICE: Final = 0.2
 TWICE_WITHIN_MS: Final = 8_000
 PATIENCE_MS: Final = 1_500
 ROUNDS_MAX: Final = 5
+AGAIN_MS: Final = 1_000
 KINDS: Final = ("update", "update", "same", "delete", "delete")
 
 
@@ -49,6 +50,12 @@ class SourceSpan:
         end = self.end
         over = end is not None and end.receipt is not None and end.acked_at < instant
         return bool(self.begin.appended) and self.begin.appended[0] <= instant and not over
+
+
+def was_silent(asked: Asked) -> bool:
+    """Whether it was refused because its topic did not answer."""
+    errors = [] if asked.receipt is None else asked.receipt.body.get("errors") or []
+    return any("does not answer now" in error["problem"] for error in errors)
 
 
 class SourceUser:
@@ -106,6 +113,11 @@ class SourceUser:
             self.spans.append(SourceSpan(asked))
 
     def _answered(self, asked: Asked) -> None:
+        if was_silent(asked):
+            # As the answer's hint says: again, once its topic answers.
+            self.spans = [span for span in self.spans if span.begin is not asked]
+            self._cluster.timeline.after(AGAIN_MS, self._apply)
+            return
         self.is_done = True
         if not self._closing and self._rounds:
             self._rounds -= 1

@@ -61,6 +61,7 @@ class Tenure:
         if not self.alive:
             return
         self.alive = False
+        self.node.note_served(self)
         self._carrier.stop_reading()
         self.node.cluster.trace.note(self.name, "dropped", why, "drained" if self.drained else "")
         self._end_stint(orderly=self.drained and self._drain_repeats_nothing)
@@ -147,6 +148,7 @@ def _holding(node: Node, topic_partition: int, number: int) -> Holding:
         runs_topic=world.RUNS,
         requests_dlq_topic=world.REQUESTS_DLQ,
         events_dlq_topic=world.EVENTS_DLQ,
+        runs_dlq_topic=world.RUNS_DLQ,
         minimum_period_ms=MINIMUM_PERIOD_MS,
         recurring_near_ms=NEAR_MS,
         tenure=number,

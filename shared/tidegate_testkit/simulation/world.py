@@ -110,5 +110,6 @@ def _create_topics(cluster: Cluster, requests: Requests, producers: Producers, s
     create(parts.RUNS, 2)
     create(parts.REQUESTS_DLQ, 2)
     create(parts.EVENTS_DLQ, 2)
+    create(parts.RUNS_DLQ, 2)
     for sink in SINKS:
         create(sink, 2, senders.delivered)

@@ -264,6 +264,14 @@ RULES: Table = {
     "a hand-over behind a message without acknowledgement": (
         "messages/checkpoints: a_message_without_acknowledgement_before_one_that_was_delivered_then_a_drain_sends_it_until_there_is_one",
     ),
+    "signs of life of a process that lost the topic partition": (
+        "actors/outage_facts: an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_signs_of_life_hide_no_outage",
+        "node/holdings: what_was_held_for_less_than_a_beat_then_it_has_its_last_sign_of_life_too",
+    ),
+    "another outage while a catch-up waits": (
+        "actors/shard_catch_up: another_outage_within_a_turn_then_what_it_brings_waits_for_as_long_as_its_own_time_out_says",
+        "runs/overlap: one_that_makes_up_for_the_past_in_the_place_of_one_that_waited_then_its_time_out_goes_on",
+    ),
     "a crash after any effect": ("actors/crashes: a_crash_after_any_effect_then_the_outcome_is_that_without_one",),
 }
 

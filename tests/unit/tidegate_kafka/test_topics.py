@@ -15,7 +15,8 @@ MIB = 1024 * 1024
 def test_given_defaults_then_the_plan_is_the_documented_one() -> None:
     topics = {topic.name: topic for topic in plan(KafkaSettings())}
     assert set(topics) == {
-        f"tidegate.{name}" for name in ("requests", "events", "receipts", "runs", "pokes", "requests.dlq", "events.dlq")
+        f"tidegate.{name}"
+        for name in ("requests", "events", "receipts", "runs", "pokes", "requests.dlq", "events.dlq", "runs.dlq")
     }
     assert {topic.topic_partitions for topic in topics.values()} == {8}
     assert {topic.config["message.timestamp.type"] for topic in topics.values()} == {"LogAppendTime"}

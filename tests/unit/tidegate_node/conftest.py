@@ -252,6 +252,7 @@ def some_facts() -> NodeFacts:
         runs="tidegate.runs",
         requests_dlq="tidegate.requests.dlq",
         events_dlq="tidegate.events.dlq",
+        runs_dlq="tidegate.runs.dlq",
         minimum_period_ms=1_000,
     )
 

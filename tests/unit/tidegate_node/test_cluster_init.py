@@ -19,7 +19,7 @@ from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
-NAMES = TopicNames("r", "e", "p", "receipts", "runs", "r.dlq", "e.dlq")
+NAMES = TopicNames("r", "e", "p", "receipts", "runs", "r.dlq", "e.dlq", "runs.dlq")
 
 
 @dataclass

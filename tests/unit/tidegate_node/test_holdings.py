@@ -116,12 +116,33 @@ async def test_given_an_assignment_then_each_is_driven_and_its_pokes_are_read(wo
 async def test_given_what_is_held_or_was_then_each_has_its_last_sign_of_life(world: World, until: Any) -> None:
     world.group.assigned([1, 3])
     await until(lambda: world.holdings.serving == {1, 3}, "both serve")
-    assert world.holdings.served(9_000) == {1: 9_000, 3: 9_000}
+    now = world.around.clock.now_ms()
+    assert world.holdings.served(now - 1_000) == {1: now - 1_000, 3: now - 1_000}
     world.actors[3][0].behind = 500
-    assert world.holdings.served(10_000) == {1: 10_000, 3: 9_500}
+    assert world.holdings.served(now) == {1: now, 3: now - 500}
     world.actors[1][0].behind = None
     world.group.lost([3])
-    assert world.holdings.served(20_000) == {1: 10_000, 3: 9_500}
+    assert world.holdings.served(now + 10_000) == {1: now, 3: now - 500}
+
+
+@pytest.mark.parametrize("how", ["lost", "revoked", "given anew"])
+async def test_given_what_was_held_for_less_than_a_beat_then_it_has_its_last_sign_of_life_too(
+    world: World, until: Any, how: str
+) -> None:
+    """Seed 831315: without one, whoever came next took the process's other signs for those of this."""
+    world.group.assigned([1])
+    await until(lambda: world.holdings.serving == {1}, "it serves")
+    world.actors[1][0].behind = 300
+    at = world.around.clock.now_ms()
+    if how == "lost":
+        world.group.lost([1])
+    elif how == "revoked":
+        world.group.revoked([1], drain := world.drain())
+        await until(lambda: drain.times_done == 1, "done")
+    else:
+        world.group.assigned([1])
+        world.actors[1][1].behind = None
+    assert world.holdings.served(at + 20_000) == {1: at - 300}
 
 
 async def test_given_a_revocation_then_it_is_done_once_all_are_drained(world: World, until: Any) -> None:

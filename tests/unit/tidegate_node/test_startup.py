@@ -29,7 +29,7 @@ from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
-NAMES = TopicNames("r", "e", "p", "receipts", "runs", "r.dlq", "e.dlq")
+NAMES = TopicNames("r", "e", "p", "receipts", "runs", "r.dlq", "e.dlq", "runs.dlq")
 REQUESTS = TopicFacts("r", "ab" * 16, 4)
 
 

@@ -18,6 +18,7 @@ from tidegate_core.effects import (
     Written,
 )
 from tidegate_core.store.values import (
+    ITEM_BYTES_MAX,
     Applied,
     Batch,
     Condition,
@@ -196,3 +197,23 @@ async def test_given_a_transaction_that_can_never_work_then_its_author_is_told(a
     assert "LEASE" in verdict.message
     assert around.metrics.value("tidegate_transactions_total", name="test", verdict="invalid") == 1
     assert Applied() == around.store.transact(_put("after"))
+
+
+async def test_given_a_batch_that_can_never_work_then_its_author_is_told_and_the_other_chunks_are_written(
+    around: Surroundings,
+) -> None:
+    """An item above DynamoDB's 400 KB raised through the driver, and ended holder after holder of its topic partition."""
+    keys = [Key("SH#0001", f"M#{number:03d}") for number in range(WRITES_PER_CALL_MAX + 1)]
+    huge = "x" * (ITEM_BYTES_MAX + 1)
+    puts = tuple(Put(key, {"pk": key.pk, "sk": key.sk, **({"v": huge} if key is keys[0] else {})}) for key in keys)
+
+    answer = await around.store_effects().write(Write(Batch("messages", puts)))
+
+    assert isinstance(answer, Invalid)
+    assert around.store.get(keys).keys() == {keys[-1]}
+
+
+async def test_given_a_key_that_no_item_can_have_then_the_reader_is_told(around: Surroundings) -> None:
+    key = Key("SH#0001", "x" * 2_000)
+
+    assert isinstance(await around.store_effects().read(Read((key,))), Invalid)

@@ -17,7 +17,8 @@ from tidegate_core.decisions.delivery_plane.guarding import (
 )
 from tidegate_core.decisions.delivery_plane.outgoing import refused_letter_of
 from tidegate_core.decisions.delivery_plane.rows import write
-from tidegate_core.decisions.delivery_plane.sending import produce, publish_receipts, send_messages
+from tidegate_core.decisions.delivery_plane.sending import cannot_be_kept, produce, publish_receipts, send_messages
+from tidegate_core.decisions.host import InvalidAsk
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.parsing import parse_request
@@ -44,6 +45,13 @@ PUBLIC_ID = re.compile(r"(\d{4})-([a-z2-7]{26})", re.ASCII)
 def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[None]:
     """Applies inbox rows of kind `M`, in order; at the end everything they asked for is durable."""
     sends: list[Sending] = []
+    by_origin = {Position.parse(row.origin): row for row in rows}
+
+    def send() -> Operation[None]:
+        for unkept in (yield from send_messages(plane, sends)):
+            yield from _bury(plane, by_origin[unkept.sending.position], unkept.refused)
+        sends.clear()
+
     for row in rows:
         try:
             request = parse_request(row.request)
@@ -55,10 +63,13 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[N
             sends.append(Sending(request, Position.parse(row.origin), replay=True))
             continue
         assert isinstance(request, MessageCancel)
-        yield from send_messages(plane, sends, lambda: None)
-        sends = []
-        yield from publish_receipts(plane, [(yield from _answer(plane, request, row.origin))])
-    yield from send_messages(plane, sends, lambda: None)
+        yield from send()
+        try:
+            yield from publish_receipts(plane, [(yield from _answer(plane, request, row.origin))])
+        except InvalidAsk as error:
+            plane.host.failed("cancel", row.origin, error)
+            yield from _bury(plane, row, cannot_be_kept(request, error))
+    yield from send()
 
 
 def _bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operation[None]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, NOTHING, NOWHERE, Place, Slots, Slotted, end_of
-from tidegate_core.decisions.host import Fenced, Host
+from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Refused
 from tidegate_core.records.outages import Outage
@@ -187,7 +187,12 @@ class Checkpoints:
         closed = self._closed_tally(tally)
         stored = NOTHING if closed else tally
         transaction = checkpoint(self._shard, self.durable, slot, text, stored, closed, self._host.token())
-        verdict = yield from self._host.commit_for_good(transaction)
+        try:
+            verdict = yield from self._host.commit_for_good(transaction)
+        except InvalidWrite as error:
+            self._host.failed("checkpoint", f"shard {self._shard}", error)
+            self._counted = self._counted.plus(counted)
+            return  # The next one covers this one; what is sent meanwhile has its bound.
         if isinstance(verdict, Refused):
             raise Fenced(keys.progress(self._shard))
         self.durable = replace(self.durable, slot=slot, id=text, tally=stored)

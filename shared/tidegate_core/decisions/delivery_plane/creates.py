@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.guarding import versions_of
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.position import Position
+from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import MessageSend
 from tidegate_core.records.codec import from_item
@@ -35,6 +36,14 @@ class Sending:
     replay: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Unkept:
+    """A create that the store will never take, as its dead letter has it: nothing of it will be sent."""
+
+    sending: Sending
+    refused: RefusedRecord
+
+
 @dataclass(slots=True)
 class Create:
     """One create with what the look-up said about it.
@@ -53,6 +62,10 @@ class Create:
     mine: Message | None = None
     status: ReceiptStatus = ReceiptStatus.ACCEPTED
     replaces: bool = False
+
+    def again(self) -> Create:
+        """Returns it as it is looked up anew: some of it may have been written, as by a predecessor."""
+        return Create(replace(self.sending, replay=True), self.name, self.version, answered=self.version)
 
     @property
     def live_from(self) -> str:

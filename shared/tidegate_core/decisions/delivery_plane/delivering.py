@@ -8,7 +8,7 @@ payloads, and what the broker refused or did not acknowledge is sent again behin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.outgoing import delivered, record_of
@@ -52,8 +52,7 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
         yield from refused(plane, problems)
     if unanswered:
         yield from plane.host.sleep(PAUSE_MS)
-        for row in unanswered:
-            _put_back(plane, row)
+        put_back(plane, unanswered)
 
 
 def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slotted, Message]]:
@@ -76,10 +75,11 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slott
     return sorted(wanted, key=lambda each: (each[1].nominal, each[0].origin))
 
 
-def _put_back(plane: DeliveryPlane, row: Slotted) -> None:
-    """Due again, unless it was replaced or cancelled while it was with the broker's client (I7)."""
-    if plane.has_ended(row):
-        plane.withdraw(row)
-    else:
-        plane.payloads.drop_if_scarce(row)
-        plane.slots.put_back(row)
+def put_back(plane: DeliveryPlane, rows: Iterable[Slotted]) -> None:
+    """Due again, unless they were replaced or cancelled while they were with the broker's client (I7)."""
+    for row in rows:
+        if plane.has_ended(row):
+            plane.withdraw(row)
+        else:
+            plane.payloads.drop_if_scarce(row)
+            plane.slots.put_back(row)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.delivering import deliver
-from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Place, Slotted
+from tidegate_core.decisions.delivery_plane.delivering import deliver, put_back
+from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Place, Slotted, Stage
+from tidegate_core.decisions.host import InvalidAsk
 from tidegate_core.decisions.operations import Operation
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
 FIRED_TOGETHER = 500
+INVALID_PAUSE_MS = 60_000
+"""Of rows that can neither be sent nor moved; the position waits for them, and each of them is told once a minute."""
 GROUPS_UNDER_WAY_MAX = 20
 """Groups handed to the broker's client and not acknowledged: 10,000 records."""
 
@@ -68,7 +71,13 @@ class Firing:
 
     def _deliver(self, rows: list[Slotted]) -> Operation[None]:
         plane = self._plane
-        yield from deliver(plane, rows)
+        try:
+            yield from deliver(plane, rows)
+        except InvalidAsk as error:
+            # Moved to its next slot, or held back, a row would be one that the store does not take: it keeps its place.
+            plane.host.failed("deliver", f"shard {plane.shard}", error)
+            yield from plane.host.sleep(INVALID_PAUSE_MS)
+            put_back(plane, [row for row in rows if row.stage is Stage.SENDING])
         self._groups -= 1
         plane.checkpoints.ended(len(rows))
         plane.host.operations.raise_(plane.changed)

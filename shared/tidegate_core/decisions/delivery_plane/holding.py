@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from tidegate_core.decisions.delivery_plane.guarding import CANCELLED, read_guards
 from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
-from tidegate_core.decisions.host import Fenced
+from tidegate_core.decisions.host import Fenced, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Items, Read, ReadRange, Refused
 from tidegate_core.records.codec import from_item, to_item
@@ -110,16 +110,22 @@ class Holding:
         return free, covered
 
     def hold(self, rows: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
-        """Moves rows that are due out of the checkpoint's way; each of them is GONE then."""
-        for first in range(0, len(rows), MOVED_TOGETHER):
-            group = rows[first : first + MOVED_TOGETHER]
-            # What is held back has no end: its payload must not have one either. Repeated or late it says the same.
-            yield from self._keep([message for _, message in group], for_ever=True)
-            held = [_held(row, message) for row, message in group]
-            yield from self._commit(partial(hold_messages, held=held))
-            for row, _ in group:
-                self._plane.close(row, Stage.GONE)
-                self._moving.discard((row.id, row.version))
+        """Moves rows that are due out of the checkpoint's way; each of them is GONE then. Raises InvalidWrite."""
+        try:
+            for first in range(0, len(rows), MOVED_TOGETHER):
+                yield from self._hold_group(rows[first : first + MOVED_TOGETHER])
+        except InvalidWrite:
+            self._moving.difference_update((row.id, row.version) for row, _ in rows)
+            raise
+
+    def _hold_group(self, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+        # What is held back has no end: its payload must not have one either. Repeated or late it says the same.
+        yield from self._keep([message for _, message in group], for_ever=True)
+        held = [_held(row, message) for row, message in group]
+        yield from self._commit(partial(hold_messages, held=held))
+        for row, _ in group:
+            self._plane.close(row, Stage.GONE)
+            self._moving.discard((row.id, row.version))
 
     # -- a change of the controls -------------------------------------------------------------------------------------
 
@@ -170,7 +176,11 @@ class Holding:
             return
         named = {(row.id, row.version) for row in group}
         self._moving |= named
-        yield from self._slot_anew(group)
+        try:
+            yield from self._slot_anew(group)
+        except InvalidWrite:
+            self._moving -= named
+            raise
         self._moving -= named
 
     def _slot_anew(self, group: list[HeldMessage]) -> Operation[None]:
@@ -179,7 +189,12 @@ class Holding:
         places = [_placeholder(timer) for timer in timers]
         for place in places:
             plane.slots.hold(place)  # No checkpoint passes it while it is being written.
-        yield from self._commit(partial(let_go_messages, timers=timers))
+        try:
+            yield from self._commit(partial(let_go_messages, timers=timers))
+        except InvalidWrite:
+            for place in places:
+                plane.slots.let_go(place)
+            raise
         for row, place, timer in zip(group, places, timers, strict=True):
             plane.slots.let_go(place)
             plane.take_loaded(timer, maybe_sent=row.maybe_sent, from_store=False)
@@ -227,13 +242,19 @@ class Holding:
         moves = self._moves
         if moves is None:
             moves = yield from self._read_moves()
-        verdict = yield from plane.commit(
-            move(plane.shard, plane.checkpoints.durable.epoch, moves, token=plane.host.token())
-        )
+        transaction = move(plane.shard, plane.checkpoints.durable.epoch, moves, token=plane.host.token())
+        try:
+            verdict = yield from plane.commit(transaction)
+        except InvalidWrite:
+            self._committed_through(moves)
+            raise
         if isinstance(verdict, Refused):
             raise Fenced(keys.held_moves(plane.shard))  # Somebody else has moved them.
-        self._moves, self._is_committing = moves + 1, False
-        plane.host.operations.raise_(self._committed)
+        self._committed_through(moves + 1)
+
+    def _committed_through(self, moves: int) -> None:
+        self._moves, self._is_committing = moves, False
+        self._plane.host.operations.raise_(self._committed)
 
     def _read_moves(self) -> Operation[int]:
         key = keys.held_moves(self._plane.shard)

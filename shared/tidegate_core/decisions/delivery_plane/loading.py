@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Place, Slots, Slotted
-from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.host import Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read, ReadRange
 from tidegate_core.records.codec import from_item, to_item
@@ -194,4 +194,7 @@ def renew(host: Host, shard: int, timers: Sequence[MessageTimer]) -> Operation[N
         renewed = [replace(timer, expires_at=expires_at) for timer in group]
         actions: list[Put | Delete] = [Put(each.key(shard), to_item(each, each.key(shard))) for each in renewed]
         actions += [Put(key, {**item, "expires_at": expires_at}) for key, item in answer.found.items()]
-        yield from write(host, "renewed", actions)
+        try:
+            yield from write(host, "renewed", actions)
+        except InvalidWrite as error:
+            host.failed("renew", f"shard {shard}", error)  # Served as it is: it may expire meanwhile, as is told.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from tidegate_core.decisions.delivery_plane.cancelling import apply_inboxed
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
-from tidegate_core.decisions.delivery_plane.creates import Sending
+from tidegate_core.decisions.delivery_plane.creates import Sending, Unkept
 from tidegate_core.decisions.delivery_plane.firing import Firing
 from tidegate_core.decisions.delivery_plane.guarding import CANCELLED, Guards, read_guards
 from tidegate_core.decisions.delivery_plane.holding import Holding
@@ -30,7 +30,7 @@ from tidegate_core.decisions.delivery_plane.retrying import follow
 from tidegate_core.decisions.delivery_plane.sending import send_messages
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Slots, Slotted, Stage
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
-from tidegate_core.decisions.host import Fenced, Host
+from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Committed, Refused
 from tidegate_core.records.messages import MessageTimer
@@ -128,9 +128,14 @@ class DeliveryPlane:
 
     # -- work from outside --------------------------------------------------------------------------------------------
 
-    def send(self, messages: Sequence[Sending], done: Callable[[], None]) -> None:
-        """Writes creates; calls back when they and their receipts are durable, and their position may pass."""
-        self._queue(lambda: send_messages(self, messages, done))
+    def send(self, messages: Sequence[Sending], done: Callable[[Sequence[Unkept]], None]) -> None:
+        """Writes creates; calls back when they and their receipts are durable, and their position may pass, with those of
+        them that are dead letters instead.
+        """
+        self._queue(lambda: self._send(messages, done))
+
+    def _send(self, messages: Sequence[Sending], done: Callable[[Sequence[Unkept]], None]) -> Operation[None]:
+        done((yield from send_messages(self, messages)))
 
     def take_inboxed(self, rows: Sequence[InboxRow], gone: Callable[[Key], None]) -> None:
         """Applies sends and cancels that another holder read, and removes their inbox rows; calls back for each one."""
@@ -171,7 +176,11 @@ class DeliveryPlane:
                 yield self._work_signal
                 continue
             self._writing = True
-            yield from self._work.popleft()()
+            try:
+                yield from self._work.popleft()()
+            except InvalidWrite as error:
+                # What is applied and cannot leave the inbox: its messages wait, for the next owner at the latest.
+                self.host.failed("inboxed", f"shard {self.shard}", error)
             self._writing = False
 
     def commit(self, transaction: Transaction) -> Operation[Committed | Refused]:

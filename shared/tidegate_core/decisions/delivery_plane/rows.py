@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Unavailable, Write
 from tidegate_core.model.instants import TEN_YEARS_MS
 from tidegate_core.records.messages import Guard, Message
 from tidegate_core.records.receipts import expiry
@@ -45,6 +44,7 @@ def presence_expiry(append_time: int) -> int:
 
 
 def write(host: Host, name: str, actions: Sequence[Put | Delete]) -> Operation[None]:
-    """Writes until all of it is acknowledged."""
-    while isinstance((yield Write(Batch(name, tuple(actions)))), Unavailable):
+    """Writes until all of it is acknowledged. Raises InvalidWrite."""
+    batch = Batch(name, tuple(actions))
+    while not (yield from host.write(batch)):
         yield from host.sleep(WRITE_RETRY_MS)

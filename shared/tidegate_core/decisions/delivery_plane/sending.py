@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.creates import Create, Sending, judge, look_up, name_of
+from tidegate_core.decisions.delivery_plane.creates import Create, Sending, Unkept, judge, look_up, name_of
 from tidegate_core.decisions.delivery_plane.guarding import raise_to, refuse, take_back, take_out
 from tidegate_core.decisions.delivery_plane.rows import presence_expiry, row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
+from tidegate_core.decisions.host import InvalidAsk, InvalidWrite
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import NotProduced, Produce, Refused
+from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.requests import MessageCancel, MessageSend
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import (
     Guard,
@@ -33,11 +36,44 @@ WIRE_PATIENCE_MS = 3_000
 WIRE_LOOK_MS = 10
 
 
-def send_messages(plane: DeliveryPlane, messages: Sequence[Sending], done: Callable[[], None]) -> Operation[None]:
-    """Makes creates durable, then calls back. Two creates of one key are never in the same round."""
+def send_messages(plane: DeliveryPlane, messages: Sequence[Sending]) -> Operation[list[Unkept]]:
+    """Makes creates durable, and returns those that the store will never take. Two of one key are never in the same round."""
+    unkept: list[Unkept] = []
     for group in _rounds(messages):
-        yield from _send_round(plane, group)
-    done()
+        unkept += yield from _send_together(plane, group)
+    return unkept
+
+
+def _send_together(plane: DeliveryPlane, creates: list[Create]) -> Operation[list[Unkept]]:
+    """In company at first; where the store does not take that, one of them is to blame."""
+    try:
+        yield from _send_round(plane, creates)
+    except InvalidAsk as error:
+        if len(creates) == 1:
+            return [_unkept(plane, creates[0].sending, error)]
+    else:
+        return []
+    unkept: list[Unkept] = []
+    for create in creates:
+        unkept += yield from _send_together(plane, [create.again()])
+    return unkept
+
+
+def _unkept(plane: DeliveryPlane, sending: Sending, error: InvalidAsk) -> Unkept:
+    plane.host.failed("messages", sending.position.text(), error)
+    return Unkept(sending, cannot_be_kept(sending.request, error))
+
+
+def cannot_be_kept(request: MessageSend | MessageCancel, error: InvalidAsk) -> RefusedRecord:
+    """Returns the refusal of a request that the store will never take."""
+    return RefusedRecord(
+        [Problem("", "cannot be kept", str(error))],
+        "too_large",
+        request_id=request.id,
+        type=request.type,
+        namespace=request.namespace,
+        key=request.key,
+    )
 
 
 def _rounds(messages: Sequence[Sending]) -> list[list[Create]]:
@@ -67,8 +103,14 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
         refused = create.status is not ReceiptStatus.ACCEPTED
         if refused and create.mine is not None and create.mine.origin == create.sending.position.text():
             _unmake_rows(plane, create.mine, actions)
-    if actions:
-        yield from write(plane.host, "messages", actions)
+    try:
+        if actions:
+            yield from write(plane.host, "messages", actions)
+    except InvalidWrite:
+        for row in rows:  # Whoever of them is not to blame makes its rows again.
+            plane.slots.let_go(row)
+            plane.close(row, Stage.GONE)
+        raise
     for row in rows:
         plane.settle(row)
     yield from _wait_for_the_wire(plane, [create for create in creates if create.replaces])

@@ -74,7 +74,7 @@ class _Waiting(NamedTuple):
     @property
     def waits_for_limits_only(self) -> bool:
         """Whether it could go if enough runs ended, and is not forced."""
-        return not self.job.force_overlap and all(each.is_shared or each.own is not None for each in self.unmet)
+        return not self.job.force_overlap and all(each.is_limit for each in self.unmet)
 
 
 def _nobody(run_id: str) -> None:
@@ -214,7 +214,7 @@ class AdmitNext:
             return None
         # All that stands in the way, evaluated at one instant (SEMANTICS 7.1).
         unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
-        unmet += permits.unmet_permits(unit, wanted, job, ahead)
+        unmet += permits.unmet_permits(unit, wanted, job, ahead, now)
         late = after_pending_timeout(unit, spec, job, unmet, now)
         job, unmet = late.job, late.unmet
         # Before its own instant in a flexible window nothing ends it: it has not come yet.
@@ -243,16 +243,18 @@ class AdmitNext:
             else:
                 place = asking.Place(asking.leave(unit, job), (), asking.NEVER, asking.NEVER)
             places.append(place)
-            told = job.unmet if is_told(job.unmet, unmet) else unmet_text(unmet)
+            told = job.unmet if is_told(job.unmet, unmet, now) else unmet_text(unmet)
             kept = replace(place.job, unmet=told)
             if kept != unit.record(Job, job.key(unit.shard)) or place.joined:
                 # Also when only its row is new: a late repeat of this transaction must find that the job has moved on.
                 unit.put(kept, job.key(unit.shard))
-            self._look_again(unit, job, unmet, now, place)
+            self._look_again(unit, waits, now, place)
         asking.mark(unit, places, self.memory.shards, now)
 
-    def _look_again(self, unit: UnitOfWork, job: Job, unmet: Sequence[Unmet], now: int, place: asking.Place) -> None:
-        until = until_of(unmet)
+    def _look_again(self, unit: UnitOfWork, waits: _Waiting, now: int, place: asking.Place) -> None:
+        job, unmet = waits.job, waits.unmet
+        # In the queue of a rate its home looks when the rate has room: of all who wait only those that it offers it to wake up.
+        until = None if waits.queues else until_of(unmet)
         # A time-out that has passed, and that the job outlives, is nothing to wake up for any more.
         deadline = job.deadline if job.deadline > now else NEVER
         loads = only_loads(unmet)
@@ -281,7 +283,7 @@ class AdmitNext:
             end_job(unit, sealed, "skipped", "unresolved_template", now, str(problem))
             return
         unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
-        held = permits.take(unit, wanted, job)
+        held = permits.take(unit, wanted, job, now)
         remembered = note_admission(unit, spec, job, now) or None
         run = replace(run_of(sealed, order, held.limits, now), queued=held.queued, remembered=remembered)
         unit.put_new(run, run.key(unit.shard), behind=REVISIONS_PER_ATTEMPT * run.free_attempts)

@@ -242,6 +242,8 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         state,
         status="deleted",
         until=None,
+        stopped_by=None,
+        stopped_for=None,
         kept_from=None,
         shedding=None,
         version=state.version + 1,

@@ -81,6 +81,13 @@ def next_offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
     return offers
 
 
+def full_until_of(state: SharedLimit, waiters: Sequence[Waiter]) -> int:
+    """Returns before when a rate has no room for the first of its queue; 0 where time alone does not tell."""
+    if not waiters or state.in_use < waiters[0].most:
+        return 0
+    return state.falls_below(waiters[0].most) or 0
+
+
 @dataclass(slots=True)
 class Queue:
     """What is kept of a limit's queue between two looks.
@@ -89,11 +96,15 @@ class Queue:
         standing: Offers, by job.
         under_way: A look is in the lane.
         again: Something has changed since.
+        full_until: Of a rate: nothing can be offered before, unless somebody says that something has changed. 0 elsewhere.
+        alarm_at: For when the latest look was asked for.
     """
 
     standing: dict[str, Standing] = field(default_factory=dict)
     under_way: bool = False
     again: bool = False
+    full_until: int = 0
+    alarm_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,25 +146,29 @@ class ServeLimit:
                 if job_id in waiters:
                     unit.forget_row(waiters[job_id].key(self.shard))
         else:
-            offers = next_offers(state, rows)
-            self._move_queue(unit, state, rows, offers)
+            offers = next_offers(state.at(now), rows)
+            self._move_queue(unit, state, rows, offers, now)
         offered = [*sorted(state.offered - set(lapsed)), *offers]
         for job_id in offered if self.reminds else offers:
             unit.after(Poke(shard_of_run(job_id), job_id))
-        unit.after(partial(self._keep, {each: waiters[each].asked_at for each in offered}, now))
+        full_until = full_until_of(state.at(now), rows) if not offered else 0
+        unit.after(partial(self._keep, {each: waiters[each].asked_at for each in offered}, full_until, now))
         unit.after(partial(self.served, bool(lapsed), bool(rows or offered)))
 
-    def _move_queue(self, unit: UnitOfWork, state: SharedLimit, rows: Sequence[Waiter], offers: Sequence[str]) -> None:
+    def _move_queue(
+        self, unit: UnitOfWork, state: SharedLimit, rows: Sequence[Waiter], offers: Sequence[str], now: int
+    ) -> None:
         """One action on the limit's item a transaction: what is left is done at the next look."""
         if rows and state.queued is None:
             unit.apply(mark_queue(self.limit, f"{rows[-1].job_id}@home"))
         elif offers:
-            unit.apply(offer_slots(self.limit, offers))
+            unit.apply(offer_slots(self.limit, offers, state.expired(now)))
         elif not rows and not state.offered and state.queued is not None:
             unit.apply(close_queue(self.limit, state.queued))
 
-    def _keep(self, offered: Mapping[str, int], now: int) -> None:
+    def _keep(self, offered: Mapping[str, int], full_until: int, now: int) -> None:
         known = self.queue.standing
+        self.queue.full_until = full_until
         self.queue.standing = {
             job_id: known[job_id] if job_id in known and known[job_id].asked_at == asked_at else Standing(asked_at, now)
             for job_id, asked_at in offered.items()
@@ -202,9 +217,17 @@ class HomeLimits:
         if goes_on or queue.again:
             self._look(limit)
         elif is_waited_for:
+            if queue.full_until > self._host.now and queue.full_until != queue.alarm_at:
+                queue.alarm_at = queue.full_until
+                self._host.call_at(queue.full_until, partial(self._has_room, limit))
             self._tick_later()
         else:
             del self._queues[limit]
+
+    def _has_room(self, limit: Key) -> None:
+        """Time has passed for admissions that a rate counted."""
+        if limit in self._queues and self._queues[limit].full_until <= self._host.now:
+            self._look(limit)
 
     def _tick_later(self) -> None:
         if not self._is_ticking:
@@ -213,8 +236,9 @@ class HomeLimits:
 
     def _tick(self) -> None:
         self._is_ticking = False
-        for limit in list(self._queues):
-            self._look(limit, reminds=True)
+        for limit, queue in list(self._queues.items()):
+            if queue.full_until <= self._host.now:
+                self._look(limit, reminds=True)
             self._audit.look_now_and_then(limit)
         if self._queues and not self._closed:
             self._tick_later()

@@ -106,7 +106,7 @@ class Inbox:
 
     def announce(self, row: InboxRow, receipt: str) -> None:
         """Publishes a stored receipt; only then the inbox row goes, so that a crash in between repeats the receipt."""
-        self._host.operations.start(self._announce(row, receipt))
+        self._host.start_safely("inbox_done", row.origin, self._announce(row, receipt))
 
     def _announce(self, row: InboxRow, receipt: str) -> Operation[None]:
         request_id = str(json.loads(receipt)["request_id"])
@@ -117,7 +117,7 @@ class Inbox:
         yield from self._remove(row)
 
     def _done(self, row: InboxRow) -> None:
-        self._host.operations.start(self._remove(row))
+        self._host.start_safely("inbox_done", row.origin, self._remove(row))
 
     def _remove(self, row: InboxRow) -> Operation[None]:
         # Whoever removes it: its answer was stored under the lease, and is published where somebody waits for it.

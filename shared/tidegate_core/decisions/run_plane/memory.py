@@ -39,7 +39,7 @@ class Memory:
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
         outages: Facts of the shard, as PROGRESS says.
-        retries: What of retries its owner has seen; a successor begins with those that are open.
+        retries: What of retries its owner has seen; a successor begins with those of runs that are open.
         loads: Samples of loads that jobs wait for; the one thing here that no row holds, and that is asked for anew.
     """
 
@@ -107,8 +107,13 @@ class Memory:
         if run is None:
             self.runs.pop(run_id, None)
             return
-        if run_id not in self.runs:
+        known = self.runs.get(run_id)
+        if known is None:
             self.retries.launched(run.namespace, run.admitted_at)
+        if run.failure is not None and (known is None or known.submissions_before != run.submissions_before):
+            self.retries.retried(
+                run.namespace, run.not_before
+            )  # A predecessor's as well: no storm begins anew with an owner.
         self.runs[run_id] = run
 
     def _learn_timer(self, key: Key, row: TimerRow | None) -> None:

@@ -10,6 +10,7 @@ from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outbox import GONE, Distribute, news_of
 from tidegate_core.effects import Produce
+from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import OutboxRow
 from tidegate_core.store.values import Batch, Delete, Key
 
@@ -58,10 +59,20 @@ class Outgoing:
         self._lane.view.forget([key])
 
     def _publish(self, row: OutboxRow) -> Operation[None]:
-        topic = self._host.holding.runs_topic
-        refusal = yield from self._host.produce_for_good(Produce(topic, row.run_id.encode(), row.record.encode()))
-        if refusal is not None:
-            self._host.note("produce_refused", topic=topic, id=row.run_id, message=refusal)
+        topics, key, record = self._host.holding, row.run_id.encode(), row.record.encode()
+        letters = [Produce(topics.runs_topic, key, record)]
+        if row.given_up is not None:
+            headers = (
+                ("tidegate.error.topic", topics.runs_topic.encode()),
+                ("tidegate.error.class", (row.error_class or "unknown").encode()),
+                ("tidegate.error.message", row.given_up.encode()),
+                ("tidegate.error.at", format_instant(self._host.now).encode()),
+            )
+            letters.append(Produce(topics.runs_dlq_topic, key, record, headers))
+        for letter in letters:
+            refusal = yield from self._host.produce_for_good(letter)
+            if refusal is not None:
+                self._host.note("produce_refused", topic=letter.topic, id=row.run_id, message=refusal)
 
     def _match(self, key: Key, row: OutboxRow) -> Operation[None]:
         if row.matched:

@@ -171,10 +171,12 @@ def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
     """
     together = [*others, latest]
     deadlines = [job.deadline - job.stopped for job in together if job.times_out or job is latest]
+    takes_a_turn = latest.catch_up and any(job.times_out for job in others)
     return replace(
         latest,
         queued_since=min(job.waits_since for job in together),
         deadline=min(deadlines) + latest.stopped,
+        in_turn=True if takes_a_turn else latest.in_turn,
         alerted=any(job.alerted for job in together) or None,
     )
 

@@ -81,7 +81,7 @@ def park_run(unit: UnitOfWork, run: Run, now: int) -> None:
     job = unit.record(Job, key)
     assert job is not None
     for limit in run.limits:
-        give_permit_back(unit, limit, run)
+        give_permit_back(unit, limit, run, now)
     take_back(unit, run)
     unit.delete(run.key(unit.shard))
     parked = replace(

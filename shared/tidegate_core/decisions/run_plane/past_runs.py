@@ -49,9 +49,14 @@ def note_end(unit: UnitOfWork, run: Run) -> None:
         finished = max(run.ended_at, past.finished or 0)
         succeeded = max(run.ended_at, past.succeeded or 0) if run.outcome == "succeeded" else past.succeeded
         past = replace(past, finished=finished, succeeded=succeeded)
-    elif run.outcome in {"closed", "killed"}:
+    elif came_to_nothing(run):
         past = _without(past, run.admitted_at)
     unit.put(replace(past, open=past.open - 1), past.key(unit.shard))
+
+
+def came_to_nothing(run: Run) -> bool:
+    """Whether a run was cancelled, or goes back to be a job, before its program started: no rate counts it any more."""
+    return run.started_at is None and run.outcome in {None, "closed", "killed"}
 
 
 def take_back(unit: UnitOfWork, run: Run) -> None:

@@ -31,8 +31,8 @@ class PermitAudit:
         self._missing: dict[Key, frozenset[str]] = {}
 
     def look_now_and_then(self, limit: Key) -> None:
-        """Looks when the last look is long enough ago."""
-        if self._looked.get(limit, 0) + AUDIT_MS <= self._host.now:
+        """Looks when the last look is long enough ago. What a rate counts has no run to be compared with: it comes back by time."""
+        if not keys.is_rate(limit) and self._looked.get(limit, 0) + AUDIT_MS <= self._host.now:
             self._looked[limit] = self._host.now
             self._host.start_safely("audit_permits", limit.pk, self._look(limit))
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tidegate_core.constraints.base import Claim, LimitRef
-from tidegate_core.decisions.run_plane import overlap
+from tidegate_core.constraints.spans import Span
+from tidegate_core.decisions.run_plane import overlap, rates
 from tidegate_core.decisions.run_plane.asking import Need
 from tidegate_core.decisions.run_plane.launching import values_of
 from tidegate_core.decisions.run_plane.memory import Memory
@@ -68,15 +69,17 @@ def _of_overlap(spec: ScheduleSpec) -> LimitRef:
 
 def _each_once(asked: Sequence[LimitRef]) -> list[LimitRef]:
     """Two keys may come to the same text: of one limit a run holds one permit, and the narrower bound counts."""
-    narrowest: dict[tuple[str, str], LimitRef] = {}
+    narrowest: dict[tuple[str, str, Span | None], LimitRef] = {}
     for limit in asked:
-        known = narrowest.get((limit.scope, limit.name))
+        known = narrowest.get((limit.scope, limit.name, limit.span))
         if known is None or limit.max < known.max:
-            narrowest[(limit.scope, limit.name)] = limit
+            narrowest[(limit.scope, limit.name, limit.span)] = limit
     return list(narrowest.values())
 
 
 def limit_key(shard: int, limit: LimitRef) -> Key:
+    if limit.span is not None:
+        return keys.shared_rate(limit.namespace, limit.scope, limit.name, limit.span.per, limit.span.zone)
     if limit.is_shared:
         return keys.shared_limit(limit.namespace, limit.scope, limit.name)
     return keys.own_limit(shard, limit.namespace, limit.name)
@@ -97,7 +100,7 @@ def wanted_by(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec, job: Job) ->
     return wanted
 
 
-def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: int) -> list[Unmet]:
+def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: int, now: int) -> list[Unmet]:
     """Returns the limits that have no permit for the job now.
 
     The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
@@ -105,7 +108,7 @@ def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: i
     unmet: list[Unmet] = []
     for limit, key in wanted:
         if limit.is_shared:
-            unmet += unmet_shared(_shared(unit, key), limit, job)
+            unmet += unmet_shared(_shared(unit, key).at(now), limit, job)
         else:
             unmet += unmet_own(unit, limit, key, ahead)
     return unmet
@@ -117,7 +120,7 @@ def needs_of(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job) -> list[Need]
     return [Need(key, limit.max, job.id in _shared(unit, key).offered) for limit, key in shared]
 
 
-def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job) -> Held:
+def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int) -> Held:
     """Takes all permits, in the transaction that admits the job."""
     held: list[str] = []
     queued: bool | None = None
@@ -127,12 +130,15 @@ def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job) -> Held:
             unit.put(replace(own, holders=(*own.holders, job.id)), key)
             held.append(key_text(key))
             continue
-        permit = Permit.of(key, job.id, limit.max)
         offered = job.id in _shared(unit, key).offered
+        queued = queued or offered or None
+        if limit.span is not None:
+            held.append(rates.count(unit, limit, key, job, now))
+            continue
+        permit = Permit.of(key, job.id, limit.max)
         for action in take_permit(permit, limit.max, offered=offered):
             unit.apply(action)
         held.append(permit.text())
-        queued = queued or offered or None
     return Held(tuple(held), queued)
 
 

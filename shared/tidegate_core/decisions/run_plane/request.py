@@ -20,7 +20,7 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
-from tidegate_core.decisions.run_plane.updating import ALREADY_ACTIVE, update_problems
+from tidegate_core.decisions.run_plane.updating import update_problems
 from tidegate_core.decisions.work import Decision, Procedure
 from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
@@ -254,11 +254,9 @@ class ApplyRequest(Procedure):
             return applied
         holding = lane.host.holding
         former = None if definition is None else parsed(definition.spec)
-        errors = update_problems(how, spec, former)
+        errors = update_problems(how, spec, former, applied.state.status)
         if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
             errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
-        if applied.state.status == "active" and spec.suspended and not (former is not None and former.suspended):
-            errors += (ALREADY_ACTIVE,)
         if not spec.sends_messages:
             inspected = yield Inspect(spec.program.type, spec.program.file)
             assert isinstance(inspected, Inspected)

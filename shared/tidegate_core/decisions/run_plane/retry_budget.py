@@ -1,12 +1,14 @@
 """How many retries a namespace may make: a dependency that is down must not turn every run into a stream of attempts.
 
-One per shard's owner, by what it has seen itself: a successor begins with what is open. Nothing but the pace rests on it.
+One per shard's owner, by the runs that it has seen: a successor begins with those that are open, each with its last retry. Nothing
+but the pace rests on it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final
 
 BUDGET_WINDOW_MS: Final = 10 * 60_000
@@ -34,10 +36,18 @@ class RetryBudget:
         """A further attempt begins at this instant, which may be to come."""
         insort(self._retries[namespace], at)
 
-    def earliest(self, namespace: str, wanted: int, now: int) -> int:
-        """Returns when the next retry may begin: at the instant that is wanted, or when an earlier one is ten minutes ago."""
-        launches, retries = self._launches[namespace], self._retries[namespace]
-        for known in (launches, retries):
+    def earliest(self, namespace: str, wanted: int, now: int, beside: Iterable[int] = ()) -> int:
+        """Returns when the next retry may begin: at the instant that is wanted, or when an earlier one is ten minutes ago.
+
+        Args:
+            namespace: Whose budget it is.
+            wanted: When it would begin.
+            now: The present.
+            beside: Begins of retries that are as good as made.
+        """
+        launches = self._launches[namespace]
+        for known in (launches, self._retries[namespace]):
             del known[: bisect_right(known, now - BUDGET_WINDOW_MS)]
+        retries = sorted([*self._retries[namespace], *beside])
         most = max(ALWAYS, len(launches) // SHARE)
         return wanted if len(retries) < most else max(wanted, retries[-most] + BUDGET_WINDOW_MS)

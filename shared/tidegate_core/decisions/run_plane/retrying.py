@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,13 +16,12 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS, resolve_order
 from tidegate_core.decisions.run_plane.retry_budget import RetryBudget
 from tidegate_core.decisions.run_plane.standing import admits, kept_from
-from tidegate_core.effects import Notice
 from tidegate_core.model.retry import COSTS_NO_TRY, ErrorKind, Retry
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job, Run, ScheduleState
 from tidegate_core.store import keys
-from tidegate_core.store.values import Value
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
@@ -33,23 +31,39 @@ _ERROR_KIND: Final[TypeAdapter[ErrorKind]] = TypeAdapter(ErrorKind)
 FAILED: Final = frozenset({"failed", "timed_out"})
 
 
-def tries_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> bool:
-    """Makes the next attempt of a run whose program has ended, if its schedule wants one; returns whether it did."""
+class Verdict(NamedTuple):
+    """What follows a program's end.
+
+    Attributes:
+        again: The next attempt is made.
+        given_up: Why none follows, where the schedule wants one after such an error.
+    """
+
+    again: bool = False
+    given_up: str | None = None
+
+
+STAYS: Final = Verdict()
+"""It succeeded, was stopped, or the schedule wants no further attempt after such an error."""
+
+
+def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verdict:
+    """Makes the next attempt of a run whose program has ended, if its schedule wants one and has one left."""
     if run.outcome not in FAILED or run.cancel_requested or run.started_at is None:
-        return False
+        return STAYS
+    spec = spec_of(unit, run.namespace, run.name, run.version)
+    error = error_of(run)
+    if spec is None or not spec.retry.follows(error):
+        return STAYS
+    if _is_used_up(spec.retry, run, error):
+        return Verdict(given_up=f"tries: {spec.retry.tries} are used up")
     state = unit.record(ScheduleState, keys.schedule_state(unit.shard, run.namespace, run.name))
     if state is None or not _may_launch(unit, state, run):
-        return False
-    spec = spec_of(unit, run.namespace, run.name, run.version)
-    if spec is None or not spec.retry.tries:
-        return False
-    error = error_of(run)
-    costs = error not in COSTS_NO_TRY
-    at = budget.earliest(run.namespace, now + spec.retry.pause_ms(run.retries), now)
-    if not _is_left(spec.retry, run, error, at):
-        fields: dict[str, Value] = {"run_id": run.id, "schedule": run.ref, "attempt": run.attempt, "error_class": error}
-        unit.after(Notice("retries_exhausted", fields))
-        return False
+        return STAYS
+    wanted = now + spec.retry.pause_ms(run.retries)
+    at = budget.earliest(run.namespace, wanted, now, _retries_beside(unit, run.namespace))
+    if at > run.admitted_at + RETRY_AGE_MS:
+        return Verdict(given_up="the next attempt would begin more than 24 h after the admission")
     # I7: a stop that comes at the same time finds this attempt, or this write is refused.
     unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
     again = replace(
@@ -57,7 +71,7 @@ def tries_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> bo
         attempt=run.attempt + 1,
         state="submitting",
         order=_order_of(unit, spec, run),
-        retries=run.retries + costs,
+        retries=run.retries + (error not in COSTS_NO_TRY),
         failure=_told(run),
         submissions_before=run.attempt - run.free_attempts,
         not_before=at,
@@ -75,8 +89,11 @@ def tries_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> bo
         outputs=None,
     )
     unit.put(again, run.key(unit.shard))
-    unit.after(partial(budget.retried, run.namespace, at))
-    return True
+    return Verdict(again=True)
+
+
+def _is_used_up(retry: Retry, run: Run, error: ErrorKind) -> bool:
+    return error not in COSTS_NO_TRY and run.retries >= retry.tries
 
 
 def error_of(run: Run) -> ErrorKind:
@@ -99,15 +116,22 @@ def as_it_failed(run: Run, why: str) -> Run:
     return replace(run, **failure, reason=reason, disposition=None)
 
 
+def _retries_beside(unit: UnitOfWork, namespace: str) -> list[int]:
+    """Returns when the retries begin that other decisions of this transaction make: nobody has counted them yet."""
+    rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith("R#")]
+    runs = [from_item(Run, row) for row in rows]
+    return [each.not_before for each in runs if each.namespace == namespace and is_waited_for(each)]
+
+
+def is_waited_for(run: Run) -> bool:
+    """Whether the run's program has failed, and its next attempt is not with the launcher yet."""
+    return run.failure is not None and run.state == "submitting" and run.external_id is None
+
+
 def _may_launch(unit: UnitOfWork, state: ScheduleState, run: Run) -> bool:
     if state.incarnation != run.incarnation or run.generation < kept_from(state):
         return False
     return admits(state) and not unit.controls.covers(run.namespace)
-
-
-def _is_left(retry: Retry, run: Run, error: ErrorKind, at: int) -> bool:
-    is_in_time = at <= run.admitted_at + RETRY_AGE_MS
-    return retry.follows(error) and is_in_time and (error in COSTS_NO_TRY or run.retries < retry.tries)
 
 
 def _order_of(unit: UnitOfWork, spec: ScheduleSpec, run: Run) -> str:

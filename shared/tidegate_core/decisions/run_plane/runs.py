@@ -15,9 +15,10 @@ from tidegate_core.decisions.outages import served_deadline
 from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.past_runs import note_end
-from tidegate_core.decisions.run_plane.retrying import as_it_failed, tries_again
-from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
+from tidegate_core.decisions.run_plane.past_runs import came_to_nothing, note_end
+from tidegate_core.decisions.run_plane.rates import uncount
+from tidegate_core.decisions.run_plane.retrying import STAYS, as_it_failed, error_of, try_again
+from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.model.facts import RunFact, fact_to_json
 from tidegate_core.model.run_records import RunRecord
 from tidegate_core.model.shards import hash_of
@@ -25,7 +26,7 @@ from tidegate_core.model.states import RunState
 from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key
+from tidegate_core.store.values import Key, Value
 from tidegate_core.transactions.limits import Permit, key_of
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
@@ -112,7 +113,8 @@ class LookAtRun(_AboutRun):
             conclude(unit, run, self.memory, now)
         elif run.state in BEFORE_GATE and self._is_over(run.start_by, START_WITHIN[run.state], now):
             reason = "submit_timeout" if run.state == "submitting" else "start_timeout"
-            end_before_gate(unit, run, "failed", reason, "transient", now)
+            given_up = "no launcher has taken it within an hour" if run.state == "submitting" else None
+            end_before_gate(unit, run, "failed", reason, "transient", now, given_up)
             unit.after(Cancel(run.id, run.attempt))
         else:
             if run.cancel_requested:
@@ -199,7 +201,10 @@ class RunGone(_AboutRun):
             message = (
                 self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
             )
-            end_before_gate(unit, run, "failed", message, error_class, now)
+            given_up = f"{SUBMIT_TRIES_MAX} submissions have ended before the start gate"
+            end_before_gate(
+                unit, run, "failed", message, error_class, now, given_up if error_class in PASSING else None
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +275,9 @@ def submit_pause(run: Run) -> int:
 
 def conclude(unit: UnitOfWork, run: Run, memory: Memory | None, now: int) -> None:
     """Ends a run whose end was observed, unless its schedule wants a further attempt after such an end."""
-    if memory is None or not tries_again(unit, run, memory.retries, now):
-        finish(unit, run, now)
+    verdict = STAYS if memory is None else try_again(unit, run, memory.retries, now)
+    if not verdict.again:
+        finish(unit, run, now, verdict.given_up)
 
 
 def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
@@ -295,13 +301,28 @@ def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: in
     unit.after(Cancel(run.id, run.attempt))
 
 
-def end_before_gate(unit: UnitOfWork, run: Run, outcome: str, reason: str, error_class: str | None, now: int) -> None:
+def end_before_gate(
+    unit: UnitOfWork,
+    run: Run,
+    outcome: str,
+    reason: str,
+    error_class: str | None,
+    now: int,
+    given_up: str | None = None,
+) -> None:
     """Ends a run whose program never started; the occurrence was launched as far as we could."""
-    finish(unit, replace(run, ended_at=now, outcome=outcome, reason=reason, error_class=error_class), now)
+    finish(unit, replace(run, ended_at=now, outcome=outcome, reason=reason, error_class=error_class), now, given_up)
 
 
-def finish(unit: UnitOfWork, run: Run, now: int) -> None:
-    """The finishing transaction: permits back, ledger and history rows in, open items out, outbox row for who listens."""
+def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) -> None:
+    """The finishing transaction: permits back, ledger and history rows in, open items out, outbox row for who listens.
+
+    Args:
+        unit: Of this transaction.
+        run: As it ended.
+        now: The present.
+        given_up: Why no further attempt or submission follows, where one was wanted: it gets a dead letter.
+    """
     assert run.ended_at is not None
     assert run.outcome is not None
     outcome, reason = run.outcome, run.reason
@@ -312,7 +333,7 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
         outcome, reason = "killed", "cancelled"
     ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
     for limit in run.limits:
-        give_permit_back(unit, limit, run)
+        give_permit_back(unit, limit, ended, now)
     note_end(unit, ended)
     unit.delete(run.key(unit.shard))
     unit.delete(keys.job(unit.shard, run.id))
@@ -321,12 +342,19 @@ def finish(unit: UnitOfWork, run: Run, now: int) -> None:
     unit.put_new(ended, keys.ended_run(unit.shard, run.id))
     row = ledger_row(ended, now)
     unit.put_new(row, row.key(unit.shard))
-    out = outbox_row(ended)
+    out = outbox_row(ended, given_up)
     unit.put_new(out, out.key(unit.shard))
+    if given_up is not None:
+        fields: dict[str, Value] = {"run_id": run.id, "schedule": run.ref, "attempt": run.attempt}
+        unit.after(Notice("retries_exhausted", fields | {"error_class": error_of(run), "why": given_up}))
 
 
-def give_permit_back(unit: UnitOfWork, limit: str, run: Run) -> None:
-    """Returns one of the run's permits."""
+def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
+    """Returns one of the run's permits. That of a rate comes back by time, unless the run came to nothing."""
+    if keys.is_rate(key_of(limit)):
+        if came_to_nothing(run):
+            uncount(unit, limit, now)
+        return
     if limit.startswith(keys.SHARED_LIMIT):
         unit.give_back(Permit.named(limit, run.id))
         return
@@ -366,8 +394,8 @@ def ledger_row(run: Run, now: int) -> LedgerRow:
     )
 
 
-def outbox_row(run: Run) -> OutboxRow:
-    """Returns the terminal state on its way out: a fact for triggers, a record for `tidegate.runs`."""
+def outbox_row(run: Run, given_up: str | None = None) -> OutboxRow:
+    """Returns the terminal state on its way out: a fact for triggers, a record for `tidegate.runs`, at times a dead letter."""
     assert run.ended_at is not None
     state = RunState(run.outcome or "failed")
     return OutboxRow(
@@ -377,6 +405,8 @@ def outbox_row(run: Run) -> OutboxRow:
         record=run_record(run, state, run.ended_at),
         fact=_fact(run, state, run.ended_at),
         started=None if run.told else run.started_at,
+        given_up=given_up,
+        error_class=None if given_up is None else error_of(run),
     )
 
 

@@ -39,7 +39,13 @@ BACKLOG_COUNTED_MAX = 1_000
 PAUSES_KEPT = 8
 """Suspended spans that the state names, for whoever asks why nothing ran then: 224 bytes of its 1 KB."""
 
+TEXT_CHARACTERS_MAX = 100
+"""Of who suspended it and why: an update says who made that, and the state has to tell of the suspend still."""
+
 RESUME_FIRST = Problem("mode", "differs from how the schedule is suspended already", "resume it first")
+ANOTHER_SUSPEND = Problem(
+    "suspended_at", "is not when the schedule was suspended, or it began so", "look at its suspension, and decide anew"
+)
 ANOTHER_END = Problem("until", "differs from when the schedule is resumed by itself already", "resume it first")
 PROGRAMS_ONLY = Problem("mode", "is for schedules that start programs: messages wait for nothing", "use drop")
 NO_BACKLOG = Problem(
@@ -81,6 +87,8 @@ def suspended(
         mode=mode,
         suspended_at=now,
         until=request.until,
+        stopped_by=(request.actor or "")[:TEXT_CHARACTERS_MAX],
+        stopped_for=request.reason[:TEXT_CHARACTERS_MAX] if request.reason else None,
         actor=request.actor,
         reason=request.reason,
     )
@@ -109,6 +117,8 @@ def resumed(
         return Applied(ReceiptStatus.NOT_FOUND)
     if before.status == "active":
         return untouched(ReceiptStatus.UNCHANGED, before, position)
+    if request.suspended_at is not None and not _is_that_suspend(before, request.suspended_at):
+        return Applied(ReceiptStatus.CONFLICT, errors=(ANOTHER_SUSPEND,))
     spec = parsed(definition.spec)
     errors = _backlog_problems(spec, before, request.backlog)
     if errors:
@@ -121,6 +131,8 @@ def resumed(
         now,
         status="active",
         until=None,
+        stopped_by=None,
+        stopped_for=None,
         stopped_ms=stopped(before, now),
         last_stop=(before.suspended_at, now) if stands_still(before) else before.last_stop,
         pauses=(*before.pauses, before.suspended_at or before.changed_at, now)[-2 * PAUSES_KEPT :],
@@ -138,6 +150,11 @@ def resumed(
     state = missed.after_pause(state, spec, before, request.backlog)
     backlog = _to_make_up(state, spec) if state.next_nominal != first else 0
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=stands_still(before), next=following, backlog=backlog)
+
+
+def _is_that_suspend(before: ScheduleState, suspended_at: int) -> bool:
+    """Whether somebody suspended it at that very instant: who resumes what a repair has stopped means that and nothing else."""
+    return before.stopped_by is not None and before.suspended_at == suspended_at
 
 
 def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlog | None) -> tuple[Problem, ...]:

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from tidegate_core.constraints import Constraint, LoadConstraint
 from tidegate_core.constraints.base import Compared, Facts, Hold, LimitRef
+from tidegate_core.constraints.spans import Span
 from tidegate_core.decisions.run_plane.flexible import flexible_hold
 from tidegate_core.decisions.run_plane.past_runs import past_of
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.loads import LoadKey, LoadSeen
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.limits import SharedLimit
@@ -28,13 +30,15 @@ class Unmet(NamedTuple):
     """Key of the schedule's own limit, if it is that."""
     is_shared: bool = False
     """It is a shared limit: there is a queue before it."""
+    is_rate: bool = False
+    """It is a shared limit whose permits come back by time."""
     load: LoadKey | None = None
     """The load, if it is that."""
 
     @property
     def is_limit(self) -> bool:
-        """Whether it is a permit that is missing: that is never ignored, whatever a pending time-out says."""
-        return self.is_shared or self.own is not None
+        """Whether a run has to end for it: that is never ignored, whatever a pending time-out says."""
+        return (self.is_shared and not self.is_rate) or self.own is not None
 
 
 def unmet_constraints(
@@ -79,8 +83,10 @@ def unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[Unmet]:
     """Asks for a permit of a limit that other shards take permits of as well."""
     if state.lets_pass(job.id, limit.max):
         return []
-    hold = _full(limit, state.in_use, state.holders, others_wait=state.in_use < limit.max)
-    return [Unmet(hold, limit.on_unmet == "abort", is_shared=True)]
+    aborts, others_wait = limit.on_unmet == "abort", state.in_use < limit.max
+    if limit.span is not None:
+        return [Unmet(_reached(limit, limit.span, state, others_wait), aborts, is_shared=True, is_rate=True)]
+    return [Unmet(_full(limit, state.in_use, state.holders, others_wait=others_wait), aborts, is_shared=True)]
 
 
 def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, others_wait: bool = False) -> Hold:
@@ -91,18 +97,44 @@ def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, others_wait: 
     return Hold(None, "concurrency", reason, values)
 
 
+def _reached(limit: LimitRef, span: Span, state: SharedLimit, others_wait: bool) -> Hold:
+    until = None if others_wait else state.falls_below(limit.max)
+    reason = (
+        f"{state.in_use} runs of {limit.words()} were admitted within {span.words()}, {limit.max} are allowed"
+        f"{'' if until is None else f'; the next may go at {format_instant(until)}'}"
+    )
+    if others_wait:
+        reason = f"others wait for the rate of {limit.words()} since longer; {reason}"
+    values: dict[str, Compared] = {
+        "scope": limit.scope,
+        "name": limit.name,
+        "max": limit.max,
+        "per": span.per,
+        "window": span.window,
+        "admitted": state.in_use,
+    }
+    if until is not None:
+        values["frees_at"] = format_instant(until)
+    return Hold(until, "rate_reached", reason, values)
+
+
 # -- how it is told -------------------------------------------------------------------------------------------------------
 
 
-def is_told(text: str | None, unmet: Sequence[Unmet]) -> bool:
+def is_told(text: str | None, unmet: Sequence[Unmet], now: int) -> bool:
     """Whether a text says already what stands in the way, and when that can change.
 
-    Numbers may have changed since, such as who holds the permits: a write for each of these would buy nobody anything.
+    Numbers may have changed since, such as who holds the permits: a write for each of these would buy nobody anything. Before a
+    rate the instant moves with each admission of others: it is told anew when the one that was told has passed.
     """
     if text is None:
         return False
     told: dict[str, object] = json.loads(text)
-    return (told.get("codes"), told.get("until")) == (_codes(unmet), until_of(unmet))
+    if told.get("codes") != _codes(unmet):
+        return False
+    until = told.get("until")
+    still_to_come = any(each.is_rate for each in unmet) and isinstance(until, int) and until > now
+    return still_to_come or until == until_of(unmet)
 
 
 def until_of(unmet: Sequence[Unmet]) -> int | None:

@@ -22,14 +22,21 @@ OTHER_TRIGGER = Problem(
 )
 
 
-def update_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | None) -> tuple[Problem, ...]:
+def update_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | None, status: str) -> tuple[Problem, ...]:
     """Returns why an update cannot be done in this way.
 
     Args:
         how: Asked for by the request, or by the new definition.
         spec: The new definition.
         former: The present one; None when there is none, and nothing could be kept.
+        status: Of the schedule after it.
     """
+    began_so = former is not None and former.suspended
+    already = (ALREADY_ACTIVE,) if status == "active" and spec.suspended and not began_so else ()
+    return (*_kept_problems(how, spec, former), *already)
+
+
+def _kept_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | None) -> tuple[Problem, ...]:
     if former is None or how == "restart":
         return ()
     if spec.sends_messages or former.sends_messages:

@@ -24,6 +24,7 @@ from tidegate_testkit.simulation.checks.overlap import check_overlap
 from tidegate_testkit.simulation.checks.recurring import check_recurring
 from tidegate_testkit.simulation.checks.repeats import check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
+from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.checks.sources import check_sources
 from tidegate_testkit.simulation.checks.stops import check_stops
@@ -42,6 +43,7 @@ CHECKS: tuple[Check, ...] = (
     check_dispositions,
     check_overlap,
     check_runs,
+    check_retries,
     check_events,
     check_sources,
     check_evidence,

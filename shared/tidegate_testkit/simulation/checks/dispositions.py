@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from tidegate_core.decisions.run_plane.entries import FORGET
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.checks.constraints import may_abort, waiting_since
 from tidegate_testkit.simulation.checks.history import SKEW_MS
@@ -123,11 +124,16 @@ def _constraint_problem(life: Life, row: LedgerRow, since: int) -> str | None:
 
 
 def _was_overtaken(case: Case, row: LedgerRow, deadline: int) -> bool:
-    """Whether an event that came too late by the brokers' clock ended it: the node's own clock may be behind."""
+    """Whether an event that came too late by the brokers' clock ended it: the node's own clock may be behind.
+
+    One that was counted: with the same value where there is one, else by the same schedule.
+    """
     return row.at >= deadline - SKEW_MS and any(
-        announced.partition == row.correlation and deadline <= appended <= row.at + SKEW_MS
-        for announced in case.world.producers.announced.values()
-        for appended in announced.appended
+        entry["kind"] != FORGET
+        and row.correlation in (None, entry.get("partition"))
+        and deadline <= entry["at"] <= row.at + SKEW_MS
+        for entries in case.entries_of.get(row.name, {}).values()
+        for entry in entries
     )
 
 

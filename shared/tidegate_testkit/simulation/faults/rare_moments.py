@@ -39,6 +39,7 @@ SPREAD: Final = 28
 """Messages that reach most shards of a world: a suspension has something to hold, and to let go."""
 SILENCES_S: Final = (75, 100)
 """Beyond the grace, each of them."""
+OUTAGE_FALLS: Final = 4
 
 
 def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
@@ -83,9 +84,9 @@ def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
     store = replace(
         silent.store,
         hunted=(*silent.store.hunted, "outage"),
-        aimed_outs=(*silent.store.aimed_outs, (end, end + chance.randint(500, 6_000))),
+        aimed_outs=(*silent.store.aimed_outs, (end, end + chance.choice((1, 1_500, 6_000)))),
     )
-    falls = tuple(fallen_at("outage", end + chance.randint(0, 3_000), chance) for _ in range(2))
+    falls = tuple(fallen_at("outage", end + chance.randint(0, 3_000), chance) for _ in range(OUTAGE_FALLS))
     return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, *falls)))
 
 

@@ -17,6 +17,7 @@ from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.faults.rare_moments import (
+    fallen_at,
     rare_expiries,
     rare_moments,
     rare_outages,
@@ -191,10 +192,11 @@ def sources(swarm: Swarm, chance: Random) -> Swarm:
         Trouble(chance.randint(0, 40_000), "crash", chance.randint(200, 9_000), once_applied=chance.choice(steps))
         for _ in range(4)
     )
+    held = tuple(fallen_at("move_sources", chance.randint(0, 40_000), chance) for _ in range(3))
     store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_SOURCES})))
     if chance.random() < 0.3:
         swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
-    return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+    return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *held)))
 
 
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
@@ -209,7 +211,7 @@ TRAPS: Mapping[str, Trap] = {
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
-    "sources": Trap(sources, 0.06),
+    "sources": Trap(sources, 0.08),
     "black_out": Trap(black_out, 0.05, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
@@ -219,5 +221,5 @@ TRAPS: Mapping[str, Trap] = {
     "rare_resumes": Trap(rare_resumes, 0.08),
     "rare_voids": Trap(rare_voids, 0.14),
     "rare_expiries": Trap(rare_expiries, 0.12),
-    "rare_outages": Trap(rare_outages, 0.14, "brown_out"),
+    "rare_outages": Trap(rare_outages, 0.2, "brown_out"),
 }

@@ -13,6 +13,7 @@ from tidegate_testkit.simulation.mutants.clauses_of_limits import CLAUSES_OF_LIM
 from tidegate_testkit.simulation.mutants.clauses_of_outages import CLAUSES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.clauses_of_ownership import CLAUSES_OF_OWNERSHIP
 from tidegate_testkit.simulation.mutants.clauses_of_positions import CLAUSES_OF_POSITIONS
+from tidegate_testkit.simulation.mutants.clauses_of_rates import CLAUSES_OF_RATES
 from tidegate_testkit.simulation.mutants.clauses_of_runs import CLAUSES_OF_RUNS
 from tidegate_testkit.simulation.mutants.clauses_of_the_gate import CLAUSES_OF_THE_GATE
 from tidegate_testkit.simulation.mutants.conditions import CONDITIONS
@@ -24,6 +25,7 @@ from tidegate_testkit.simulation.mutants.outages import OUTAGES
 from tidegate_testkit.simulation.mutants.recurring import RECURRING
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
+from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCES
 from tidegate_testkit.simulation.mutants.runs import RUNS
@@ -36,12 +38,14 @@ LISTS = (
     CLAUSES_OF_RUNS,
     CLAUSES_OF_THE_GATE,
     CLAUSES_OF_LIMITS,
+    CLAUSES_OF_RATES,
     CLAUSES_OF_CONTROLS,
     CLAUSES_OF_OUTAGES,
     SKETCH,
     RULES_OF_RUNS,
     RULES_OF_MESSAGES,
     RULES_OF_SOURCES,
+    RULES_OF_OUTAGES,
     CONDITIONS,
     RUNS,
     SUSPENDS,

@@ -28,10 +28,11 @@ EXAMPLES: Final[Mapping[str, Sequence[Any]]] = {
     "Sequence[int]": ((1, 2),),
     "frozenset[str]": (frozenset({"x"}),),
     "list[Value]": ([], ["x"]),
+    "Mapping[int, int]": ({1: 2, 3: 4},),
 }
 """Arguments to call a builder with, by their annotation: each that may lead to another expression."""
 _WORD: Final = re.compile(r"\(|\)|\bAND\b|\bOR\b|\bBETWEEN\b")
-_NUMBER: Final = re.compile(r"(:[a-z_]+?)\d+\b")
+_NUMBER: Final = re.compile(r"([:#][a-z_]+?)\d+\b")
 
 
 class _Part(NamedTuple):
@@ -47,8 +48,8 @@ class Clause:
     """One clause of one builder.
 
     Attributes:
-        text: As it stands in the expression; a clause that is repeated for each of several values is one (`:run0`, `:run1`
-            are `:run`).
+        text: As it stands in the expression; a clause that is repeated for each of several names or values is one (`:run0`,
+            `:run1` are `:run`).
         always: Whether the bug is that it holds always; else never.
     """
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tidegate_core.decisions.run_plane import retrying
+from tidegate_core.decisions.run_plane import retrying, runs
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 
-def one_try_more(is_left: Callable[..., bool]) -> Any:
-    return lambda retry, run, error, at: retry.follows(error) and run.retries <= retry.tries
+def one_try_more(is_used_up: Callable[..., bool]) -> Any:
+    return lambda retry, run, error: run.retries > retry.tries
+
+
+def in_silence(outbox_row: Callable[..., Any]) -> Any:
+    return lambda run, given_up=None: outbox_row(run)
 
 
 RETRIES = (
@@ -25,9 +29,15 @@ RETRIES = (
         "one try more",
         "one attempt more follows than the schedule wants",
         breaks="I2",
-        patches=(Patch(retrying, "_is_left", one_try_more),),
-        within=80,
-        directed=(27,),
+        patches=(Patch(retrying, "_is_used_up", one_try_more),),
+        within=24,
+    ),
+    Mutant(
+        "given up in silence",
+        "a run whose tries are used up fails, and nobody is told that no further one comes",
+        breaks="dead letters",
+        patches=(Patch(runs, "outbox_row", in_silence),),
+        within=6,
     ),
     Mutant(
         "retry after the stop",

@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate_core.constraints import Allow, Claim, ConcurrencyConstraint, Facts, LimitRef
-from tidegate_core.constraints.concurrency import KEY_BYTES_MAX
+from tidegate_core.constraints.scopes import KEY_BYTES_MAX
 from tidegate_core.model.programs import Program
 from tidegate_core.model.templates import RunValues, Unresolved
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.host import ERROR_CHARACTERS_MAX, Countdown, Fenced, Host, InvalidWrite
+from tidegate_core.decisions.host import ERROR_CHARACTERS_MAX, Countdown, Fenced, Host, InvalidRead, InvalidWrite
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import (
     Answer,
@@ -18,12 +18,13 @@ from tidegate_core.effects import (
     NotProduced,
     Produce,
     Produced,
+    Read,
     ReadEndOffsets,
     Refused,
     Result,
     Unavailable,
 )
-from tidegate_core.store.values import Key, Put, Transaction
+from tidegate_core.store.values import Batch, Key, Put, Transaction
 from tidegate_testkit.builders import NOW, a_holding
 
 KEY = Key("SH#0000", "X")
@@ -95,6 +96,33 @@ def test_given_a_read_without_answer_then_it_is_asked_again_with_growing_pauses(
     assert talk.result == EndOffsets({})
     assert all(100 <= pause < 4_000 for pause in pauses)
     assert pauses[-1] > pauses[0]
+
+
+def test_given_a_batch_that_the_store_never_takes_then_its_author_hears_of_it_with_its_keys() -> None:
+    def write(host: Host) -> Operation[object]:
+        try:
+            yield from host.write_for_good(Batch("some", a_transaction().actions[:1]))  # type: ignore[arg-type]  # a put
+        except InvalidWrite as error:
+            return error.keys
+        return None
+
+    talk = Talk(write)
+    talk.answer(Unavailable("store"))
+    talk.pass_time()
+    talk.answer(Invalid("too large"))
+    assert talk.result == (KEY,)
+
+
+def test_given_a_read_that_the_store_never_answers_then_its_author_hears_of_it() -> None:
+    def read(host: Host) -> Operation[object]:
+        try:
+            return (yield from host.read_for_good(Read((KEY,))))
+        except InvalidRead as error:
+            return error.keys
+
+    talk = Talk(read)
+    talk.answer(Invalid("the key is too long"))
+    assert talk.result == (KEY,)
 
 
 def test_given_alarms_then_they_ring_at_their_time_and_in_their_order() -> None:

@@ -15,8 +15,9 @@ from tidegate_core.records.codec import from_item
 from tidegate_core.records.outages import Outage, outages_of
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_core.store import keys
+from tidegate_core.transactions.outages import record_outages
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, a_request, a_spec, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, a_spec, an_apply, every
 
 BEGUN = NOW + SECOND
 """When the schedules here are there, on the bench's clock."""
@@ -80,6 +81,18 @@ def test_given_a_successor_after_hours_then_the_outage_lasts_from_the_last_sign_
     assert [notice.fields["shard"] for notice in bench.notices("outage")] == [0]
 
 
+def test_given_an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_signs_of_life_hide_no_outage() -> None:
+    """Seed 831315: a process had it for 8 s between two signs of life, was frozen, and came back to serve another one."""
+    bench = a_bench()
+    bench.run(30 * SECOND)
+    back = bench.now + 2 * HOUR
+    bench.store.write([sign_of_life(bench.holding.owner, "node", back, {7: back}, back // 1_000 + 1)])
+    bench.away(2 * HOUR)
+    bench.run(5 * SECOND)
+    assert facts(bench) == (Outage(NOW, back),), "from what the lease says, which is early and harmless"
+    assert stood_for(bench) == minutes(BEGUN, bench.now + 1)
+
+
 def test_given_an_outage_within_the_grace_then_there_is_no_fact_and_every_instant_has_its_job() -> None:
     bench = a_bench(period="10s")
     seen(bench, bench.now)
@@ -137,6 +150,32 @@ def test_given_owners_that_fall_again_and_again_before_they_serve_then_none_of_t
     bench.away(10 * SECOND)
     back = bench.now
     assert facts(bench) == (Outage(died, back),)
+
+
+@pytest.mark.parametrize("sends_messages", [True, False], ids=["message", "program"])
+def test_given_a_fact_whose_author_had_a_clock_ahead_then_what_it_stands_for_is_not_early(sends_messages: bool) -> None:
+    """Seed 834440: the author fell before it had sent; its successor's clock was 115 ms behind, and the last instant was 22 ms away."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    spec = (
+        a_recurring("ping", every("10s"))
+        if sends_messages
+        else a_spec(trigger=every("10s"), overlap="allow", catchup={"mode": "last"})
+    )
+    bench.request(an_apply(spec))
+    bench.run(37 * SECOND)  # Past the checkpoint: nothing is repeated.
+    died = bench.now
+    instant = -(-(died + 2 * HOUR) // (10 * SECOND)) * 10 * SECOND
+    epoch = (bench.store.peek(keys.progress(0)) or {})["epoch"]
+    assert isinstance(epoch, int)
+    fact = Outage(died, instant + 300)
+    bench.store.transact(record_outages(0, epoch, (), (fact,), "w/0.0/1", gaps=(fact,)))
+    before = len(bench.on("out")) + len(bench.started)
+    bench.away(instant - 100 - died)
+    bench.run(99)
+    assert len(bench.on("out")) + len(bench.started) == before, "the instant that stands for all is still to come"
+    bench.run(5 * SECOND)
+    assert len(bench.on("out")) + len(bench.started) == before + 1
 
 
 def test_given_facts_of_long_ago_then_the_next_take_over_drops_them() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import LedgerRow
@@ -40,6 +42,18 @@ def away(bench: Bench, milliseconds: int) -> None:
     """Nobody is there for so long; before it everybody was."""
     bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, bench.now // 1_000 + 1)])
     bench.away(milliseconds)
+
+
+def once_failing(name: str) -> Callable[[LaunchOrder], Behaviour]:
+    """Programs of which the very first of this schedule fails."""
+    known: list[str] = []
+
+    def behaves(order: LaunchOrder) -> Behaviour:
+        fails = not known and order.context["schedule"]["name"] == name  # type: ignore[call-overload,index]
+        known.extend([order.run_id] * fails)
+        return Behaviour(runs_for=SECOND, outcome="failed" if fails else "succeeded")
+
+    return behaves
 
 
 def entries(bench: Bench) -> list[LedgerRow]:
@@ -123,6 +137,22 @@ def test_given_a_turn_in_which_something_else_is_in_the_way_then_the_time_out_co
     assert {(row.reason, row.at) for row in missed} == {("constraint_timeout", back + 25 * MINUTE)}
 
 
+def test_given_another_outage_within_a_turn_then_what_it_brings_waits_for_as_long_as_its_own_time_out_says() -> None:
+    """Seed 830206: it came after the turn had begun, and expired with those for whom it had."""
+    closed = {"type": "time_window", "opens": "01:00", "closes": "02:00"}
+    bench = a_bench({"mode": "coalesce"}, trigger=every("10m"), pending_timeout="25m", constraints=[closed])
+    away(bench, 3 * HOUR)
+    first_back = bench.now
+    bench.run(5 * MINUTE)
+    away(bench, 10 * MINUTE)
+    second_back = bench.now
+    bench.run(HOUR)
+    missed = [row for row in entries(bench) if row.nominal < second_back]
+    assert [(row.reason, row.at) for row in missed] == [
+        ("constraint_timeout", back + 25 * MINUTE) for back in (first_back, second_back)
+    ]
+
+
 def test_given_one_that_waits_for_another_then_the_job_says_so() -> None:
     bench = a_bench({}, "allow", every("1m"))
     bench.behaves = lambda order: Behaviour(runs_for=None)
@@ -131,6 +161,25 @@ def test_given_one_that_waits_for_another_then_the_job_says_so() -> None:
     waiting = [row for row in bench.rows("J#") if row["state"] == "pending_constraint"]
     assert len(waiting) == 19
     assert [str(row["unmet"]) for row in waiting if "unmet" in row and "catch_up_pacing" in str(row["unmet"])]
+
+
+def test_given_a_try_that_is_waited_for_then_it_holds_back_what_else_its_schedule_missed_and_nothing_else() -> None:
+    """Review finding, decided by SEMANTICS 3.5 and 4: its run is open until its end is written, so another one would be a second."""
+    bench = a_bench({}, trigger=every("10m"), retry={"tries": 1, "backoff": "25m"})
+    bench.request(an_apply(a_spec("hourly", every("1h"), overlap="allow"), "hourly"))
+    bench.run(SECOND)
+    bench.behaves = once_failing("nightly")
+    away(bench, 2 * HOUR)
+    back = bench.now
+    bench.run(20 * MINUTE)
+    mine, others = ([row for row in entries(bench) if row.name == name] for name in ("nightly", "hourly"))
+    assert [row.nominal > back for row in mine] == [True] * 2, "what is due now goes beside it"
+    assert len(others) == 2, "another schedule's goes on"
+    bench.run(10 * MINUTE)
+    missed = [row for row in entries(bench) if row.name == "nightly" and row.nominal <= back]
+    assert len(missed) == 12
+    for before, after in itertools.pairwise(missed):
+        assert (before.ended_at or 0) <= (after.admitted_at or 0)
 
 
 def test_given_a_crash_after_any_effect_then_bounds_hold_and_each_instant_is_accounted_for_once() -> None:

@@ -5,49 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, begun, by_hand, ends, failing
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
-from tidegate_core.decisions.run_plane.retry_budget import ALWAYS
-from tidegate_core.effects import LaunchOrder
-from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every, on_run_of
-
-FAILS = Behaviour(starts_after=10, runs_for=100, outcome="failed")
-SUCCEEDS = Behaviour(starts_after=10, runs_for=100)
-
-
-def failing(attempts: int, error_class: str | None = None) -> Any:
-    """Programs that fail so often, and then succeed."""
-    fails = Behaviour(starts_after=10, runs_for=100, outcome="failed", error_class=error_class)
-
-    def behaves(order: LaunchOrder) -> Behaviour:
-        return fails if order.attempt <= attempts else SUCCEEDS
-
-    return behaves
-
-
-def a_schedule(bench: Bench, name: str = "nightly", *, tries: int = 2, retry: Any = None, **more: Any) -> str:
-    """Applies a schedule and runs it by hand; returns the run's id."""
-    spec = a_spec(name, every("10h"), retry={"tries": tries, **(retry or {})}, **more)
-    bench.request(an_apply(spec))
-    return by_hand(bench, name)
-
-
-def by_hand(bench: Bench, name: str = "nightly") -> str:
-    request = f"now-{name}-{bench.now}"
-    bench.request(a_request("trigger", name, request_id=request))
-    return str(bench.receipts()[request]["id"])
-
-
-def begun(bench: Bench) -> list[tuple[int, int]]:
-    """Returns attempt and the seconds since the first one, of all that were submitted."""
-    first = bench.submitted_at[0][1]
-    return [(attempt, round((at - first) / 1_000)) for attempt, at in bench.submitted_at]
-
-
-def ends(bench: Bench) -> list[str]:
-    return [str(row["state"]) for row in bench.rows("L#") if row.get("state") is not None]
 
 
 def test_given_a_program_that_fails_then_it_is_tried_again_after_pauses_that_double() -> None:
@@ -57,7 +19,12 @@ def test_given_a_program_that_fails_then_it_is_tried_again_after_pauses_that_dou
     bench.run(HOUR)
     assert begun(bench) == [(1, 0), (2, 30), (3, 80), (4, 130)]
     assert ends(bench) == ["failed"]
-    assert len(bench.notices("retries_exhausted")) == 1
+    (told,) = bench.notices("retries_exhausted")
+    assert tuple(told.fields[name] for name in ("attempt", "error_class", "why")) == (
+        4,
+        "unknown",
+        "tries: 3 are used up",
+    )
 
 
 def test_given_no_tries_then_a_failed_run_stays_failed() -> None:
@@ -201,14 +168,3 @@ def test_given_a_crash_at_any_effect_then_each_attempt_starts_once_and_the_end_i
         assert ends(bench) == ["succeeded"], crash_after
         assert [row["in_use"] for row in bench.rows("LIMIT")] == [0], crash_after
         assert sorted(order.attempt for order in bench.started) == [1, 2], crash_after
-
-
-def test_given_a_storm_of_failures_then_the_namespace_has_a_budget_and_the_rest_is_delayed() -> None:
-    bench = a_bench(FAILS)
-    together = [name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) == 0]
-    for name in together[: 2 * ALWAYS]:
-        a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
-    bench.run(MINUTE)
-    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
-    bench.run(HOUR)
-    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == 2 * ALWAYS

@@ -86,6 +86,27 @@ def test_given_a_job_that_stands_for_others_then_it_waits_no_longer_than_they_wo
     assert kept.alerted
 
 
+@pytest.mark.parametrize("older", [{"catch_up": True, "in_turn": True}, {}], ids=["in its turn", "on time"])
+@pytest.mark.parametrize("overlap", ["keep_latest", "coalesce"])
+def test_given_one_that_makes_up_for_the_past_in_the_place_of_one_that_waited_then_its_time_out_goes_on(
+    overlap: Overlap, older: dict[str, Any]
+) -> None:
+    """A turn of its own would begin at its first look: with an outage now and then it would wait for ever."""
+    waiting = [
+        a_job(1, due=NOW + 1, deadline=NOW + 500, **older),
+        a_job(2, due=NOW + 2, deadline=NOW + 900, catch_up=True),
+    ]
+    kept = settle(parsed_spec(overlap=overlap), waiting, []).kept
+    assert kept is not None
+    assert (kept.deadline, kept.times_out) == (NOW + 500, True)
+
+
+def test_given_one_in_the_place_of_others_that_wait_for_their_turn_then_so_does_it() -> None:
+    kept = settle(parsed_spec(overlap="coalesce"), jobs(1, 2, catch_up=True), []).kept
+    assert kept is not None
+    assert not kept.times_out
+
+
 def test_given_data_intervals_then_the_merged_one_spans_them_all() -> None:
     spans = [a_job(n, due=NOW + n, interval_start=NOW + n - 1, interval_end=NOW + n) for n in (1, 2, 3)]
     kept = settle(parsed_spec(overlap="coalesce"), spans, []).kept

@@ -1,0 +1,40 @@
+"""What an apply would do, by the functions that decide it, and what they would find wrong."""
+
+from __future__ import annotations
+
+from tidegate_api.parts import Services
+from tidegate_client.views import DryRun
+from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.programs import ProgramTarget
+from tidegate_core.model.requests import ScheduleApply
+from tidegate_core.model.schedule_checks import check_schedule
+from tidegate_ports.program_files import problem_with
+
+
+async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool = True) -> DryRun:
+    """Returns what the request would do now; writes nothing.
+
+    Args:
+        services: Of this process.
+        wanted: The request.
+        with_file: Whether the program's file is looked for here. At the apply a node looks for it, on its own host.
+
+    Raises:
+        InvalidInput: It would be rejected.
+        ApiProblem: 409, another version is expected.
+    """
+    now = services.clock.now_ms()
+    answer = await services.schedules.try_apply(wanted, now)
+    # Like the owner: an unchanged definition may have run its course.
+    if answer.would != "unchanged":
+        problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
+        target = wanted.spec.target
+        if with_file and isinstance(target, ProgramTarget):
+            file = target.program.file
+            unusable = await services.pools.read(lambda: problem_with(file, "the API's host"))
+            if unusable is not None:
+                hint = "give the path of a file that nodes and API can read"
+                problems += (Problem("target.program.file", unusable, hint),)
+        if problems:
+            raise InvalidInput(problems)
+    return answer

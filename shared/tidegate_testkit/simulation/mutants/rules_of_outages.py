@@ -1,0 +1,104 @@
+"""Bugs in who writes an outage down, and in how long what it brings may wait: each in the interleaving that its rule is against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tidegate_core.decisions import partition_actor
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.outage_watch import SERVED, sign_of_life
+from tidegate_core.decisions.run_plane.pacing import Pacing
+from tidegate_core.effects import Items, Read
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.outages import outages_of
+from tidegate_core.records.run_plane import Job, LedgerRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_spec, an_apply, every
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+
+Signs = Generator[Any, Any, dict[str, int]]
+
+
+def taking_any_sign(read: Callable[[Host, Sequence[Item | None]], Signs]) -> Any:
+    """Whatever its owner served last stands for what it did not."""
+
+    def read_all(host: Host, leases: Sequence[Item | None]) -> Signs:
+        signs = yield from read(host, leases)
+        for owner in {str(lease["owner"]) for lease in leases if lease is not None} - signs.keys():
+            answer = yield from host.read_for_good(Read((keys.node(owner),)))
+            assert isinstance(answer, Items)
+            served = answer.found.get(keys.node(owner), {}).get(SERVED)
+            if isinstance(served, dict) and served:
+                signs[owner] = max(int(str(each)) for each in served.values())
+        return signs
+
+    return read_all
+
+
+def handing_on_the_turn(in_turn: Callable[[Pacing, Job, int, int], Job]) -> Any:
+    """Also to a job that came long after the turn had begun."""
+
+    def handed_on(pacing: Pacing, job: Job, pending_timeout: int, now: int) -> Job:
+        mine = in_turn(pacing, job, pending_timeout, now)
+        return mine if job.times_out or pacing.turn is None else replace(mine, deadline=pacing.turn)
+
+    return handed_on
+
+
+# -- the stories -------------------------------------------------------------------------------------------------------
+
+
+def an_owner_lost_it_within_a_beat_and_lives_on() -> Iterator[str]:
+    bench = _a_bench({"mode": "last"})
+    back = bench.now + 2 * HOUR
+    bench.store.write([_sign(bench, {7: back}, back)])
+    bench.away(2 * HOUR)
+    if not outages_of(bench.store.peek(keys.progress(0))):
+        yield "I1: nobody served the shard for two hours, and no fact says so"
+
+
+def another_outage_falls_into_the_turn_of_the_first_one() -> Iterator[str]:
+    closed = {"type": "time_window", "opens": "01:00", "closes": "02:00"}
+    bench = _a_bench({"mode": "coalesce"}, pending_timeout="25m", constraints=[closed])
+    for away in (3 * HOUR, 10 * MINUTE):
+        bench.store.write([_sign(bench, {0: bench.now}, bench.now)])
+        bench.away(away)
+        bench.run(5 * MINUTE)
+    bench.run(HOUR)
+    for row in (from_item(LedgerRow, item) for item in bench.rows("L#")):
+        if row.reason == "constraint_timeout" and row.at < row.nominal + 25 * MINUTE:
+            yield f"I1: {row.job_id} waited {row.at - row.nominal} ms, not 25m"
+
+
+def _a_bench(catch_up: Doc, **more: Any) -> Bench:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10m"), overlap="allow", catchup=catch_up, **more)))
+    bench.run(30 * SECOND)
+    return bench
+
+
+def _sign(bench: Bench, served: Mapping[int, int], now: int) -> Any:
+    return sign_of_life(bench.holding.owner, "node", now, served, now // 1_000 + 1)
+
+
+RULES_OF_OUTAGES = (
+    Mutant(
+        "signs of others",
+        "an owner's signs of life elsewhere hide that nobody has served the shard since it lost it",
+        breaks="I1",
+        patches=(Patch(partition_actor, "read_signs", taking_any_sign),),
+        scenario=an_owner_lost_it_within_a_beat_and_lives_on,
+    ),
+    Mutant(
+        "turn handed on",
+        "what a second outage brings expires with what the first one brought, long before its time-out",
+        breaks="I1",
+        patches=(Patch(Pacing, "in_turn", handing_on_the_turn),),
+        scenario=another_outage_falls_into_the_turn_of_the_first_one,
+    ),
+)

@@ -1,0 +1,183 @@
+"""What the store will never take is refused, a dead letter, or set aside: it ends neither its holder nor the successor.
+
+Found in review: a batch had no such answer, so a vector of ends above an item's size ended holder after holder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tidegate_core.decisions.delivery_plane.firing import INVALID_PAUSE_MS
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.effects import Commit, Effect, EndOffsets, Invalid, NotProduced, Produce, Read, ReadEndOffsets, Write
+from tidegate_core.model.position import Position
+from tidegate_core.model.shards import message_shard
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import ITEM_BYTES_MAX, Put
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import (
+    EVENTS,
+    EVENTS_ID,
+    MINUTE,
+    REQUESTS,
+    REQUESTS_ID,
+    SECOND,
+    a_cancel,
+    a_send,
+    a_spec,
+    an_apply,
+    an_event,
+    on_data,
+)
+
+INVALID = Invalid("Item size has exceeded the maximum allowed size")
+LETTERS = "tidegate.requests.dlq"
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def a_write(of: str) -> Callable[[Effect], bool]:
+    """A batch that holds this text somewhere."""
+
+    def match(effect: Effect) -> bool:
+        return isinstance(effect, Write) and any(
+            of in str(action.item if isinstance(action, Put) else action.key) for action in effect.batch.actions
+        )
+
+    return match
+
+
+def failed(bench: Bench) -> list[str]:
+    return [str(notice.fields["name"]) for notice in bench.notices("decision_failed")]
+
+
+def delivered(bench: Bench) -> list[str]:
+    return [str(each.document) for each in bench.on("out")]
+
+
+def test_given_more_ends_than_an_item_holds_then_the_request_is_refused_and_the_next_one_is_applied(
+    bench: Bench,
+) -> None:
+    many = EndOffsets({f"{EVENTS_ID}/{number}": 10**9 for number in range(ITEM_BYTES_MAX // 40)})
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets) and effect.topic == EVENTS, many)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(SECOND)
+    assert bench.status_of("apply-nightly") == "rejected"
+    assert failed(bench) == ["request"]
+    bench.request(an_apply(a_spec("other", trigger=on_data())))
+    bench.run(SECOND)
+    assert bench.status_of("apply-other") == "accepted"
+    assert bench.rows("I#") == []
+
+
+def test_given_a_send_that_the_store_never_takes_then_it_is_a_dead_letter_and_the_others_are_delivered(
+    bench: Bench,
+) -> None:
+    bench.answer_with(a_write("poisoned"), INVALID, times=100)
+    sends = [a_send(f"m-{each}", payload=each, after="1s", receipt=True) for each in ("a", "poisoned", "b")]
+    bench.append(REQUESTS, 0, *sends)
+    bench.run(2 * SECOND)
+    assert sorted(delivered(bench)) == ["a", "b"]
+    assert [bench.status_of(f"m-{each}") for each in ("a", "poisoned", "b")] == ["accepted", "rejected", "accepted"]
+    (letter,) = bench.on(LETTERS)
+    assert (letter.headers["tidegate.error.class"], letter.headers["tidegate.error.offset"]) == ("too_large", "1")
+    assert failed(bench) == ["messages"]
+    bench.request(a_send("m-later", payload="later", after="1s"))
+    bench.run(SECOND)
+    assert delivered(bench)[-1] == "later"
+
+
+def test_given_a_replacement_that_the_store_never_takes_then_what_comes_under_its_key_is_delivered(
+    bench: Bench,
+) -> None:
+    bench.answer_with(a_write("poisoned"), INVALID, times=100)
+    bench.request(a_send("m-1", key="k", payload="old", after="1m"))
+    bench.append(
+        REQUESTS,
+        0,
+        a_send("m-2", key="k", payload="poisoned", after="1m"),
+        a_send("m-3", key="k", payload="new", after="1m"),
+    )
+    bench.run(2 * MINUTE)
+    assert delivered(bench) == ["new"]
+    assert bench.status_of("m-2") == "rejected"
+
+
+def test_given_a_send_in_the_inbox_that_the_store_never_takes_then_it_is_a_dead_letter_and_its_row_goes(
+    bench: Bench,
+) -> None:
+    bench.answer_with(a_write("poisoned"), INVALID, times=100)
+    shard = message_shard("flights", None, "m-1", 4)
+    origin = Position(bench.now, REQUESTS_ID, 1, 7).text()
+    body = json.dumps(a_send("m-1", payload="poisoned", receipt=True))
+    row = InboxRow(namespace="flights", name="x", kind="M", origin=origin, body=body)
+    bench.store.write([Put(row.key(shard), to_item(row, row.key(shard)))])
+    bench.give(Poked(shard))
+    bench.run(SECOND)
+    assert bench.status_of("m-1") == "rejected"
+    assert len(bench.on(LETTERS)) == 1
+    assert bench.rows("I#") == []
+
+
+def test_given_a_cancel_that_cannot_be_kept_then_its_sender_is_told_and_its_row_goes(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="1m"))
+    bench.answer_with(
+        lambda effect: isinstance(effect, Write) and effect.batch.name in {"cancel", "receipt"}, INVALID, times=100
+    )
+    bench.request(a_cancel("c-1", message_id="m-1"))
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == "rejected"
+    assert bench.rows("I#") == []
+    bench.run(2 * MINUTE)
+    assert bench.on("out") == []  # It was carried out as far as nothing is sent.
+
+
+def test_given_a_checkpoint_that_the_store_does_not_take_then_it_is_told_and_the_next_one_counts_all(
+    bench: Bench,
+) -> None:
+    bench.answer_with(
+        lambda effect: isinstance(effect, Commit) and effect.transaction.name == "checkpoint", INVALID, times=2
+    )
+    bench.request(a_send("m-1"))
+    bench.run(20 * SECOND)
+    bench.request(a_send("m-1b"))
+    bench.run(MINUTE)
+    assert failed(bench)[0] == "checkpoint"
+    assert sum(int(str(row["delivered"])) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")]) == 2
+
+
+def test_given_a_refused_message_that_cannot_be_moved_then_it_keeps_its_place_and_is_delivered_in_the_end(
+    bench: Bench,
+) -> None:
+    bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic == "out", NotProduced("refused", "x"))
+    bench.answer_with(lambda effect: isinstance(effect, Write) and effect.batch.name == "moved", INVALID)
+    bench.request(a_send("m-1", payload="x", after="1s"))
+    bench.run(SECOND)
+    assert failed(bench) == ["deliver"]
+    assert bench.on("out") == []
+    bench.run(INVALID_PAUSE_MS)
+    assert delivered(bench) == ["x"]
+
+
+def test_given_a_key_that_no_item_can_have_then_its_event_is_a_dead_letter_and_the_next_one_counts(
+    bench: Bench,
+) -> None:
+    bench.request(an_apply(a_spec(trigger=on_data(count=9))))
+    bench.answer_with(
+        lambda effect: isinstance(effect, Read) and effect.keys[0].sk == "DD",
+        INVALID,
+        times=2,
+    )
+    bench.append(EVENTS, 0, an_event("d1"), an_event("d2"))
+    bench.run(SECOND)
+    assert len(bench.on("tidegate.events.dlq")) == 1
+    assert [row["counts"] for row in bench.rows("E#")] == [[1]]

@@ -1,0 +1,107 @@
+"""Runs that are given up: the alert, and the dead letter (SEMANTICS 8)."""
+
+from __future__ import annotations
+
+from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, ends, failing
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench, a_submit
+
+from tidegate_core.decisions.run_plane.runs import SUBMIT_TRIES_MAX
+from tidegate_core.effects import NotSubmitted
+from tidegate_testkit.bench import Behaviour
+from tidegate_testkit.builders import HOUR, MINUTE, RUNS, RUNS_DLQ, SECOND, a_request
+
+
+def test_given_an_error_that_is_not_tried_again_then_nothing_is_exhausted() -> None:
+    """Review finding: `retries_exhausted` was told of a run of which nothing had been tried."""
+    bench = a_bench()
+    bench.behaves = failing(1, "config")
+    a_schedule(bench, tries=3)
+    bench.run(HOUR)
+    assert ends(bench) == ["failed"]
+    assert bench.notices("retries_exhausted") == []
+    assert bench.on(RUNS_DLQ) == []
+
+
+def test_given_tries_that_are_used_up_then_the_runs_record_is_a_dead_letter_that_says_so() -> None:
+    """SEMANTICS 8: exhausted is terminal, with a dead letter and an alert."""
+    bench = a_bench()
+    bench.behaves = failing(9, "transient")
+    run_id = a_schedule(bench, tries=1)
+    bench.run(HOUR)
+    (letter,) = bench.on(RUNS_DLQ)
+    assert letter.key == run_id.encode()
+    assert letter.value == bench.on(RUNS)[-1].value
+    assert letter.document["state"] == "failed"
+    headers = {name: text for name, text in letter.headers.items() if name != "tidegate.error.at"}
+    assert headers == {
+        "tidegate.error.topic": RUNS,
+        "tidegate.error.class": "transient",
+        "tidegate.error.message": "tries: 1 are used up",
+    }
+
+
+def test_given_a_program_that_fails_for_the_last_time_while_its_schedule_is_suspended_then_it_has_its_dead_letter() -> (
+    None
+):
+    bench = a_bench()
+    bench.behaves = lambda order: Behaviour(starts_after=10, runs_for=10 * SECOND, outcome="failed")
+    a_schedule(bench, tries=1)
+    bench.run(45 * SECOND)
+    bench.request(a_request("suspend"))
+    bench.run(HOUR)
+    assert len(bench.on(RUNS_DLQ)) == 1
+
+
+def test_given_a_stop_while_tries_are_left_then_there_is_no_dead_letter() -> None:
+    bench = a_bench(FAILS)
+    a_schedule(bench, tries=1)
+    bench.run(5 * SECOND)
+    bench.request(a_request("delete"))
+    bench.run(HOUR)
+    assert bench.on(RUNS_DLQ) == []
+
+
+def test_given_errors_that_cost_no_try_for_a_day_then_the_run_is_given_up_for_its_age() -> None:
+    bench = a_bench()
+    bench.behaves = failing(99, "quota")
+    run_id = a_schedule(bench, tries=1, retry={"backoff": "9h", "max_backoff": "9h"})
+    bench.run(30 * HOUR)
+    assert [order.attempt for order in bench.started if order.run_id == run_id] == [1, 2, 3]
+    (told, *_) = bench.notices("retries_exhausted")
+    assert "24 h" in str(told.fields["why"])
+    assert bench.on(RUNS_DLQ)[0].key == run_id.encode()
+
+
+def test_given_submissions_that_are_used_up_then_the_run_has_its_dead_letter() -> None:
+    """SEMANTICS 8, the submit layer."""
+    bench = a_bench(Behaviour(starts_after=None))
+    run_id = a_schedule(bench, tries=0)
+    for attempt in range(1, SUBMIT_TRIES_MAX + 1):
+        assert bench.on(RUNS_DLQ) == []
+        bench.vanish(run_id, attempt)
+        bench.run(5 * MINUTE)
+    (told,) = bench.notices("retries_exhausted")
+    assert told.fields["why"] == "10 submissions have ended before the start gate"
+    assert len(bench.on(RUNS_DLQ)) == 1
+
+
+def test_given_a_launcher_that_cannot_be_reached_for_an_hour_then_the_run_has_its_dead_letter() -> None:
+    bench = a_bench()
+    bench.answer_with(a_submit, NotSubmitted("nobody answers"), times=1_000)
+    a_schedule(bench, tries=3)
+    bench.run(2 * HOUR)
+    (told,) = bench.notices("retries_exhausted")
+    assert told.fields["why"] == "no launcher has taken it within an hour"
+    assert len(bench.on(RUNS_DLQ)) == 1
+
+
+def test_given_a_crash_at_any_effect_then_the_last_failure_has_its_dead_letter() -> None:
+    for crash_after in range(1, 40):
+        bench = a_bench()
+        bench.behaves = failing(9)
+        bench.crash_after = bench.effects_outside + crash_after
+        a_schedule(bench, tries=1, retry={"backoff": "1s"})
+        bench.run(2 * MINUTE)
+        assert {each.key for each in bench.on(RUNS_DLQ)} == {str(row["job_id"]).encode() for row in bench.rows("L#")}, (
+            crash_after
+        )

@@ -1,0 +1,49 @@
+"""The budget of retries on a bench: storms, and take-overs in them (SEMANTICS 8)."""
+
+from __future__ import annotations
+
+from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, of_one_shard
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench
+
+from tidegate_core.decisions.run_plane.retry_budget import ALWAYS
+from tidegate_testkit.bench import Behaviour
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND
+
+
+def test_given_a_storm_of_failures_then_the_namespace_has_a_budget_and_the_rest_is_delayed() -> None:
+    bench = a_bench(FAILS)
+    together = of_one_shard()
+    for name in together[: 2 * ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
+    bench.run(MINUTE)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
+    bench.run(HOUR)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == 2 * ALWAYS
+
+
+def test_given_an_owner_that_falls_in_a_storm_then_its_successor_knows_the_retries_that_are_under_way() -> None:
+    """Review finding: a successor began with an empty budget, and each take-over allowed the namespace five retries more."""
+    bench = a_bench(FAILS)
+    together = of_one_shard()
+    for name in together[:ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "30s"})
+    bench.run(5 * SECOND)
+    bench.crash()
+    bench.run(5 * SECOND)
+    for name in together[ALWAYS : 2 * ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
+    bench.run(MINUTE)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
+    bench.run(HOUR)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == 2 * ALWAYS
+
+
+def test_given_programs_that_fail_together_then_one_transaction_has_no_more_retries_than_many() -> None:
+    """Decisions that share a transaction know of each other's retries."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=10 * SECOND, outcome="failed"))
+    for name in of_one_shard()[: 2 * ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
+    bench.run(5 * SECOND)
+    bench.store_answers_after = 50
+    bench.run(MINUTE)
+    assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
