@@ -27,6 +27,7 @@ from tidegate_testkit.simulation.schedules import ScheduleUser, draw_users
 from tidegate_testkit.simulation.sources import SourceUser, source_users
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
+from tidegate_testkit.simulation.ticking import ticking
 from tidegate_testkit.simulation.timeline import START, Timeline
 from tidegate_testkit.simulation.trace import Trace
 from tidegate_testkit.simulation.troubles import Troubles
@@ -86,6 +87,7 @@ def build(
     definitions = with_policies(source(seed, "policies"), hurried(definitions, drawn))
     definitions = with_shared_limits(source(seed, "shared limits"), definitions)
     definitions = with_retries(source(seed, "retries"), definitions)
+    definitions += ticking(drawn, source(seed, "ticks"))
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     limits.priorities |= {each.name: each.priority for each in definitions}
     users = draw_users(cluster, requests, definitions)

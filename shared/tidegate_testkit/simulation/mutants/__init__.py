@@ -31,6 +31,7 @@ from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCE
 from tidegate_testkit.simulation.mutants.runs import RUNS
 from tidegate_testkit.simulation.mutants.sketch import SKETCH
 from tidegate_testkit.simulation.mutants.suspends import SUSPENDS
+from tidegate_testkit.simulation.mutants.ticks import TICKS
 
 LISTS = (
     CLAUSES_OF_OWNERSHIP,
@@ -53,6 +54,7 @@ LISTS = (
     LIMITS,
     CONTROLS,
     OUTAGES,
+    TICKS,
     RECURRING,
     MESSAGES,
 )

@@ -1,4 +1,4 @@
-"""Composites against an independent automaton, with the owner killed between any two of its effects (SEMANTICS 6, CD-066)."""
+"""Composites against an independent automaton, with the owner killed between any two of its effects (SEMANTICS 6, CD-066, CD-067)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tidegate_core.effects import Commit, Effect
-from tidegate_testkit.automaton.composites import Automaton, Leaf, Some, Tree, leaves_of
+from tidegate_core.model.instants import parse_instant
+from tidegate_testkit.automaton.composites import Automaton, Clock, Leaf, Some, Tree, leaves_of
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import SECOND, Doc, a_spec, an_apply, an_event
 
 STEP_MS = 10 * SECOND
 """Events come at full steps and deadlines between them, so that there is time to decide on each before the next comes."""
 TTLS = (None, None, 25 * SECOND, 45 * SECOND)
+PHASES = (2 * SECOND, 4 * SECOND)
+"""Of leaves of time: after full steps, so that their ticks, and deadlines from them, are apart from all else by a second or more."""
 TIMEOUTS = (35 * SECOND, 95 * SECOND)
 
 
@@ -23,8 +26,13 @@ TIMEOUTS = (35 * SECOND, 95 * SECOND)
 def trees(draw: st.DrawFn, depth: int = 3) -> Tree:
     """Trees of up to three levels; each leaf counts a dataset of its own."""
     names = iter("abcdefghijklmnopqrstuvwxyz0123456789")
+    phases = iter(PHASES)
 
     def node(levels: int) -> Tree:
+        phase = next(phases, None) if draw(st.integers(0, 3)) == 0 else None
+        if phase is not None:
+            period = draw(st.sampled_from((20, 30, 70))) * SECOND
+            return Clock(next(names), ttl=draw(st.sampled_from(TTLS)), period=period, phase=phase)
         if levels == 0 or draw(st.integers(0, 2)) == 0:
             return Leaf(next(names), draw(st.integers(1, 2)), draw(st.sampled_from(TTLS)))
         return some(levels)
@@ -39,6 +47,8 @@ def trees(draw: st.DrawFn, depth: int = 3) -> Tree:
 def document_of(tree: Tree) -> Doc:
     if isinstance(tree, Leaf):
         ttl = {} if tree.ttl is None else {"ttl": f"{tree.ttl}ms"}
+        if isinstance(tree, Clock):
+            return {"type": "every", "period": f"{tree.period}ms", "phase": f"{tree.phase}ms", **ttl}
         return {"type": "data_partitions", "dataset": tree.dataset, "count": tree.count, **ttl}
     children = [document_of(child) for child in tree.children]
     if tree.needed == len(children):
@@ -59,7 +69,6 @@ class Composites(RuleBasedStateMachine):
     def begin(
         self, tree: Tree, timeout: int, on_timeout: Literal["abort", "partial", "wait"], late: int | None
     ) -> None:
-        self.wanted = Automaton(tree, timeout, on_timeout)
         self.leaves = leaves_of(tree)
         self.trigger = {**document_of(tree), "timeout": f"{timeout // SECOND}s", "on_timeout": on_timeout}
         self.numbers = 0
@@ -67,6 +76,7 @@ class Composites(RuleBasedStateMachine):
         self.bench = Bench()
         self.bench.late_writes_after = late
         self.bench.run(SECOND)
+        self.wanted = Automaton(tree, timeout, on_timeout, self.bench.now)
         self._apply()
 
     def _apply(self) -> None:
@@ -77,12 +87,14 @@ class Composites(RuleBasedStateMachine):
 
     def _go_on(self) -> None:
         self.bench.run(STEP_MS)
-        self.wanted.pass_time(self.bench.now - STEP_MS // 2)
+        self.wanted.pass_time(self.bench.now - SECOND)  # All that was due by then is decided.
 
     @rule(place=st.integers(0, 99), number=st.integers(0, 2))
     def event(self, place: int, number: int) -> None:
         self.numbers += 1
         leaf = self.leaves[place % len(self.leaves)]
+        if isinstance(leaf, Clock):
+            return  # Nobody announces its ticks.
         document = an_event(f"p{number}", leaf.dataset, f"e{self.numbers}")
         self.sent.append(document)
         self.wanted.event(leaf.dataset, f"p{number}", self.bench.now)
@@ -122,7 +134,7 @@ class Composites(RuleBasedStateMachine):
     def comes_to_the_same(self) -> None:
         if not hasattr(self, "bench"):
             return
-        assert fired(self.bench) == sorted(self.wanted.fired)
+        assert fired(self.bench, self.leaves) == sorted(self.wanted.fired)
         assert expired(self.bench) == sorted(self.wanted.expired)
 
 
@@ -130,12 +142,22 @@ def a_commit(effect: Effect) -> bool:
     return isinstance(effect, Commit)
 
 
-def fired(bench: Bench) -> list[tuple[tuple[tuple[str, str], ...], bool]]:
+def fired(bench: Bench, leaves: list[Leaf]) -> list[tuple[tuple[tuple[str, str], ...], bool]]:
     """What each program was told, once for each run."""
     contexts: dict[str, Any] = {order.run_id: order.context for order in bench.started}
     return sorted(
         (
-            tuple(sorted((row["dataset"], row["partition"]) for row in context["manifest"])),
+            tuple(
+                sorted(
+                    [
+                        *((row["dataset"], row["partition"]) for row in context["manifest"]),
+                        *(
+                            (leaves[row["leaf"]].dataset, str(parse_instant(row["instant"])))
+                            for row in context["ticks"]
+                        ),
+                    ]
+                )
+            ),
             bool(context["missing"]),
         )
         for context in contexts.values()
