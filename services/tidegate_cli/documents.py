@@ -15,6 +15,8 @@ from tidegate_cli.exits import CommandFailed, Exit
 
 FILE_BYTES_MAX = 10 * 1_048_576
 """One file of definitions; what is larger is no hand-written YAML."""
+DEPTH_MAX = 100
+"""Levels of lists and mappings below a document's own fields; a schedule has a dozen, and YAML's loader ends at some 250."""
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
@@ -23,8 +25,20 @@ TIMESTAMP = "tag:yaml.org,2002:timestamp"
 class _Loader(yaml.SafeLoader):
     """Leaves times and dates as they are written: a schedule's are texts, in `instant` as in the arguments of a program.
 
-    Refuses a key that stands twice in one mapping, of which YAML's own loaders silently keep the last.
+    Refuses a key that stands twice in one mapping, of which YAML's own loaders silently keep the last, and more than
+    `DEPTH_MAX` levels, with which they end in a RecursionError.
     """
+
+    _depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self._depth > DEPTH_MAX:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem=f"is nested more than {DEPTH_MAX} levels deep", problem_mark=mark)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         # As it is written, before merges (`<<`) are laid out: an own key may replace a merged one.
@@ -90,12 +104,26 @@ def read_documents(source: Path, kind: str = "schedule", *, absolute: bool = Tru
         absolute: Whether a program's relative `file` counts from the YAML's folder, or stays as it is written.
 
     Raises:
-        CommandFailed: Nothing is there, or it is no YAML; with file and line.
+        CommandFailed: Nothing is there, it is no YAML, or two have one name; with file and line.
     """
     documents = [document for path in _files(source) for document in _read(path, absolute=absolute)]
     if not documents:
         raise CommandFailed(f"{source}: there is no {kind} in it", Exit.USAGE)
+    _refuse_namesakes(documents, kind)
     return documents
+
+
+def _refuse_namesakes(documents: Sequence[ScheduleDocument], kind: str) -> None:
+    """Of two with one name the last would win, and each further apply would replace the first one by it anew."""
+    first: dict[str, ScheduleDocument] = {}
+    for document in documents:
+        other = first.setdefault(document.title, document)
+        if other is not document:
+            raise CommandFailed(
+                f"{document.place_of('')}: {kind} {document.title} stands at {other.place_of('')} already; "
+                f"give each {kind} a name of its own",
+                Exit.USAGE,
+            )
 
 
 def steps_of(field: str) -> list[Step]:

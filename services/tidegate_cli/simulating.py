@@ -28,6 +28,7 @@ from tidegate_simulator import (
     PlannedRun,
     Report,
     RunPlan,
+    TimeStandsStill,
     happenings_of,
     simulate,
 )
@@ -97,6 +98,8 @@ def _simulated(wanted: Wanted) -> Report:
         document = documents[refused.index]
         problems = [f"{document.place_of(each.field)}: schedule {document.title}: {each}" for each in refused.problems]
         raise CommandFailed("\n  ".join(["the schedules have to be corrected:", *problems]), Exit.USAGE) from refused
+    except TimeStandsStill as circle:
+        raise CommandFailed(str(circle), Exit.USAGE) from circle
 
 
 def _value(option: str, text: str, read: Callable[[str], T]) -> T:

@@ -186,7 +186,7 @@ class Holdings:
         if (driver := self._drivers.get(holder)) is not None:
             at = self._times(topic)
             taken = tuple(LogRecord(r.offset, at(r), r.key, r.value, r.headers) for r in records)
-            driver.give(RecordsArrived(topic, topic_partition, taken))
+            driver.give(RecordsArrived(topic, topic_partition, taken, records[0].topic_id))
 
     def _times(self, topic: str) -> Callable[[Record], int]:
         """Evidence is judged by the broker's times. A users' own topic may have its producers' instead, which may be any:

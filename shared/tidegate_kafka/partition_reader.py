@@ -23,6 +23,7 @@ from tidegate_kafka.orders import Orders, Where
 from tidegate_kafka.post import post_to
 from tidegate_kafka.reading import read_batch
 from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.topic_ids import TopicIds
 from tidegate_ports.bus import END, Notices, Position, ReaderListener, Topic, Topics
 from tidegate_ports.clock import Clock
 
@@ -35,10 +36,15 @@ def make_reader(settings: KafkaSettings) -> Client:
 
 @dataclass(slots=True)
 class _Stand:
-    """Where the listener stands in one topic partition; `next` is None while the end is being asked for."""
+    """Where the listener stands in one topic partition; `next` is None while the end is being asked for.
+
+    Attributes:
+        checked: The records' topic is asked for: the listener's position is one of the topic, not of whatever has its name.
+    """
 
     topic: Topic
     next: int | None
+    checked: bool
     asking: asyncio.Task[None] | None = None
 
 
@@ -66,6 +72,7 @@ class KafkaPartitionReader:
         self._post = post_to(loop)
         self._orders = Orders()
         self._stands: dict[Where, _Stand] = {}
+        self._ids = TopicIds(topics, self._hand_on, loop=loop, notices=notices)
         self._thread = ClientThread("tidegate-reader", self._serve, notices, settings.restart_wait_ms)
         self.polled_at_ms = clock.monotonic_ms()
 
@@ -79,12 +86,13 @@ class KafkaPartitionReader:
         for stand in self._stands.values():
             if stand.asking is not None:
                 stand.asking.cancel()
+        self._ids.stop()
         return await self._thread.stop(CLOSE_MS_MAX)
 
     def assign(self, topic: Topic, topic_partition: int, position: Position) -> None:
         where = (topic.name, topic_partition)
         self.unassign(*where)
-        stand = self._stands[where] = _Stand(topic, None)
+        stand = self._stands[where] = _Stand(topic, None, checked=position != END)
         if position == END:
             # Asked of the brokers here and not left to the client, whose own search for the end is not safe (`Lanes`).
             stand.asking = self._loop.create_task(self._find_end(where, stand))
@@ -142,8 +150,19 @@ class KafkaPartitionReader:
         for each in found:
             if self._orders.era(each.where) != each.era:
                 continue
-            if isinstance(each, Read):
-                self._stands[each.where].next = each.records[-1].offset + 1
-                self._listener.records(*each.where, each.records)
+            if self._stands[each.where].checked:
+                self._ids.put(each.where[0], each)
             else:
-                self._listener.position_gone(*each.where, each.offset)
+                self._hand_on(each, None)
+
+    def _hand_on(self, found: Read | PositionGone, topic_id: str | None) -> None:
+        if self._orders.era(found.where) != found.era:
+            return  # Read anew meanwhile, from what was handed on before.
+        if isinstance(found, PositionGone):
+            self._listener.position_gone(*found.where, found.offset)
+            return
+        stand, records = self._stands[found.where], found.records
+        stand.next = records[-1].offset + 1
+        if topic_id is not None and topic_id != stand.topic.id:
+            records = [record._replace(topic_id=topic_id) for record in records]
+        self._listener.records(*found.where, records)

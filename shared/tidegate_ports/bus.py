@@ -20,7 +20,8 @@ class Record(NamedTuple):
     """One record of a topic. A tuple and not a dataclass: a frozen dataclass costs three times as much to make.
 
     Attributes:
-        topic_id: Hex, 32 digits: a topic that was deleted and made again under its name has another one.
+        topic_id: Hex, 32 digits: a topic that was deleted and made again under its name has another one. `PartitionReader` may
+            bring records of such a one, with their own id, where the reading began at an offset.
         append_time_ms: The broker's time for `LogAppendTime` topics (milliseconds since the epoch), else the producer's.
         headers: In order, repeats included; a header without a value reads as empty.
         timed_by_broker: Whether the time is the broker's.

@@ -69,7 +69,7 @@ def _begins(name: str, words: Sequence[str]) -> bool:
 def _from_file(path: Path, foreign: Sequence[str]) -> dict[str, Any]:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as failure:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as failure:
         raise SettingsRefused([f"{CONFIG_VARIABLE} names {path}, which cannot be read: {failure}"]) from failure
     if document is None:
         return {}

@@ -9,6 +9,7 @@ from tidegate_simulator.occurrences import Occurrence, Wait
 from tidegate_simulator.plan import PlannedRun, RunPlan
 from tidegate_simulator.report import Report
 from tidegate_simulator.simulation import DefinitionRefused, Outage, simulate
+from tidegate_simulator.world import TimeStandsStill
 
 __all__ = [
     "DefinitionRefused",
@@ -18,6 +19,7 @@ __all__ = [
     "PlannedRun",
     "Report",
     "RunPlan",
+    "TimeStandsStill",
     "Wait",
     "happenings_of",
     "simulate",

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from tidegate_core.model.document import Document
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.explain import problems_of
 from tidegate_core.model.instants import Instant, InstantField, as_datetime, format_instant
 from tidegate_core.model.parsing import parse_events, parse_request
-from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.problems import InvalidInput, Problem, refused
 
 Topic: TypeAlias = Literal["events", "requests"]
 WHEN = ("at", "every", "until")
 """Fields of a line that say when; the others are the event or the request."""
+SUSPEND = "schedule.suspend"
 REPEATS_MAX = 1_000_000
 """Of one line: more is no test of a schedule any more."""
 
@@ -52,6 +53,15 @@ class _When(Document):
     every: DurationField | None = Field(default=None, ge=1)
     until: InstantField | None = None
 
+    @model_validator(mode="after")
+    def _repeated_until(self) -> Self:
+        if self.until is not None and self.every is None:
+            hint = "write every: 1d for a line that comes again, or leave until out"
+            raise refused("needs every", field="until", hint=hint)
+        if self.until is not None and self.until <= self.at:
+            raise refused(f"is not after at, {format_instant(self.at)}", field="until", hint="nothing would come of it")
+        return self
+
 
 def happenings_of(document: Mapping[str, Any], end: Instant) -> Iterator[Happening]:
     """Returns what a line of an events file stands for, in order: one happening, or with `every` one for each time.
@@ -63,9 +73,11 @@ def happenings_of(document: Mapping[str, Any], end: Instant) -> Iterator[Happeni
     Raises:
         InvalidInput: With all problems; at once, before the first happening is taken.
     """
-    when = _when(document)
-    body = {name: value for name, value in document.items() if name not in WHEN}
-    kind = body.get("type")
+    kind = document.get("type")
+    # A suspend has an end of its own, which is meant where the line does not come again.
+    fields = ("at",) if kind == SUSPEND and "every" not in document else WHEN
+    when = _when({name: document[name] for name in fields if name in document})
+    body = {name: value for name, value in document.items() if name not in fields}
     is_event = isinstance(kind, str) and (kind == "data.partition" or kind.startswith("custom."))
     topic: Topic = "events" if is_event or kind is None else "requests"
     value = _value(body, when.at, 1) if when.every else _as_json(body)
@@ -101,9 +113,9 @@ def date_of(instant: Instant) -> str:
     return as_datetime(instant).date().isoformat()
 
 
-def _when(document: Mapping[str, Any]) -> _When:
+def _when(fields: Mapping[str, Any]) -> _When:
     try:
-        return _When.model_validate({name: document[name] for name in WHEN if name in document})
+        return _When.model_validate(fields)
     except ValidationError as error:
         raise InvalidInput(problems_of(error, _When)) from error
 

@@ -76,6 +76,7 @@ def simulate(
 
     Raises:
         DefinitionRefused: One of the definitions is no schedule that a cluster would take.
+        TimeStandsStill: Schedules start each other for ever, with runs that take no time.
         ValueError: The span is empty, a happening or an outage lies outside of it.
     """
     if begin >= end:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable
-from itertools import count
+from itertools import count, islice
 
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.inputs import (
@@ -58,7 +58,7 @@ from tidegate_core.effects import (
     Write,
     Written,
 )
-from tidegate_core.model.instants import Instant, parse_instant
+from tidegate_core.model.instants import Instant, format_instant, parse_instant
 from tidegate_core.store.values import Key, Transaction
 from tidegate_core.transactions.settlement import Settlement
 from tidegate_memory.store import BeforeImages, MemoryStore, WrittenBatch
@@ -72,8 +72,29 @@ LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq", "tidegate.runs.dlq")
 TOPIC_IDS = {REQUESTS: "a" * 32, EVENTS: "b" * 32}
 STEPS_AT_ONE_INSTANT_MAX = 10_000_000
 """Steps that follow from one another without time passing: more are no work but a circle."""
+CIRCLES_MAX = 2_000
+"""Times that something ends at one instant and starts something new at the same one: what waits in a queue does so once each, what
+starts itself in the end does so for ever."""
 SKIPS_ROUTINE = True
 """A test says False, and finds no difference."""
+
+
+class TimeStandsStill(Exception):
+    """Schedules start each other again and again at one instant, because their runs take no time.
+
+    Attributes:
+        at: The instant.
+        schedules: Those that do, as `namespace/name`, sorted.
+    """
+
+    def __init__(self, at: Instant, schedules: tuple[str, ...]) -> None:
+        self.at = at
+        self.schedules = schedules
+        named = ", ".join(schedules[:10]) + (", ..." if len(schedules) > 10 else "")
+        super().__init__(
+            f"time stands still at {format_instant(at)}: runs of {named} take no time, and their ends start others of them "
+            "again and again; give them a duration, or break the circle"
+        )
 
 
 class World:
@@ -95,6 +116,7 @@ class World:
         self._soon: deque[Ask | Input] = deque()
         self._timeline: list[tuple[Instant, int, Callable[[], None]]] = []
         self._order = count()
+        self._circles = 0
         self._writes = 0
         self._lives = count(1)
         self._programs = Programs(self, plan)
@@ -144,13 +166,19 @@ class World:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def advance(self, until: Instant) -> None:
-        """Lets time pass up to an instant, which is included."""
+        """Lets time pass up to an instant, which is included. Raises TimeStandsStill."""
         while (upcoming := self._next()) is not None and upcoming <= until:
-            self.now = max(self.now, upcoming)
+            occurrences = len(self.stories.told)
+            if upcoming > self.now:
+                self.now, self._circles = upcoming, 0
             while self._timeline and self._timeline[0][0] <= self.now:
                 heapq.heappop(self._timeline)[2]()
             self.soon(Tick())
             self._settle()
+            self._circles += len(self.stories.told) > occurrences
+            if self._circles > CIRCLES_MAX:
+                newest = islice(reversed(self.stories.told.values()), CIRCLES_MAX // 2)
+                raise TimeStandsStill(self.now, tuple(sorted({story.schedule for story in newest})))
         self.now = max(self.now, until)
         self.soon(Tick())
         self._settle()
@@ -215,7 +243,7 @@ class World:
         record = LogRecord(len(log), self.now, None, value)
         log.append(record)
         if name in self._reading:
-            self.soon(RecordsArrived(name, 0, (record,)))
+            self.soon(RecordsArrived(name, 0, (record,), TOPIC_IDS[name]))
 
     def give(self, topic: str, value: bytes) -> None:
         """Appends a record, and lets all happen that follows from it at this instant."""
@@ -255,7 +283,7 @@ class World:
                 self._reading.add(topic)
                 records = tuple(self._logs[topic][offset or 0 :])
                 if records:
-                    self.soon(RecordsArrived(topic, 0, records))
+                    self.soon(RecordsArrived(topic, 0, records, TOPIC_IDS[topic]))
             case StopReading(topic, _):
                 self._reading.discard(topic)
             case Taken() | Notice() | Drained():

@@ -76,6 +76,10 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
     ),
     "source_read": LogEvent("A topic partition is read because a source names its topic."),
     "source_left": LogEvent("A topic partition is not read any more: no source names its topic, or it was made anew."),
+    "topic_made_anew": LogEvent(
+        "Records came that lie in another topic of the same name: nothing more is read for the old one's position.",
+        "warning",
+    ),
     "position_gone": LogEvent(
         "The logic of a topic partition was told that its position is gone; `reading_stands_still` says what to do.",
         "warning",
@@ -93,6 +97,10 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "error",
         "tidegate_dead_letters_refused_total",
         ("topic",),
+    ),
+    "page_halved": LogEvent(
+        "A page of what a request ends was too large, or one thing on it is to blame: it goes on with half as many.",
+        "warning",
     ),
     "produce_refused": LogEvent(
         "The broker will not take a receipt or run record as it is; what it says is in the store all the same.",
@@ -190,6 +198,7 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
     "kafka_left_without_goodbye": LogEvent(
         "The group could not be told that this member leaves; its share moves once the session has run out.", "warning"
     ),
+    "kafka_topic_unknown": LogEvent("The brokers could not be asked in which topic records lie; they wait.", "warning"),
     "kafka_probe_refused": LogEvent("The group coordinator refused a membership probe.", "warning"),
     "kafka_producer_dropped": LogEvent("A producer was purged: the guard lapsed, or its client failed.", "warning"),
     "kafka_thread_stuck": LogEvent("A Kafka client did not close in time; the process ends without it.", "warning"),

@@ -7,15 +7,13 @@ test scripts an answer. So a run without a fault is the yardstick for the same r
 from __future__ import annotations
 
 import heapq
-import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any
 
 from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick, TopicFacts
+from tidegate_core.decisions.inputs import Begin, Drain, Input, Poked, Tick
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.effects import (
     Answer,
@@ -24,8 +22,6 @@ from tidegate_core.effects import (
     Commit,
     Committed,
     Drained,
-    Effect,
-    EndOffsets,
     Inspect,
     Invalid,
     Items,
@@ -57,7 +53,9 @@ from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
 from tidegate_testkit.bench_outcomes import Outcomes, Sent
 from tidegate_testkit.bench_programs import Behaviour, Programs
-from tidegate_testkit.builders import EVENTS, NOW, REQUESTS, Doc, a_holding
+from tidegate_testkit.bench_scripts import Scripts
+from tidegate_testkit.bench_topics import Topics
+from tidegate_testkit.builders import NOW, a_holding
 
 __all__ = ["Behaviour", "Bench"]
 
@@ -68,26 +66,13 @@ OUTSIDE = (Commit, Write, Produce, Submit, Cancel)
 STORE = (Read, ReadRange, Commit, Write)
 
 
-Match: TypeAlias = Callable[[Effect], bool]
-
-
-@dataclass(slots=True)
-class _Rule:
-    """A scripted answer: `before` and `after` say what happens around carrying the effect out."""
-
-    match: Match
-    times: int
-    act: Callable[[Ask], None]
-
-
-class Bench(Programs, Outcomes):
+class Bench(Programs, Outcomes, Scripts, Topics):
     """One partition actor with a world around it: store, two logs, a broker that takes everything, programs.
 
     Attributes:
         crash_after: The actor is killed when this many effects on the outside are carried out; a successor begins at once.
         late_writes_after: Milliseconds after a crash in which the writes arrive that the dead actor had asked for.
         store_answers_after: Milliseconds that the store takes for each answer.
-        ahead_of_broker: Milliseconds that the actor's clock is ahead of the broker's, which dates the records.
     """
 
     def __init__(
@@ -108,9 +93,10 @@ class Bench(Programs, Outcomes):
         """
         Programs.__init__(self, behaviour)
         Outcomes.__init__(self)
+        Scripts.__init__(self)
+        Topics.__init__(self)
         self.store = MemoryStore()
         self.now = NOW
-        self.ahead_of_broker = 0
         self.store_answers_after = 0
         self.crash_after: int | None = None
         self.late_writes_after: int | None = None
@@ -118,16 +104,11 @@ class Bench(Programs, Outcomes):
         self.lives = 0
         self.is_member: bool | None = True
         self._holding = holding
-        self.topics: dict[str, TopicFacts] = {}
-        self._logs: dict[tuple[str, int], list[LogRecord]] = {}
         if beside is not None:
             self._share(beside)
-        self._reading: set[tuple[str, int]] = set()
         self._soon: deque[Ask | Input] = deque()
         self._timeline: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
-        self._rules: list[_Rule] = []
-        self._held: list[Callable[[], None]] = []
         self.new_actor(owner)
 
     def _share(self, other: Bench) -> None:
@@ -191,39 +172,6 @@ class Bench(Programs, Outcomes):
         self._soon.extend(inputs)
         self.settle()
 
-    def request(self, document: Doc | bytes, topic_partition: int = 0) -> None:
-        self.append(REQUESTS, topic_partition, document)
-
-    def event(self, document: Doc | bytes, topic_partition: int = 0) -> None:
-        self.append(EVENTS, topic_partition, document)
-
-    def create_topic(self, name: str, topic_partitions: int = 1, topic_id: str = "c" * 32) -> None:
-        """A topic of the users' own, or the one of this name made anew."""
-        self.topics[name] = TopicFacts(name, topic_id, topic_partitions)
-
-    def append(self, topic: str, topic_partition: int, *documents: Doc | bytes) -> None:
-        """Appends records; they arrive as one batch if the topic partition is being read."""
-        log = self.log(topic, topic_partition)
-        first = len(log)
-        for document in documents:
-            value = document if isinstance(document, bytes) else json.dumps(document).encode()
-            log.append(LogRecord(len(log), self.now - self.ahead_of_broker, None, value))
-        self.hand_over(topic, topic_partition, first)
-
-    def hand_over(self, topic: str, topic_partition: int, first: int) -> None:
-        """Gives the actor the log's records from an offset on, as one batch, if the topic partition is being read."""
-        if (topic, topic_partition) in self._reading:
-            self._soon.append(RecordsArrived(topic, topic_partition, tuple(self.log(topic, topic_partition)[first:])))
-        self.settle()
-
-    @property
-    def logs(self) -> dict[tuple[str, int], list[LogRecord]]:
-        """Records by topic and topic partition."""
-        return self._logs
-
-    def log(self, topic: str, topic_partition: int) -> list[LogRecord]:
-        return self._logs.setdefault((topic, topic_partition), [])
-
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def run(self, milliseconds: int = 0) -> None:
@@ -266,73 +214,6 @@ class Bench(Programs, Outcomes):
 
     def _later(self, milliseconds: int, action: Callable[[], None]) -> None:
         heapq.heappush(self._timeline, (self.now + milliseconds, next(self._order), action))
-
-    # -- scripted answers -----------------------------------------------------------------------------------------------
-
-    def answer_with(self, match: Match, result: Result | None, times: int = 1) -> None:
-        """Answers so, and does nothing."""
-        self._rules.append(_Rule(match, times, lambda ask: self._answer(ask, result)))
-
-    def lose_answer_of(self, match: Match, times: int = 1) -> None:
-        """Carries it out, and says that nobody knows."""
-
-        def act(ask: Ask) -> None:
-            self._result(ask)
-            self._answer(ask, Unavailable("scripted"))
-
-        self._rules.append(_Rule(match, times, act))
-
-    def lose(self, match: Match, times: int = 1) -> None:
-        """Does nothing, and says that nobody knows."""
-        self.answer_with(match, Unavailable("scripted"), times)
-
-    def hold_back(self, match: Match, times: int = 1, *, answer_only: bool = False) -> None:
-        """Carries it out at `release`; `answer_only`: carries it out now, and answers at `release`."""
-
-        def act(ask: Ask) -> None:
-            if answer_only:
-                result = self._result(ask)
-                self._held.append(lambda: self._answer(ask, result))
-            else:
-                self._held.append(lambda: self._answer(ask, self._result(ask)))
-
-        self._rules.append(_Rule(match, times, act))
-
-    def delay(self, match: Match, times: int = 1) -> None:
-        """Says that nobody knows, and carries it out at `release`: whoever asked has asked again meanwhile."""
-
-        def act(ask: Ask) -> None:
-            self._held.append(lambda: self._carry_out_unheard(ask))
-            self._answer(ask, Unavailable("scripted"))
-
-        self._rules.append(_Rule(match, times, act))
-
-    def crash_at(self, match: Match) -> None:
-        """Carries it out, and kills the actor, which never hears of it."""
-
-        def act(ask: Ask) -> None:
-            self._result(ask)
-            self.crash()
-
-        self._rules.append(_Rule(match, 1, act))
-
-    def _carry_out_unheard(self, ask: Ask) -> None:
-        self._result(ask)
-
-    def release(self) -> None:
-        held, self._held = self._held, []
-        for each in held:
-            each()
-        self.settle()
-
-    def as_usual(self) -> None:
-        """Ends all scripts, and carries out what they held back."""
-        self._rules.clear()
-        self.release()
-
-    @property
-    def holds_something(self) -> bool:
-        return bool(self._held)
 
     # -- effects ------------------------------------------------------------------------------------------------------
 
@@ -381,9 +262,8 @@ class Bench(Programs, Outcomes):
                 self._soon.append(Poked(shard, run, controls))
             case StartReading(topic, topic_partition, offset):
                 self._reading.add((topic, topic_partition))
-                records = tuple(self.log(topic, topic_partition)[offset or 0 :])
-                if records:
-                    self._soon.append(RecordsArrived(topic, topic_partition, records))
+                if len(self.log(topic, topic_partition)) > (offset or 0):
+                    self._soon.append(self.arrived(topic, topic_partition, offset or 0))
             case StopReading(topic, topic_partition):
                 self._reading.discard((topic, topic_partition))
             case Taken() | Notice() | Drained():
@@ -406,16 +286,6 @@ class Bench(Programs, Outcomes):
         except StoreRequestInvalid as invalid:
             return Invalid(str(invalid))
         return Written()
-
-    def _end_offsets(self, topic: str) -> EndOffsets:
-        own = {REQUESTS: self.holding.requests, EVENTS: self.holding.events}
-        facts = own.get(topic) or self.topics.get(topic)
-        if facts is None:
-            return EndOffsets({})
-        # The brokers know of topic partitions that came after the holder had asked for their number.
-        known = [number for name, number in self._logs if name == topic]
-        each = range(max([facts.topic_partitions, *(number + 1 for number in known)]))
-        return EndOffsets({f"{facts.id}/{number}": len(self.log(topic, number)) for number in each})
 
     def _produced(self, produce: Produce) -> Produced:
         headers = {name: value.decode() for name, value in produce.headers}

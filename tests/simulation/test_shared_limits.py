@@ -45,7 +45,7 @@ def the_world(seed: int, swarm: Swarm) -> World:
 
 
 def all_in_one_group(chance: Random, drawn: list[Definition]) -> list[Definition]:
-    return [each if each.program is None else replace(each, group=2) for each in drawn]
+    return [each if each.program is None else replace(each, groups=(("all", 2),)) for each in drawn]
 
 
 def idle_longest(world: World) -> int:
@@ -53,7 +53,7 @@ def idle_longest(world: World) -> int:
 
 
 def offers(world: World) -> int:
-    return sum(1 for each in world.limits.admitted if each.by_offer)
+    return sum(each.offers for each in world.limits.begun)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

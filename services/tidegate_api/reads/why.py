@@ -9,7 +9,6 @@ from tidegate_api.pools import Pools
 from tidegate_api.problems import not_found
 from tidegate_api.reads.convert import why_view
 from tidegate_api.reads.why_facts import (
-    OPEN_ROWS_MAX,
     JobMovedOn,
     answered,
     ended_in,
@@ -21,7 +20,7 @@ from tidegate_api.reads.why_facts import (
 )
 from tidegate_api.routing import run_shard
 from tidegate_client.views import WhyView
-from tidegate_core.decisions.run_plane.runs import ledger_row
+from tidegate_core.decisions.run_plane.run_ends import ledger_row
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.records.codec import from_item
@@ -67,10 +66,8 @@ class WhyReads:
         shard = run_shard(job_id, cluster.shards, "job_id")
         explanation = await self._pools.read(lambda: explain_job(self._store, cluster, shard, job_id, now))
         if explanation is None:
-            looked = (
-                f"open jobs, ended runs, and {OPEN_ROWS_MAX:,} entries of its shard's ledger, which are kept 90 days"
-            )
-            way_out = "tidegate why NAMESPACE/NAME --at TIME finds an entry by its schedule"
+            looked = "open jobs, ended runs, and entries of the ledger, which are kept 90 days"
+            way_out = "tidegate why NAMESPACE/NAME --at TIME explains an instant of a schedule"
             raise not_found(f"job {job_id}: not found among {looked}; {way_out}")
         return why_view(explanation)
 
@@ -109,8 +106,12 @@ def _explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now
     if ended_run in found:
         run = from_item(Run, found[ended_run])
         return why_ended(ledger_row(run, run.ended_at or now))
-    row = found.get(open_job) or evidence_in(store, shard, job_id)
+    row = found.get(open_job)
+    if row is None and (ended := ended_in(store, shard, job_id)) is not None:
+        return why_ended(ended)
+    row = row or evidence_in(store, shard, job_id)
     if row is None:
+        # Evidence that ended while it was looked for, or nothing at all.
         ended = ended_in(store, shard, job_id)
         return None if ended is None else why_ended(ended)
     facts = facts_of(store, cluster, str(row["namespace"]), str(row["name"]), now)

@@ -16,7 +16,7 @@ from tidegate_core.model.states import Disposition
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, StoredControls
 from tidegate_core.records.outages import outages_of
-from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
+from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerPlace, LedgerRow, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, RangeRead, Table
 from tidegate_core.transactions.unit_of_work import NotAtHand
@@ -154,9 +154,14 @@ def evidence_in(store: Store, shard: int, job_id: str) -> Item | None:
 
 
 def ended_in(store: Store, shard: int, job_id: str) -> LedgerRow | None:
-    """Returns the ledger's entry of a job that has ended. Only its shard is known, so that is looked through."""
-    rows = _between(store, shard, "L#", f"L#{keys.LAST}", OPEN_ROWS_MAX, "history", lambda row: row["job_id"] == job_id)
-    return from_item(LedgerRow, rows[0]) if rows else None
+    """Returns the ledger's entry of a job that has ended, or None."""
+    place = keys.ledger_place(shard, job_id)
+    found = store.get([place]).get(place)
+    if found is None:
+        return None
+    entry = Key(place.pk, from_item(LedgerPlace, found).entry, place.table)
+    row = store.get([entry]).get(entry)
+    return None if row is None else from_item(LedgerRow, row)
 
 
 def _last_sign(store: Store, lease: Item | None, topic_partition: int) -> Instant | None:

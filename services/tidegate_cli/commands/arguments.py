@@ -62,6 +62,8 @@ def json_of(option: str, text: str | None) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise CommandFailed(f"{option}: is not JSON: {error}", Exit.USAGE) from error
+    except RecursionError as error:
+        raise CommandFailed(f"{option}: is nested too deeply", Exit.USAGE) from error
 
 
 def moment_of(option: str, text: str | None) -> datetime | None:

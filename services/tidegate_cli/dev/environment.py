@@ -50,7 +50,7 @@ def given_endpoints(environment: Mapping[str, str]) -> Endpoints:
 def _sections(path: Path) -> Mapping[str, object]:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise StackFailed(f"TIDEGATE_CONFIG names {path}, which cannot be read: {error}") from error
     return document if isinstance(document, dict) else {}
 

@@ -52,7 +52,7 @@ class ApplyControl(ApplyRequest):
     """Applies a request on wide controls; what it comes to is announced once all shards have done their part."""
 
     def run(self, lane: Lane) -> Operation[None]:
-        body = yield from self._receipt(lane)
+        body = yield from self._receipt_once_told(lane)
         receipt = Receipt.model_validate_json(body)
         if _is_settled(lane, receipt):
             self.announce(self.row, body)

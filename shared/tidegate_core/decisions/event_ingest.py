@@ -30,8 +30,8 @@ ROWS_PER_MOVE = 85
 MOVE_BYTES_MAX = 3_000_000
 """Of their bodies, below DynamoDB's 4 MB a transaction."""
 ROW_BYTES_MAX = 60_000
-ROW_EVENTS_MAX = 14
-"""Matched events of one inbox row: it is counted in one transaction, where each may need six actions (`count.py`)."""
+ROW_EVENTS_MAX = 12
+"""Matched events of one inbox row: it is counted in one transaction, where each may need seven actions (`count.py`)."""
 DEDUPE_HORIZON_MS = 24 * 3_600_000
 """SEMANTICS 5.3: a repeat of an event id within 24 h counts once."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from tidegate_core.decisions.event_index import stored_vector
@@ -15,7 +16,7 @@ from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.events import Event
 from tidegate_core.model.parsing import parse_events
-from tidegate_core.model.problems import Problem, RefusedRecord
+from tidegate_core.model.problems import Problem, RefusedRecord, internal_problem
 from tidegate_core.records.sources import Source
 from tidegate_core.sources.mapping import event_of
 from tidegate_core.store import keys
@@ -59,7 +60,7 @@ class OwnEvents:
 
     def _one(self, record: LogRecord) -> ReadEvents:
         try:
-            events = parse_events(record.value, record.headers)
+            events = judged(lambda: parse_events(record.value, record.headers))
         except RefusedRecord as refused:
             return ReadEvents(record, (), refused)
         return ReadEvents(record, tuple((f"{number:04d}", event) for number, event in enumerate(events)))
@@ -107,13 +108,35 @@ class SourceEvents:
                 continue
             ref = keys.schedule_ref(source.namespace, source.name)
             try:
-                event = event_of(source.spec, record, f"{place}/{record.offset}")
+                (event,) = judged(partial(_mapped, source, record, f"{place}/{record.offset}"))
             except RefusedRecord as refused:
                 refusals.append((ref, refused))
             else:
                 found.append((keys.text_hash(ref)[:TAG_CHARACTERS], event))
         found.sort(key=lambda tagged: tagged[0])
         return ReadEvents(record, tuple(found), _refusal(refusals), tuple(ref for ref, _ in refusals))
+
+
+def _mapped(source: Source, record: LogRecord, origin: str) -> tuple[Event, ...]:
+    return (event_of(source.spec, record, origin),)
+
+
+def judged(read: Callable[[], tuple[Event, ...]]) -> tuple[Event, ...]:
+    """Returns the events of a record, with all that is asked of them later asked once: what fails for what is in the record
+    refuses the record, and never stops its topic partition.
+
+    Raises:
+        RefusedRecord: Nothing else is raised.
+    """
+    try:
+        events = read()
+        for event in events:
+            _ = event.event_key, event.dedupe_id
+    except RefusedRecord:
+        raise
+    except Exception as error:
+        raise RefusedRecord([internal_problem(error)]) from error
+    return events
 
 
 def _refusal(refusals: Sequence[tuple[str, RefusedRecord]]) -> RefusedRecord | None:

@@ -91,6 +91,7 @@ class Host:
 
     Attributes:
         store_seen: When the store last answered, whatever it said.
+        untold_topics: Users' topics that did not tell at once where they end: when that was found out, and what (`log_ends`).
     """
 
     def __init__(self, holding: Holding) -> None:
@@ -99,6 +100,7 @@ class Host:
         self.now = 0
         self.store_seen = 0
         self.ended = False
+        self.untold_topics: dict[str, tuple[int, str]] = {}
         self._alarms: list[tuple[int, int, Callable[[], None], bool]] = []
         self._order = 0
         self._tokens = 0

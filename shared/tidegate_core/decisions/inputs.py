@@ -91,11 +91,16 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class RecordsArrived:
-    """Records of a topic partition that is being read, in offset order."""
+    """Records of a topic partition that is being read, in offset order.
+
+    Attributes:
+        topic_id: Of the topic that they lie in: another one than is being read when that was made anew under its name.
+    """
 
     topic: str
     topic_partition: int
     records: tuple[LogRecord, ...]
+    topic_id: str
 
 
 @dataclass(frozen=True, slots=True)

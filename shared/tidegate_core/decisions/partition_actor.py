@@ -149,10 +149,8 @@ class PartitionActor:
                 if isinstance(incoming.result, STORE_ANSWERS):
                     self._host.store_seen = self._host.now
                 self._host.operations.answer(incoming)
-            case RecordsArrived(topic, topic_partition, records):
-                cursor = self._cursors.get((topic, topic_partition))
-                if cursor is not None:
-                    cursor.offer(records)
+            case RecordsArrived():
+                self._take_records(incoming)
             case Poked(controls=True):
                 self._controls.look()
                 if self._sources is not None:
@@ -166,8 +164,28 @@ class PartitionActor:
                 self._host.operations.start(self._drain())
             case PositionGone(topic, topic_partition, offset):
                 self._host.note("position_gone", topic=topic, topic_partition=topic_partition, offset=offset)
+                self._look_for_another(topic)
             case Tick():
                 pass
+
+    def _take_records(self, arrived: RecordsArrived) -> None:
+        topic, topic_partition = arrived.topic, arrived.topic_partition
+        cursor = self._cursors.get((topic, topic_partition))
+        if cursor is None:
+            return
+        if arrived.topic_id == cursor.topic.id:
+            cursor.offer(arrived.records)
+            return
+        # The same name and offsets that fit, and yet none of what this position is about: it stays where it is.
+        self._host.tell(StopReading(topic, topic_partition))
+        self._host.note(
+            "topic_made_anew", topic=topic, topic_partition=topic_partition, offset=arrived.records[0].offset
+        )
+        self._look_for_another(topic, cursor.topic.id)
+
+    def _look_for_another(self, topic: str, outlived: str | None = None) -> None:
+        if self._sources is not None:
+            self._sources.look_for_another(topic, outlived=outlived)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
-from tidegate_core.model.problems import Problem, RefusedRecord
+from tidegate_core.model.problems import Problem, RefusedRecord, internal_problem
 from tidegate_core.model.requests import (
     PAYLOAD_FIELDS,
     ControlRequest,
@@ -94,8 +94,22 @@ class RequestIngest:
             plane.position_is(self.cursor.at.next)
 
     def _classify(self, record: LogRecord, sends: dict[int, list[Sending]]) -> _Inboxed | None:
-        """Returns the inbox row of a request, or adds an own message to `sends`. Raises RefusedRecord."""
+        """Returns the inbox row of a request, or adds an own message to `sends`.
+
+        Raises:
+            RefusedRecord: Nothing else is raised: no record stops its topic partition.
+        """
         request = parse_request(record.value, record.headers)
+        try:
+            return self._placed(request, record, sends)
+        except RefusedRecord:
+            raise
+        except Exception as error:
+            namespace = getattr(request, "namespace", None)
+            problems = [internal_problem(error)]
+            raise RefusedRecord(problems, request_id=request.id, type=request.type, namespace=namespace) from error
+
+    def _placed(self, request: Request, record: LogRecord, sends: dict[int, list[Sending]]) -> _Inboxed | None:
         position = record.position(self.cursor.topic.id, self.cursor.topic_partition, record.append_time)
         shard = self._shard_of(request, position)
         if isinstance(request, MessageSend):

@@ -46,6 +46,7 @@ class SourceWatch:
         self._poked = Signal("sources")
         self._ingests: dict[tuple[str, int], EventIngest] = {}
         self._asked_at: dict[str, int] = {}
+        self._outlived: dict[str, str] = {}
         self._closed = False
         self._taking_over = False
 
@@ -57,6 +58,19 @@ class SourceWatch:
     def look(self) -> None:
         """There may be something new."""
         self._host.operations.raise_(self._poked)
+
+    def look_for_another(self, topic: str, *, outlived: str | None) -> None:
+        """What is read of it may not be there any more: asks about it at once, and not in its turn.
+
+        Args:
+            topic: Its name.
+            outlived: Id of the topic that was made anew for certain: asked until the brokers tell another one.
+        """
+        if topic in self._asked_at:
+            if outlived is not None:
+                self._outlived[topic] = outlived
+            del self._asked_at[topic]
+            self.look()
 
     def close(self) -> None:
         """No further topic partition is taken over; what is read goes on until the actor ends."""
@@ -110,7 +124,9 @@ class SourceWatch:
             self._taking_over = True
             yield from self._begin(facts, number, [first for _, first in sources])
             self._taking_over = False
-        self._asked_at[topic] = self._host.now
+        if self._outlived.get(topic) != facts.id:  # Else they tell of the old one: asked again at the next look.
+            self._outlived.pop(topic, None)
+            self._asked_at[topic] = self._host.now
 
     def _check_holding(self) -> Operation[None]:
         """A former holder that raised further epochs would only be in the way of the present one."""

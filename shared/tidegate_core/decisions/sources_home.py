@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.log_ends import ends_in_time, present_sources
+from tidegate_core.decisions.log_ends import ends_at_once, present_sources
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.request import ApplyRequest
@@ -42,7 +42,7 @@ class ApplySource(ApplyRequest):
     """Applies a request on a source; what it comes to is poked to all holders, which look every few seconds as well."""
 
     def run(self, lane: Lane) -> Operation[None]:
-        body = yield from self._receipt(lane)
+        body = yield from self._receipt_once_told(lane)
         for shard in range(lane.host.holding.topic_partitions):
             lane.host.tell(Poke(shard, controls=True))  # Holder p has shard p.
         self.announce(self.row, body)
@@ -72,7 +72,7 @@ def _first_offsets(lane: Lane, request: SourceApply, origin: str) -> Operation[s
     """Stores the topic's ends, read after the source was listed, or returns why it has none."""
     topic = request.spec.topic
     others = (yield from present_sources(lane.host)).topics_of(None)
-    found = yield from ends_in_time(lane.host, sorted({topic, *others}))
+    found = yield from ends_at_once(lane.host, sorted({topic, *others}), about=topic)
     if topic not in found:
         return Problem(
             "spec.topic", f'"{topic}" does not answer now', "apply again once all its topic partitions have a leader"

@@ -100,7 +100,10 @@ class CustomEvent(Document):
     @field_validator("data")
     @classmethod
     def _fits_an_item(cls, data: Any) -> Any:
-        size = len(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
+        try:
+            size = len(json.dumps(data, ensure_ascii=False, allow_nan=False).encode(errors="replace"))
+        except ValueError as error:
+            raise refused("contains a number that JSON cannot hold", hint="write it as a text, or as null") from error
         if size > EVENT_DATA_BYTES_MAX:
             # It lies in the inbox row of each schedule that listens, and in its evidence.
             raise refused(

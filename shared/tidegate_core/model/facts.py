@@ -74,7 +74,8 @@ class ScheduleGone(Document):
     Attributes:
         schedule: Its name.
         incarnation: The one that ended.
-        at: When.
+        asked_at: Append time of the request; None: nobody asked, it ended with one that it waited for itself.
+        at: When, by the clock of its owner.
     """
 
     EXAMPLE: ClassVar = {
@@ -89,6 +90,7 @@ class ScheduleGone(Document):
     namespace: Namespace
     schedule: Name
     incarnation: str
+    asked_at: InstantField | None = None
     at: InstantField
 
     @property

@@ -23,7 +23,7 @@ from tidegate_core.model.problems import (
     Problem,
     RefusedRecord,
     did_you_mean,
-    shortened,
+    internal_problem,
 )
 from tidegate_core.model.records import Headers, ReadRecord, read_id, read_record, read_text
 from tidegate_core.model.requests import PLANNED_TYPES, REQUEST_TYPES, MessageSend, Request, ScheduleApply, SourceApply
@@ -101,13 +101,14 @@ def parse_request(value: bytes | None, headers: Headers = None) -> Request:
         RefusedRecord: With all problems, and with the request's id, namespace and name where they can be read. Nothing else is
             raised: whatever a record makes of us, who reads it passes it and goes on.
     """
-    document = read_record(value, headers).document
+    document: dict[str, Any] = {}
     try:
+        document = read_record(value, headers).document
         return _request(document)
     except RefusedRecord:
         raise
     except Exception as error:
-        raise _not_understood(document, error) from error
+        raise _refusal(document, [internal_problem(error)]) from error
 
 
 def _request(document: dict[str, Any]) -> Request:
@@ -170,13 +171,15 @@ def parse_events(value: bytes | None, headers: Headers = None) -> tuple[Event, .
     Raises:
         RefusedRecord: With all problems, and with the event's id and namespace where they can be read. Nothing else is raised.
     """
-    record = read_record(value, headers)
+    document: dict[str, Any] = {}
     try:
+        record = read_record(value, headers)
+        document = record.document
         return _events(record)
     except RefusedRecord:
         raise
     except Exception as error:
-        raise _not_understood(record.document, error) from error
+        raise _refusal(document, [internal_problem(error)]) from error
 
 
 def _events(record: ReadRecord) -> tuple[Event, ...]:
@@ -216,12 +219,6 @@ def _unknown_type(document: Mapping[str, Any], known: tuple[str, ...]) -> Proble
     if kind.startswith(("object.", "control.")):
         return Problem("type", f'"{kind[:64]}" is planned for {PLATFORM}')
     return Problem("type", f'"{kind[:64]}" is unknown', did_you_mean(kind, known))
-
-
-def _not_understood(document: Mapping[str, Any], error: Exception) -> RefusedRecord:
-    """A fault of ours: the record's sender is told, and nothing behind it waits for a corrected version."""
-    problem = f"could not be judged: internal error {type(error).__name__}: {shortened(str(error))}"
-    return _refusal(document, [Problem("", problem, "tell us; without what is unusual in it, it may be taken")])
 
 
 def _refusal(document: Mapping[str, Any], problems: Any) -> RefusedRecord:

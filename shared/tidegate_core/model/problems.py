@@ -95,6 +95,12 @@ class RefusedRecord(InvalidInput):
         self.key = key
 
 
+def internal_problem(error: Exception) -> Problem:
+    """Returns the problem of a fault of ours: who sent the record is told, and nothing behind it waits for a corrected version."""
+    problem = f"could not be judged: internal error {type(error).__name__}: {shortened(str(error))}"
+    return Problem("", problem, "tell us; without what is unusual in it, it may be taken")
+
+
 REFUSED = "tidegate_refused"
 """The error type of `refused`; `explain` takes such an error's parts as they are."""
 

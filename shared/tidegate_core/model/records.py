@@ -150,7 +150,15 @@ def _unreadable(value: bytes | None, envelope: Mapping[str, str], error: ValueEr
         return Problem("", "is empty", "a record's value is a JSON object")
     if envelope.get("content-type", "").startswith(_STRUCTURED):
         return Problem("", f"CloudEvents structured mode is planned for {PLATFORM}", "use binary mode or bare JSON")
-    return Problem("", f"is not JSON: {error}")
+    return Problem("", no_json(error))
+
+
+def no_json(error: ValueError) -> str:
+    """Returns what stands after "the body" or "the record" where `from_json` could not read it."""
+    # The parser's bound, 200 levels: what it stops at may well be JSON.
+    if str(error).startswith("recursion limit"):
+        return "is nested too deeply"
+    return f"is not JSON: {error}"
 
 
 def _with_envelope(document: dict[str, Any], envelope: Mapping[str, str]) -> dict[str, Any]:

@@ -159,8 +159,8 @@ def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place:
 def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: Search, place: str) -> Problem | None:
     for number, spec in enumerate(trigger.specs if isinstance(trigger, TimesTrigger) else ()):
         # Beside others that fire it would never be missed, and be walked again and again once those have ended.
-        if spec.first_after_activation(now, identity, search) is None and search.gave_up:
-            return _too_much_excluded(f"{place}.specs[{number}].exclude")
+        if spec.first_after_activation(now, identity, search) is None and (search.gave_up or search.left_out):
+            return _too_much_excluded(f"{place}.specs[{number}].exclude", search)
     # A past `at` among others never comes again; alone it fires at once.
     is_leaf = isinstance(trigger, TickLeaf)
     first = (
@@ -168,8 +168,8 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: 
         if is_leaf
         else trigger.first_after_activation(now, identity, search)
     )
-    if search.gave_up:
-        return _too_much_excluded(f"{place}.specs" if trigger.exclude is None else f"{place}.exclude")
+    if first is None and (search.gave_up or search.left_out):
+        return _too_much_excluded(f"{place}.specs" if trigger.exclude is None else f"{place}.exclude", search)
     if first is not None and first <= now + TEN_YEARS_MS:
         return None
     if is_leaf and isinstance(trigger, AtTrigger) and trigger.instant < now:
@@ -181,7 +181,10 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: 
     return Problem(place, "names no time in the next ten years", "check its years, dates, start and exclusions")
 
 
-def _too_much_excluded(field: str) -> Problem:
+def _too_much_excluded(field: str, search: Search) -> Problem:
+    if search.left_out:
+        hint = "leave out less; to leave out whole days write {type: dates}"
+        return Problem(field, "leaves out so much that no time is left in ten years", hint)
     return Problem(
         field,
         f"leaves out so much that no time was found in {STEPS_PER_SEARCH:,} comparisons of an instant with an exclusion",

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.explain import problems_of
-from tidegate_core.model.problems import TOO_LARGE, ErrorClass, Problem, RefusedRecord
+from tidegate_core.model.problems import TOO_LARGE, ErrorClass, Problem, RefusedRecord, internal_problem
 from tidegate_core.model.request_base import MAX_RECORD_BYTES
 from tidegate_core.model.sources import EventMapping, SourceSpec, TakenFrom, as_number
 from tidegate_core.sources.pointers import MISSING, value_at
@@ -29,8 +29,17 @@ def event_of(spec: SourceSpec, record: LogRecord, origin: str) -> DataPartitionE
         origin: `<topic id>/<topic partition>/<offset>`: its identity where the mapping names no other one.
 
     Raises:
-        RefusedRecord: With all reasons; it names the source.
+        RefusedRecord: With all reasons; it names the source. Nothing else is raised.
     """
+    try:
+        return _event_of(spec, record, origin)
+    except RefusedRecord:
+        raise
+    except Exception as error:
+        raise _Reading(spec, record).refusal([internal_problem(error)]) from error
+
+
+def _event_of(spec: SourceSpec, record: LogRecord, origin: str) -> DataPartitionEvent:
     reading = _Reading(spec, record)
     document: dict[str, Any] = {"type": "data.partition", "namespace": spec.namespace}
     for name, field in EventMapping.model_fields.items():

@@ -32,7 +32,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 
 Other partition keys of `main`: `MAP`, `CONTROLS`, `SOURCES`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
 `PERMIT#<run id>`), `NODE#<owner>`, `DD#<namespace>#<hash>`.
-`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
+`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `LJ#<job id>` (where in it), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ def shared_limit(namespace: str, scope: str, name: str) -> Key:
 
 
 def shared_rate(namespace: str, scope: str, name: str, per: int, zone: str | None) -> Key:
-    """A rate that several schedules share. It sorts behind the limits of its namespace: a job asks for it last, so that the word for
-    it does not stand idle while the job waits for a run to end.
-    """
+    """A rate that several schedules share: of those of one scope and name each span has its own."""
     return Key(f"{SHARED_LIMIT}{namespace}#{RATE}{scope}#{text_hash(name, str(per), zone or '')}", "LIMIT")
 
 
@@ -191,6 +189,10 @@ def receipt(shard: int, namespace: str | None, request_id: str) -> Key:
 def ledger(shard: int, namespace: str, name: str, at: int, job_id: str) -> Key:
     """Sorted by nominal (or seal instant), so that the newest occurrences of a schedule are one range away."""
     return Key(shard_pk(shard), f"L#{schedule_ref(namespace, name)}#{instant_text(at)}#{job_id}", "history")
+
+
+def ledger_place(shard: int, job_id: str) -> Key:
+    return Key(shard_pk(shard), f"LJ#{job_id}", "history")
 
 
 def ended_run(shard: int, run_id: str) -> Key:

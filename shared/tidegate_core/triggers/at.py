@@ -10,6 +10,7 @@ from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant, InstantField
 from tidegate_core.model.problems import refused
 from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.exclusions import ALL_MINUTES
 from tidegate_core.triggers.search import Search
 
 
@@ -47,6 +48,10 @@ class AtTrigger(TimeTrigger):
 
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:
         return None
+
+    def minutes_of(self, day: int, identity: str) -> int:
+        own, rest = divmod(self.instant // 60_000, ALL_MINUTES.bit_length())
+        return 1 << rest if day == own else 0
 
     def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
         return self.instant if self.instant > after else None

@@ -9,17 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tidegate_core.model.document import AtMost, Document, Whole
-from tidegate_core.model.durations import NO_END, Duration, DurationField, EndlessDurationField
+from tidegate_core.model.durations import NO_END, Duration, DurationField, EndlessDurationField, format_duration
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, InstantField
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, WallClock, note_on, skips_between
-from tidegate_core.triggers.exclusions import MAX_EXCLUSIONS, Exclusion, Span, excluded_span
+from tidegate_core.triggers.exclusions import ALL_MINUTES, MAX_EXCLUSIONS, Exclusion, Span, excluded_span
 from tidegate_core.triggers.latches import Terms
+from tidegate_core.triggers.passing import DAYS_PASSED_OVER, Minutes, ahead, back, minutes_left_out
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 
 Correlate: TypeAlias = Literal["data_partition"]
@@ -32,6 +33,16 @@ _CATCHUP = "it belongs beside the trigger, into the schedule's catchup"
 PLANNED_FOR_EVENTS = planned(PLATFORM, "late", "absent", "prefer")
 SHORTEST_AT_LEAST_EVERY_MS = 60_000
 """It makes jobs by itself, as a time trigger does; but of those nobody needs one within the same minute."""
+
+
+def _long_enough(every: Duration) -> Duration:
+    # Not a bound of the field, which is fixed when the class is made: worlds that last a minute turn this limit too.
+    if every < SHORTEST_AT_LEAST_EVERY_MS:
+        raise refused(f"has to be at least {format_duration(SHORTEST_AT_LEAST_EVERY_MS)}")
+    return every
+
+
+AtLeastEveryField = Annotated[DurationField, AfterValidator(_long_enough)]
 
 
 class TimeTrigger(Document, ABC):
@@ -81,8 +92,9 @@ class TimeTrigger(Document, ABC):
             span = self.excluded_at(following)
             if span is None:
                 return following
-            floor = span.end - 1
+            floor = ahead(span, self.kept(identity), search, len(self.exclude or ()), DAYS_PASSED_OVER).end - 1
             if floor > latest:
+                search.left_out = True
                 return None
         return None
 
@@ -111,7 +123,7 @@ class TimeTrigger(Document, ABC):
             span = self.excluded_at(preceding)
             if span is None:
                 return preceding
-            before = span.begin
+            before = back(span, self.kept(identity), search, len(self.exclude or ()), DAYS_PASSED_OVER).begin
         return None
 
     def named_after(self, floor: Instant, identity: str, search: Search) -> Instant | None:
@@ -134,6 +146,22 @@ class TimeTrigger(Document, ABC):
     def excluded_at(self, instant: Instant) -> Span | None:
         """Returns the span around the instant that is left out, or None."""
         return None if self.exclude is None else excluded_span(self.exclude, self.own_zone, instant)
+
+    def kept(self, identity: str) -> Minutes:
+        """Returns which minutes of a day of UTC may have an occurrence: what it may name and does not leave out."""
+
+        def kept_on(day: int) -> int:
+            out = 0 if self.exclude is None else minutes_left_out(self.exclude, self.own_zone, day)
+            return 0 if out == ALL_MINUTES else self.minutes_of(day, identity) & ~out
+
+        return kept_on
+
+    def minutes_of(self, day: int, identity: str) -> int:
+        """Returns the minutes of a day of UTC, counted from 1970-01-01, that it may name: bit n is minute n.
+
+        All of them where nothing better is known: what is named must be among them, without regard to `start` and `end`.
+        """
+        return ALL_MINUTES
 
     def skips(self, after: Instant, until: Instant, identity: str) -> tuple[Skip, ...]:
         """Returns the local times that clock changes left out in `after < instant <= until` and that fire nowhere."""
@@ -222,6 +250,10 @@ class EventTrigger(Document, ABC):
             counts: What each leaf has counted in its unit, as many as `leaves` has.
         """
 
+    @abstractmethod
+    def is_satisfied_by(self, counts: Sequence[int]) -> bool:
+        """Whether nothing is `missing`; without words, because each entry of a job's evidence asks it anew."""
+
     def shortfalls(self, counts: Sequence[int]) -> tuple[str, ...]:
         """Returns what each leaf has not counted, in words: what a job is told that did not wait for all of it."""
         pairs = zip(self.leaves(), counts, strict=True)
@@ -284,6 +316,9 @@ class LeafTrigger(EventTrigger, ABC):
 
     def missing(self, counts: Sequence[int]) -> str | None:
         return self.shortfall(counts[0])
+
+    def is_satisfied_by(self, counts: Sequence[int]) -> bool:
+        return counts[0] >= self.needed
 
     def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
         own = together if self.ttl is None else self.ttl

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -20,7 +21,7 @@ from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.triggers.base import (
     PLANNED_FOR_EVENTS,
-    SHORTEST_AT_LEAST_EVERY_MS,
+    AtLeastEveryField,
     Correlate,
     EventTrigger,
     LeafTrigger,
@@ -79,7 +80,7 @@ class CompositeTrigger(EventTrigger, ABC):
     window: PairingWindow | None = None
     timeout: DurationField | None = Field(default=None, gt=0)
     on_timeout: OnTimeout = "abort"
-    at_least_every: DurationField | None = Field(default=None, ge=SHORTEST_AT_LEAST_EVERY_MS)
+    at_least_every: AtLeastEveryField | None = None
     allow_empty: Flag = False
 
     # -- a tree within bounds -----------------------------------------------------------------------------------------
@@ -152,15 +153,19 @@ class CompositeTrigger(EventTrigger, ABC):
         return tuple(leaf for child in self.triggers for leaf in child.leaves())
 
     def missing(self, counts: Sequence[int]) -> str | None:
-        if len(counts) != len(self.leaves()):
-            raise ValueError(f"{len(counts)} counts: longer or shorter than {len(self.leaves())} leaves")
-        shortfalls: list[str | None] = []
-        start = 0
-        for child in self.triggers:
-            end = start + len(child.leaves())
-            shortfalls.append(child.missing(counts[start:end]))
-            start = end
-        return self._combined(shortfalls)
+        return self._combined([child.missing(own) for child, own in self._shared_out(counts)])
+
+    def is_satisfied_by(self, counts: Sequence[int]) -> bool:
+        return sum(child.is_satisfied_by(own) for child, own in self._shared_out(counts)) >= self.children_needed
+
+    def _shared_out(self, counts: Sequence[int]) -> Iterator[tuple[EventTrigger, Sequence[int]]]:
+        """Returns each child with the counts of its leaves."""
+        sizes = [len(child.leaves()) for child in self.triggers]
+        if len(counts) != sum(sizes):
+            raise ValueError(f"{len(counts)} counts: longer or shorter than {sum(sizes)} leaves")
+        ends = [*accumulate(sizes)]
+        parts = (counts[end - size : end] for size, end in zip(sizes, ends, strict=True))
+        return zip(self.triggers, parts, strict=True)
 
     @abstractmethod
     def _combined(self, shortfalls: Sequence[str | None]) -> str | None:

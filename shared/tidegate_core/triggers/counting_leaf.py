@@ -11,7 +11,7 @@ from tidegate_core.model.document import Flag
 from tidegate_core.model.durations import DurationField, format_duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.problems import refused
-from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, SHORTEST_AT_LEAST_EVERY_MS, LeafTrigger, Take
+from tidegate_core.triggers.base import PLANNED_FOR_EVENTS, AtLeastEveryField, LeafTrigger, Take
 from tidegate_core.triggers.latches import Terms
 
 DEFAULT_MAX_SETTLE_MS = 24 * 3_600_000
@@ -37,7 +37,7 @@ class CountingLeaf(LeafTrigger, ABC):
     max_wait: DurationField | None = Field(default=None, gt=0)
     settle: DurationField | None = Field(default=None, gt=0)
     max_settle: DurationField | None = Field(default=None, gt=0)
-    at_least_every: DurationField | None = Field(default=None, ge=SHORTEST_AT_LEAST_EVERY_MS)
+    at_least_every: AtLeastEveryField | None = None
     allow_empty: Flag = False
 
     @model_validator(mode="after")

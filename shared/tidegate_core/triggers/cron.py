@@ -13,7 +13,9 @@ from tidegate_core.time.cron_items import CronError, Dialect
 from tidegate_core.time.hashed_items import is_hashed
 from tidegate_core.time.wall_clock import WallClock
 from tidegate_core.time.zones import ZoneName, zone_named
+from tidegate_core.triggers.exclusions import minutes_named
 from tidegate_core.triggers.on_wall_clock import WallClockTrigger
+from tidegate_core.triggers.passing import minutes_named_on
 
 EVERY_MACRO = "@every "
 
@@ -76,9 +78,16 @@ class CronTrigger(WallClockTrigger):
     def wall_clock(self, identity: str) -> WallClock:
         return WallClock(self._fields(identity), zone_named(self.zone), self.dst_policy)
 
+    def minutes_of(self, day: int, identity: str) -> int:
+        fields = self._fields(identity)
+        named = minutes_named(self.expression, self.dialect, self.day_rule, self._known(identity))
+        return minutes_named_on(zone_named(self.zone), day, lambda local: named if fields.names_day(local) else 0)
+
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:
         return smallest_gap_seconds(self._fields(identity)) * 1000
 
     def _fields(self, identity: str) -> CronFields:
-        known = identity if is_hashed(self.expression) else ""
-        return parse_cron(self.expression, self.dialect, self.day_rule, known)
+        return parse_cron(self.expression, self.dialect, self.day_rule, self._known(identity))
+
+    def _known(self, identity: str) -> str:
+        return identity if is_hashed(self.expression) else ""

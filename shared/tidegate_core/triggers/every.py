@@ -13,11 +13,15 @@ from tidegate_core.time.calendar_periods import DAY_SECONDS, MOST, CalendarPerio
 from tidegate_core.time.time_of_day import TimeOfDay
 from tidegate_core.time.wall_clock import WallClock
 from tidegate_core.time.zones import Zone, ZoneName, zone_named
+from tidegate_core.triggers.exclusions import ALL_MINUTES
 from tidegate_core.triggers.on_wall_clock import WallClockTrigger
+from tidegate_core.triggers.passing import minutes_named_on
 from tidegate_core.triggers.search import Search
 
 SHORTEST_PERIOD_MS = 1_000
 """The floor of the system; the minimum that is set is usually higher (SEMANTICS 1.7)."""
+
+MINUTE_MS = 60_000
 
 _UNITS: tuple[Unit, ...] = get_args(Unit)
 
@@ -122,6 +126,19 @@ class EveryTrigger(WallClockTrigger):
 
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:
         return self.period.shortest_ms if isinstance(self.period, CalendarPeriod) else self.period
+
+    def minutes_of(self, day: int, identity: str) -> int:
+        if isinstance(self.period, CalendarPeriod):
+            named = 1 << (self.at or 0) // 60
+            return minutes_named_on(zone_named(self.own_zone), day, lambda _: named)
+        if self.period <= MINUTE_MS:
+            return ALL_MINUTES
+        begin, end = (each * DAY_SECONDS * 1000 for each in (day, day + 1))
+        first = -(-(begin - self.phase) // self.period) * self.period + self.phase
+        named = 0
+        for at in range(first, end, self.period):
+            named |= 1 << (at - begin) // MINUTE_MS
+        return named
 
     def _anchor_day(self, zone: Zone) -> int:
         if self.start is None:

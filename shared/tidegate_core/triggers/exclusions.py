@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 from functools import lru_cache, reduce
 from operator import or_
@@ -19,8 +20,8 @@ from tidegate_core.time.zones import ZoneName, zone_named
 
 MAX_EXCLUSIONS = 50
 
-_DAY_SECONDS = 86_400
-_ALL_MINUTES = (1 << 1_440) - 1
+DAY_SECONDS = 86_400
+ALL_MINUTES = (1 << 1_440) - 1
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
@@ -51,8 +52,9 @@ DateField = Annotated[
 
 
 @lru_cache(maxsize=2048)
-def _minutes_named(expression: str, dialect: Dialect, day_rule: DayRule | None) -> int:
-    return sum(1 << minute for minute in parse_cron(expression, dialect, day_rule).minutes)
+def minutes_named(expression: str, dialect: Dialect, day_rule: DayRule | None, identity: str = "") -> int:
+    """Returns the minutes that an expression names on each of its days: bit n is minute n."""
+    return sum(1 << minute for minute in parse_cron(expression, dialect, day_rule, identity).minutes)
 
 
 class ExcludedCron(Document):
@@ -83,7 +85,7 @@ class ExcludedCron(Document):
     def minutes_out(self, day: int) -> int:
         """Returns the minutes of a local day, counted from 1970-01-01, that are left out: bit n is minute n."""
         fields = parse_cron(self.expression, self.dialect, self.day_rule)
-        return _minutes_named(self.expression, self.dialect, self.day_rule) if fields.names_day(day) else 0
+        return minutes_named(self.expression, self.dialect, self.day_rule) if fields.names_day(day) else 0
 
 
 class ExcludedDates(Document):
@@ -117,7 +119,7 @@ class ExcludedDates(Document):
     def minutes_out(self, day: int) -> int:
         """Returns the minutes of a local day, counted from 1970-01-01, that are left out: bit n is minute n."""
         first, last = self.first.toordinal(), (self.last or self.first).toordinal()
-        return _ALL_MINUTES if first <= day + _EPOCH_ORDINAL <= last else 0
+        return ALL_MINUTES if first <= day + _EPOCH_ORDINAL <= last else 0
 
 
 Exclusion: TypeAlias = Annotated[
@@ -136,28 +138,36 @@ def excluded_span(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant
         instant: An instant that the trigger names.
     """
     second = instant // 1000
-    by_zone: dict[str, list[Exclusion]] = {}
-    for exclusion in exclusions:
-        by_zone.setdefault(exclusion.zone or zone, []).append(exclusion)
-    for name, sharing in by_zone.items():
+    for name, sharing in by_zone(exclusions, zone).items():
         segment = zone_named(name).segment_at(second)
-        day, rest = divmod(second + segment.offset, _DAY_SECONDS)
-        # Together, so that morning and afternoon of two exclusions are a day that is passed over in one step.
-        out = reduce(or_, (exclusion.minutes_out(day) for exclusion in sharing))
-        minutes = _minutes_around(out, rest // 60)
+        day, rest = divmod(second + segment.offset, DAY_SECONDS)
+        minutes = _minutes_around(minutes_out(sharing, day), rest // 60)
         if minutes is not None:
-            begin, end = (day * _DAY_SECONDS + minute * 60 - segment.offset for minute in minutes)
+            begin, end = (day * DAY_SECONDS + minute * 60 - segment.offset for minute in minutes)
             return Span(max(begin, segment.start) * 1000, min(end, segment.end) * 1000)
     return None
+
+
+def by_zone(exclusions: Iterable[Exclusion], zone: str) -> dict[str, list[Exclusion]]:
+    """Returns them by whose days they mean; `zone` for those that name none."""
+    found: dict[str, list[Exclusion]] = {}
+    for exclusion in exclusions:
+        found.setdefault(exclusion.zone or zone, []).append(exclusion)
+    return found
+
+
+def minutes_out(sharing: Iterable[Exclusion], day: int) -> int:
+    """Returns the minutes of a local day that exclusions of one zone leave out together: morning and afternoon are a day."""
+    return reduce(or_, (exclusion.minutes_out(day) for exclusion in sharing))
 
 
 def _minutes_around(out: int, minute: int) -> tuple[int, int] | None:
     """Returns first and end of the bits around `minute` that are set without a gap, or None where it is not."""
     if not out >> minute & 1:
         return None
-    kept = ~out & _ALL_MINUTES
+    kept = ~out & ALL_MINUTES
     behind = kept >> minute
     begin = (kept & ((1 << minute) - 1)).bit_length()
     # The lowest bit that is kept behind the minute; none is the end of the day.
-    end = minute + (behind & -behind).bit_length() - 1 if behind else _ALL_MINUTES.bit_length()
+    end = minute + (behind & -behind).bit_length() - 1 if behind else ALL_MINUTES.bit_length()
     return begin, end

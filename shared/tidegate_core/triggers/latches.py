@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 OnTimeout: TypeAlias = Literal["abort", "partial", "wait"]
 Outcome: TypeAlias = Literal["abort", "fire", "partial", "forget"]
-Missing: TypeAlias = Callable[[Sequence[int]], "str | None"]
+IsSatisfied: TypeAlias = Callable[[Sequence[int]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ class Latches:
     """What was counted for one job.
 
     Args:
-        missing: The trigger's own question: what is short, None when it is satisfied.
+        is_enough: The trigger's own question, whether such counts satisfy it; it is asked for each entry that is read back.
         terms: Its deadlines.
     """
 
-    def __init__(self, missing: Missing, terms: Terms) -> None:
-        self._missing = missing
+    def __init__(self, is_enough: IsSatisfied, terms: Terms) -> None:
+        self._is_enough = is_enough
         self._terms = terms
         self._latches = [_Latch() for _ in terms.ttls]
         self._satisfied_at: int | None = None
@@ -148,7 +148,7 @@ class Latches:
         if not entry.gone:
             latch.add(entry)
         self._last_at = max(self._last_at, entry.at)
-        if not self.is_satisfied and self._missing(self.counts) is None:
+        if not self.is_satisfied and self._is_enough(self.counts):
             self._satisfied_at = entry.at
 
     def forget(self, leaf: int) -> None:

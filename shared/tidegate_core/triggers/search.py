@@ -17,10 +17,12 @@ class Search:
     Attributes:
         steps: Comparisons that are left; None is without a bound.
         gave_up: They were used up: what the trigger names behind that is not known.
+        left_out: All that the trigger names in ten years is left out.
     """
 
     steps: int | None = None
     gave_up: bool = False
+    left_out: bool = False
 
     def takes(self, comparisons: int) -> bool:
         """Counts one instant and what it is compared with; returns whether the search goes on."""

@@ -22,6 +22,8 @@ from tidegate_core.triggers.base import TimeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import EveryTrigger
 from tidegate_core.triggers.every_macro import every_macro_as_every
+from tidegate_core.triggers.exclusions import ALL_MINUTES
+from tidegate_core.triggers.passing import ONE_DAY, ahead, back
 from tidegate_core.triggers.search import Search
 
 MAX_SPECS = 50
@@ -91,6 +93,14 @@ class TimesTrigger(TimeTrigger):
             if self.is_within(instant) and self.excluded_at(instant) is None
         )
 
+    def minutes_of(self, day: int, identity: str) -> int:
+        minutes = 0
+        for spec in self.specs:
+            minutes |= spec.kept(identity)(day)
+            if minutes == ALL_MINUTES:
+                break
+        return minutes
+
     def reading(self) -> str:
         return " | ".join(text for text in (spec.reading() for spec in self.specs) if text)
 
@@ -118,9 +128,14 @@ class TimesTrigger(TimeTrigger):
             instant, place = waiting[0]
             spec = self.specs[place]
             span = spec.excluded_at(instant)
-            if span is None or instant > after + TEN_YEARS_MS:
-                return instant if span is None else None
-            following = spec.named_after(span.end - 1, identity, search)
+            if span is None:
+                return instant
+            if instant > after + TEN_YEARS_MS:
+                search.left_out = True
+                return None
+            # A day at a time: another one's may be the next.
+            end = ahead(span, spec.kept(identity), search, 0, ONE_DAY).end
+            following = spec.named_after(end - 1, identity, search)
             if following is None:
                 heappop(waiting)
             else:
@@ -138,7 +153,8 @@ class TimesTrigger(TimeTrigger):
             span = spec.excluded_at(-negated)
             if span is None:
                 return -negated
-            preceding = spec.named_before(span.begin, identity, search)
+            begin = back(span, spec.kept(identity), search, 0, ONE_DAY).begin
+            preceding = spec.named_before(begin, identity, search)
             if preceding is None:
                 heappop(waiting)
             else:

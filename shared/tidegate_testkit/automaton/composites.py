@@ -1,6 +1,6 @@
 """Composites as SEMANTICS 6 says them, with neither rows nor rewinds: events come in order, and each deadline when it comes.
 
-It holds for one schedule whose jobs are sealed as soon as they are satisfied, without correlation and without windows.
+It holds for one state of one schedule whose jobs are sealed as soon as they are satisfied; `pairing.py` has several.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Some:
 
 
 Tree: TypeAlias = Leaf | Some
+OnTimeout: TypeAlias = Literal["abort", "partial", "wait"]
 Manifest: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -65,10 +66,12 @@ class Automaton:
     Attributes:
         fired: What each job was made of, and whether something was missing.
         expired: Reason of each piece of evidence that became no job.
+
+    `ends_at` is the end of its day: whatever is there then is a time-out, also where each latch has its own end alone.
     """
 
     def __init__(
-        self, tree: Tree, timeout: int | None, on_timeout: Literal["abort", "partial", "wait"], now: int = 0
+        self, tree: Tree, timeout: int | None, on_timeout: OnTimeout, ends_at: int | None = None, now: int = 0
     ) -> None:
         self.fired: list[tuple[Manifest, bool]] = []
         self.expired: list[str] = []
@@ -77,6 +80,7 @@ class Automaton:
         self._timeout = None if on_timeout == "wait" else timeout
         self._fires_partly = on_timeout == "partial"
         self._ticked = now
+        self._ends_at = ends_at
 
     def event(self, dataset: str, data_partition: str, at: int) -> None:
         self.pass_time(at)
@@ -119,7 +123,7 @@ class Automaton:
             assert at <= until
 
     def _next(self) -> tuple[int, Leaf | None] | None:
-        """The time-out of all, before what at the same instant ends one latch only."""
+        """The time-out of all, or the end of its day, before what at the same instant ends one latch only."""
         firsts = [leaf.first for leaf in self._leaves if leaf.first is not None]
         if not firsts:
             return None
@@ -127,9 +131,9 @@ class Automaton:
             (leaf.first + leaf.ttl, leaf) for leaf in self._leaves if leaf.first is not None and leaf.ttl is not None
         ]
         latch = min(ends, key=lambda end: end[0], default=None)
-        if self._timeout is not None and (latch is None or min(firsts) + self._timeout <= latch[0]):
-            return (min(firsts) + self._timeout, None)
-        return latch
+        waits = [] if self._timeout is None else [min(firsts) + self._timeout]
+        over = min([*waits, *([] if self._ends_at is None else [self._ends_at])], default=None)
+        return (over, None) if over is not None and (latch is None or over <= latch[0]) else latch
 
     def _fire(self, *, partly: bool) -> None:
         held = ((leaf.dataset, name) for leaf in self._leaves for name in leaf.held)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from tidegate_core.decisions.inputs import LogRecord, TopicFacts
 from tidegate_core.effects import EndOffsets, NotProduced, Produced, Unavailable
 from tidegate_core.model.shards import shard_of
 from tidegate_testkit.simulation.faults.broker import BrokerFaults
-from tidegate_testkit.simulation.faults.draws import lies_in
+from tidegate_testkit.simulation.faults.draws import Period, lies_in
 from tidegate_testkit.simulation.timeline import START, Process, Timeline
 from tidegate_testkit.simulation.trace import Trace
 
@@ -42,18 +44,23 @@ class Topic:
 class Reader:
     """One reading of a topic partition, from `StartReading` to `StopReading`; what comes after its end is dropped.
 
-    `gone` is called when the log does not reach as far as the reader has come.
+    `gone` is called when the log does not reach as far as the reader has come. `deliver` is told the id of the topic in which the
+    records lie.
+
+    Attributes:
+        unaware: The topic was made anew and it has not noticed: for a while it fetches nothing, then it goes on at its offset.
     """
 
     process: Process
     topic: str
     topic_partition: int
     offset: int
-    deliver: Callable[[Sequence[LogRecord]], None]
+    deliver: Callable[[Sequence[LogRecord], str], None]
     gone: Callable[[int], None]
     open: bool = True
     listens: bool = True
     fetching: bool = False
+    unaware: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class Broker:
         self._faults = faults
         self._metadata_lag_ms = metadata_lag_ms
         self._healed = False
+        self._healed_at = math.inf
 
     def create(self, name: str, topic_partitions: int, on_append: OnAppend | None = None) -> Topic:
         topic_id = f"{shard_of('topic', name, shard_count=16**8):08x}" * 4
@@ -103,18 +111,32 @@ class Broker:
         topic = self.topics[name]
         return 0 if topic_partition < self._told(topic) else topic.known[1]
 
-    def recreate(self, name: str) -> None:
+    def recreate(self, name: str, unaware_ms: Callable[[], float] = lambda: 0) -> None:
         """Somebody deletes a topic and makes it again: the same name, another id, and nothing in it.
 
-        Its readers are told that their position is gone; a client that missed the moment, and stands within the new log,
-        would read on in it under the old id (docs/testing.md).
+        Its readers are told that their position is gone. One that is unaware looks again later only: when by then the new log
+        reaches as far as the old one did, it reads on in it, as Kafka's client does.
         """
         topic = self.topics[name]
         topic.id = topic.id[::-1]
         topic.logs = [[] for _ in topic.logs]
         self._trace.bit("recreated", name)
         for reader in topic.readers:
+            pause = unaware_ms()
+            if pause:
+                reader.unaware = True
+                self._timeline.after(pause, partial(self._look_again, reader))
+            else:
+                self._say_gone(reader)
+
+    def _look_again(self, reader: Reader) -> None:
+        reader.unaware = False
+        if not reader.open:
+            return
+        if reader.offset > len(self.topics[reader.topic].logs[reader.topic_partition]):
             self._say_gone(reader)
+        else:
+            self._fetch_soon(reader)
 
     def _told(self, topic: Topic) -> int:
         number, until = topic.known
@@ -122,6 +144,7 @@ class Broker:
 
     def heal(self) -> None:
         self._healed = True
+        self._healed_at = self._timeline.now
 
     def is_down(self) -> bool:
         return not self._healed and lies_in(self._faults.downs, self._timeline.now - START)
@@ -131,8 +154,22 @@ class Broker:
         if self.is_down() or self._healed:
             return not self._healed
         elapsed = self._timeline.now - START
-        numbers = {number for number, when in self._faults.leaderless if when[0] <= elapsed < when[1]}
-        return bool(numbers) and list(self.topics).index(topic) in numbers
+        return lies_in(self._leaderless(topic), elapsed)
+
+    def _leaderless(self, topic: str) -> tuple[Period, ...]:
+        if not self._faults.leaderless or topic not in self.topics:
+            return ()
+        index = list(self.topics).index(topic)
+        return tuple(when for number, when in self._faults.leaderless if number in (index, index - len(self.topics)))
+
+    def away_ms(self, topic: str, begin: int, end: int) -> float:
+        """Returns for how long in between nobody led the topic, or all brokers were away, ms."""
+        away, seen = 0.0, float(begin)
+        for start, over in sorted((*self._faults.downs, *self._leaderless(topic))):
+            until = min(START + over, self._healed_at, end)
+            away += max(0.0, until - max(seen, START + start))
+            seen = max(seen, until)
+        return away
 
     def _refuses(self, topic: str) -> bool:
         hit = topic == "sink-b" and not self._healed
@@ -219,7 +256,9 @@ class Broker:
         self._timeline.after(self._hop(), look)
 
     def _fetch_soon(self, reader: Reader) -> None:
-        if not reader.fetching and reader.offset < len(self.topics[reader.topic].logs[reader.topic_partition]):
+        if not (reader.fetching or reader.unaware) and reader.offset < len(
+            self.topics[reader.topic].logs[reader.topic_partition]
+        ):
             reader.fetching = True
             self._timeline.after(self._timeline.around(self._faults.fetch_ms), lambda: self._fetch(reader))
 
@@ -235,19 +274,19 @@ class Broker:
 
     def _fetch(self, reader: Reader) -> None:
         reader.fetching = False
-        if not reader.open or not reader.process.alive:
+        if not reader.open or not reader.process.alive or reader.unaware:
             return
         if self._is_away(reader.topic):
             reader.fetching = True
             self._timeline.after(500, lambda: self._fetch(reader))
             return
-        log = self.topics[reader.topic].logs[reader.topic_partition]
+        topic_id, log = self.topics[reader.topic].id, self.topics[reader.topic].logs[reader.topic_partition]
         records = log[reader.offset : reader.offset + FETCH_MAX]
         reader.offset += len(records)
 
         def arrive() -> None:
             if reader.open:
-                reader.deliver(records)
+                reader.deliver(records, topic_id)
 
         if records:
             reader.process.post(arrive)

@@ -139,8 +139,8 @@ class Carrier:
     def _start_reading(self, topic: str, topic_partition: int, offset: int, topic_id: str) -> None:
         self._stop_reading(topic, topic_partition)
 
-        def deliver(records: Sequence[LogRecord]) -> None:
-            self._tenure.take(RecordsArrived(topic, topic_partition, tuple(records)))
+        def deliver(records: Sequence[LogRecord], lies_in: str) -> None:
+            self._tenure.take(RecordsArrived(topic, topic_partition, tuple(records), lies_in))
 
         def gone(position: int) -> None:
             self._tenure.take(PositionGone(topic, topic_partition, position))

@@ -65,7 +65,8 @@ FAMILIES: Final = (
     Family("load", ("stalled_load",), ("query",)),
     Family("batches", ("stalled_batch",), ("batch",)),
     Family("checkpoints", ("stalled_checkpoint",), ("checkpoint",)),
-    Family("topic", ("grown", "recreated"), (world.EVENTS,)),
+    Family("growth", ("grown",), (world.EVENTS,)),
+    Family("topic", ("recreated",), (world.EVENTS, world.SOURCE_TOPIC)),
 )
 
 _API = "an API process sends it, not a node"

@@ -21,12 +21,8 @@ PRIORITIES = ("highest", "high", "medium", "medium", "low", "lowest")
 COMPOSITE_SHARE = 0.5
 RETRY_SHARE = 0.4
 """Of the schedules."""
-GROUP_SHARE = 0.25
-KEY_SHARE = 0.25
-GROUP = "desk"
-KEY = "day ${correlation}"
-CORRELATED = ("pair", "after-any")
-"""Schedules whose jobs have the value that `KEY` names, unless they were asked for by hand."""
+PACE = "pace"
+"""Group of those that share a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +38,10 @@ class Definition:
         catch_up: What becomes of instants in an outage.
         max_runs: Of those that have jobs of their own, under `all`.
         max_pending, on_overflow: Of a queue.
-        group: Runs of all schedules of the group at a time, by this schedule's word; None = it is in none.
-        key: Runs at a time with one value of `KEY`, likewise.
+        groups: Runs of all schedules of a group at a time, by this schedule's word, as (group, max).
+        keys: Runs at a time with one value of a key, likewise, as (template, max).
         tries: Further attempts after a failure.
+        rate: Runs of the group `PACE` that may be admitted in a span, by this schedule's word, and the span; None = it is not in it.
     """
 
     name: str
@@ -62,9 +59,10 @@ class Definition:
     priority: str = "medium"
     max_pending: int = 100
     on_overflow: str = "coalesce"
-    group: int | None = None
-    key: int | None = None
+    groups: tuple[tuple[str, int], ...] = ()
+    keys: tuple[tuple[str, int], ...] = ()
     tries: int = 0
+    rate: tuple[int, str] | None = None
 
     @property
     def policy(self) -> str:
@@ -73,6 +71,11 @@ class Definition:
     @property
     def is_timed(self) -> bool:
         return self.trigger["type"] in {"every", "cron", "at", "times"}
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether it makes nothing more once nobody produces anything."""
+        return self.trigger["type"] == "at" or not (self.is_timed or "at_least_every" in self.trigger)
 
     @property
     def sends_messages(self) -> bool:
@@ -87,10 +90,14 @@ class Definition:
         if self.program is not None:
             program["name"] = self.program[0]
             constraints.append({"type": "concurrency", "max": self.program[1], "scope": "program"})
-        if self.group is not None:
-            constraints.append({"type": "concurrency", "max": self.group, "scope": "group", "group": GROUP})
-        if self.key is not None:
-            constraints.append({"type": "concurrency", "max": self.key, "scope": "key", "key": KEY})
+        if self.rate is not None:
+            most, per = self.rate
+            constraints.append({"type": "rate", "max": most, "per": per, "scope": "group", "group": PACE})
+        constraints += [
+            {"type": "concurrency", "max": most, "scope": scope, scope: name}
+            for scope, limits in (("group", self.groups), ("key", self.keys))
+            for name, most in limits
+        ]
         if self.most is not None and self.most > 1:
             constraints.append({"type": "concurrency", "max": self.most, "scope": "schedule"})
         if self.window is not None:
@@ -241,22 +248,6 @@ def crowd(chance: Random, drawn: list[Definition], number: int) -> list[Definiti
             pending_timeout=chance.choice((None, None, "20s")),
         )
         for index, period in enumerate(periods)
-    ]
-
-
-def with_shared_limits(chance: Random, drawn: list[Definition]) -> list[Definition]:
-    """Returns the schedules, some of them in a group, some limited by a key: beside the program that they may share."""
-    of_programs = [each.name for each in drawn if not each.sends_messages and each.name != "tick"]
-    members = set(chance.sample(of_programs, min(len(of_programs), chance.randint(2, 4))))
-    in_group, most = chance.random() < GROUP_SHARE, chance.randint(1, 3)
-    by_key = chance.random() < KEY_SHARE
-    return [
-        replace(
-            each,
-            group=most if in_group and each.name in members else None,
-            key=1 if by_key and each.name in CORRELATED else None,
-        )
-        for each in drawn
     ]
 
 

@@ -106,7 +106,7 @@ class Producers:
         known.appended.append(record.append_time)
         known.lost = False
 
-    def events_are_gone(self) -> None:
-        """The events topic is made anew."""
+    def are_gone(self, *, by_source: bool) -> None:
+        """The events topic is made anew, or that of the source."""
         for announced in self.announced.values():
-            announced.lost = not announced.by_source
+            announced.lost = announced.lost or announced.by_source == by_source

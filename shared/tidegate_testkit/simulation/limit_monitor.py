@@ -5,8 +5,8 @@ It trusts no condition and no decision: what it knows of a queue it knows from t
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -14,6 +14,8 @@ from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, RangeRead, Transaction
 from tidegate_memory.store import BeforeImages
+from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.rate_monitor import of_nothing
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
@@ -37,6 +39,7 @@ class Watched:
 
     Attributes:
         runs: Open runs that name it.
+        counted: Of a rate: how many runs say that they count until each instant, those left out that came to nothing.
         waits: Instant at which the present row of a job was first there, by its place.
         mosts: What the waiting jobs' versions allow, by job.
         idle_since: A slot has been free since then, and the first of the queue has not been offered it.
@@ -44,6 +47,7 @@ class Watched:
     """
 
     runs: set[str] = field(default_factory=set)
+    counted: Counter[int] = field(default_factory=Counter)
     waits: dict[Place, int] = field(default_factory=dict)
     mosts: dict[str, int] = field(default_factory=dict)
     idle_since: int | None = None
@@ -51,26 +55,33 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    """A run that took a permit: `in_use` counts it."""
+class Begun:
+    """A run from its admission on.
+
+    Attributes:
+        correlation: The value that it stands for, if any.
+        in_use: Permits of each shared limit of which the admission gave it one, by partition key, itself among them.
+        offers: How many of those it had the word for.
+        at: True time.
+    """
 
     schedule: str
-    limit: str
-    in_use: int
+    correlation: str | None
+    in_use: Mapping[str, int]
+    offers: int
     at: int
-    by_offer: bool
 
 
 class LimitMonitor:
     """Attributes:
     limits: By partition key.
-    admitted: All admissions under shared limits.
+    begun: All admissions, in their order.
     priorities: By schedule.
     """
 
     def __init__(self, store: SimStore, record: Record, swarm: Swarm) -> None:
         self.limits: defaultdict[str, Watched] = defaultdict(Watched)
-        self.admitted: list[Admitted] = []
+        self.begun: list[Begun] = []
         self.priorities: dict[str, str] = {}
         self._store = store
         self._record = record
@@ -95,11 +106,23 @@ class LimitMonitor:
         if not touched and not ended_or_begun:
             return
         begun = [run for action in ended_or_begun if (run := self._follow(action, before.get(action.key))) is not None]
+        self._follow_counts(written, before, begun)
+        in_use: dict[str, dict[str, int]] = {str(run["id"]): {} for run in begun}
         for key in sorted(touched):
-            self._judge(written, key, SharedLimit.of(before.get(key)), begun)
+            state, holders = self._judge(written, key, SharedLimit.of(before.get(key)), begun)
+            for run_id in holders & in_use.keys():
+                in_use[run_id][key.pk] = state.in_use
+        for run in begun:
+            self._note(run, in_use[str(run["id"])], before)
         for pk in sorted({key.pk for key in touched} | {str(_limit_of(each, before)) for each in ended_or_begun}):
             if pk in self.limits:
                 self._watch_idling(pk)
+
+    def _note(self, run: Item, in_use: Mapping[str, int], before: BeforeImages) -> None:
+        value = run.get("correlation")
+        offers = sum(run["id"] in SharedLimit.of(before.get(Key(pk, "LIMIT"))).offered for pk in in_use)
+        correlation = None if value is None else str(value)
+        self.begun.append(Begun(str(run["name"]), correlation, in_use, offers, self._store.now))
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -117,6 +140,11 @@ class LimitMonitor:
                 self.limits[pk].runs.discard(str(before["id"]))
         return None
 
+    def _follow_counts(self, written: Transaction, before: BeforeImages, begun: Sequence[Item]) -> None:
+        for change, runs in ((1, begun), (-1, of_nothing(written, before))):
+            for pk, until in (count for run in runs for count in _counts_of(run)):
+                self.limits[pk].counted[until] += change
+
     def _follow_waiter(self, before: Item | None, item: Item | None) -> None:
         if item is not None:
             watched = self.limits[str(item["limit"])]
@@ -127,18 +155,19 @@ class LimitMonitor:
 
     # -- what must hold -----------------------------------------------------------------------------------------------
 
-    def _judge(self, written: Transaction, key: Key, before: SharedLimit, begun: Sequence[Item]) -> None:
+    def _judge(
+        self, written: Transaction, key: Key, before: SharedLimit, begun: Sequence[Item]
+    ) -> tuple[SharedLimit, set[str]]:
+        """Judges what was written on one limit; returns it as it is now, and who has a permit."""
         watched, state = self.limits[key.pk], SharedLimit.of(self._store.memory.look(key))
-        own_items = self._store.memory.query(RangeRead(key.pk, "PERMIT#", f"PERMIT#{keys.LAST}"))
-        holders = {*state.holders, *(str(item["run_id"]) for item in own_items.items)}
-        if state.in_use != len(watched.runs) or holders != watched.runs:
-            self._fail(
-                f"I4: {written.name} left {state.in_use} permits with {sorted(holders)}, open are {sorted(watched.runs)}"
-            )
+        holders = set[str]()
+        if keys.is_rate(key):
+            self._judge_counts(written, state, watched)
+        else:
+            holders = self._judge_permits(written, key, state, watched)
         for run in begun:
-            if key.pk in _shared(run):
-                by_offer = str(run["id"]) in before.offered
-                self.admitted.append(Admitted(str(run["name"]), key.pk, state.in_use, self._store.now, by_offer))
+            # For what a pending time-out forces a rate is not there.
+            if key.pk in _shared(run) and not (keys.is_rate(key) and run.get("forced")):
                 self._judge_order(str(run["id"]), self._order(run), before, watched)
         if state.queued is None and before.queued is not None and watched.waits:
             self._fail(f"order: {written.name} closed a queue in which {sorted(watched.waits)} wait")
@@ -146,6 +175,28 @@ class LimitMonitor:
             # One that comes a second time, when much has changed, is for nobody and lapses.
             self._judge_offers(state.offered - before.offered, state, watched)
             self._offers_seen.add(written.token)
+        return state, holders
+
+    def _judge_counts(self, written: Transaction, state: SharedLimit, watched: Watched) -> None:
+        """What counts no more, by whatever clock, may be there still or have gone; all else is what the runs say."""
+        if state.in_use != sum(state.counts.values()):
+            self._fail(f"I4: {written.name} left {state.counts} in a rate, counted as {state.in_use}")
+        now = self._store.now
+        due, said = (
+            {until: count for until, count in each.items() if count and until > now + SKEW_MS}
+            for each in (state.counts, watched.counted)
+        )
+        if due != said:
+            self._fail(f"I4: {written.name} left {due} in a rate, and its runs count as {said}")
+
+    def _judge_permits(self, written: Transaction, key: Key, state: SharedLimit, watched: Watched) -> set[str]:
+        own_items = self._store.memory.query(RangeRead(key.pk, "PERMIT#", f"PERMIT#{keys.LAST}"))
+        holders = {*state.holders, *(str(item["run_id"]) for item in own_items.items)}
+        if state.in_use != len(watched.runs) or holders != watched.runs:
+            self._fail(
+                f"I4: {written.name} left {state.in_use} permits with {sorted(holders)}, open are {sorted(watched.runs)}"
+            )
+        return holders
 
     def _order(self, run: Item) -> int:
         """Returns where the run's job would have stood, by arithmetic of its own."""
@@ -175,7 +226,7 @@ class LimitMonitor:
     def _watch_idling(self, pk: str) -> None:
         """How long a free slot and the first of the queue do not find each other."""
         watched, now = self.limits[pk], self._store.now
-        state = SharedLimit.of(self._store.memory.look(Key(pk, "LIMIT")))
+        state = SharedLimit.of(self._store.memory.look(Key(pk, "LIMIT"))).at(now)
         first = next((job for _, job in sorted(watched.waits) if job not in state.offered), None)
         is_idle = first is not None and state.in_use + len(state.offered) < watched.mosts[first]
         if watched.idle_since is not None:
@@ -208,6 +259,14 @@ def _shared(run: Item) -> list[str]:
     limits = run.get("limits", [])
     assert isinstance(limits, list)
     return sorted({str(text).split("|")[0] for text in limits if str(text).startswith(keys.SHARED_LIMIT)})
+
+
+def _counts_of(run: Item) -> list[tuple[str, int]]:
+    """Returns partition key and instant of each rate in which the run counts."""
+    limits = run.get("limits", [])
+    assert isinstance(limits, list)
+    texts = [str(text).split("|RATE#") for text in limits]
+    return [(each[0], int(each[1])) for each in texts if len(each) == 2]
 
 
 def _place(row: Item) -> Place:

@@ -42,15 +42,16 @@ class StoreMonitor:
     def __init__(self, store: Watched, record: Record) -> None:
         self._store = store
         self._record = record
+        self._queued: dict[int, set[str]] = {}
         store.memory.on_applied = self._applied
 
     def _applied(self, written: Transaction | Sequence[Put | Delete], before: BeforeImages) -> None:
+        self._note_queues(written.actions if isinstance(written, Transaction) else written)
         if not isinstance(written, Transaction):
             return
         self._check_witness(written)
         self._note_evidence(written, before)
         self._note_outages(written, before)
-        self._note_positions(written, before)
         self._note_upstreams(written)
         self._check_pacing(written, before)
         if written.name in OWNERLESS:
@@ -69,6 +70,20 @@ class StoreMonitor:
                 self._fail(f"I5: {written.name} {written.token} was accepted on {pk}, which {holder} holds")
         if written.name == "cursor":
             self._rises(written, written.actions[0].key, "next", before)
+
+    def _note_queues(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Check) or not action.key.sk.startswith("I#"):
+                continue
+            shard = int(action.key.pk.removeprefix("SH#"))
+            queued = self._queued.setdefault(shard, set())
+            was_empty = not queued
+            if isinstance(action, Put):
+                queued.add(action.key.sk)
+            elif isinstance(action, Delete):
+                queued.discard(action.key.sk)
+            if was_empty == bool(queued):
+                self._record.queues[shard].append((self._store.now, not queued))
 
     def _note_evidence(self, written: Transaction, before: BeforeImages) -> None:
         """What was counted is judged in the end, when neither evidence nor entries are there any more."""
@@ -111,12 +126,6 @@ class StoreMonitor:
                 fact.begin != was.begin or fact.end < was.end for was, fact in zip(old, new, strict=False)
             ):
                 self._fail(f"I1: {written.name} {written.token} made of the facts {old} of {key.pk} {new}")
-
-    def _note_positions(self, written: Transaction, before: BeforeImages) -> None:
-        for key in (action.key for action in written.actions if action.key.sk == "PROGRESS"):
-            slot = (self._store.memory.look(key) or {}).get("slot")
-            if isinstance(slot, int) and slot != (before.get(key) or {}).get("slot"):
-                self._record.passed[int(key.pk.removeprefix("SH#"))].append((self._store.now, slot))
 
     def _check_pacing(self, written: Transaction, before: BeforeImages) -> None:
         """What makes up for the past runs one at a time, however long that takes (SEMANTICS 3.5)."""

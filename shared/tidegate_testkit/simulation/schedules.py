@@ -7,6 +7,7 @@ from typing import Any
 
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.definitions import NAMESPACE, Definition
+from tidegate_testkit.simulation.reminders import LINGER_MS
 from tidegate_testkit.simulation.requests import Asked, Requests
 
 MODES = ("drop", "drop", "drain", "hold", "hold", "freeze")
@@ -47,19 +48,28 @@ class ScheduleUser:
         self._requests = requests
         self._troubles = troubles
         self._closing = False
+        self._lingers = False
 
     def begin(self) -> None:
         self._ask(self._apply())
 
     def close(self) -> None:
-        """The world comes to rest: a schedule that would fire for ever is deleted or suspended."""
+        """The world comes to rest: a schedule that would fire for ever is deleted or suspended, soon or after a while."""
         self._closing = True
+        if "at_least_every" in self.life.definition.trigger:
+            self._lingers = True
+            self._cluster.timeline.after(LINGER_MS, self._close_at_last)
+        elif not self.life.waiting:
+            self._close()
+
+    def _close_at_last(self) -> None:
+        self._lingers = False
         if not self.life.waiting:
             self._close()
 
     @property
     def is_done(self) -> bool:
-        return not self.life.waiting
+        return not self.life.waiting and not self._lingers
 
     # -- one request after the other ----------------------------------------------------------------------------------
 
@@ -86,7 +96,8 @@ class ScheduleUser:
             made = str(asked.receipt.body["id"]) if asked.receipt else ""
             self._cluster.timeline.after(self._cluster.timeline.between(0, 3_000), lambda: self._cancel(made))
         if self._closing:
-            self._close()
+            if not self._lingers:
+                self._close()
         elif self._troubles > 0:
             self._troubles -= 1
             self._cluster.timeline.after(self._pause(), self._trouble)
@@ -146,8 +157,7 @@ class ScheduleUser:
         if life.suspended and not life.deleted and life.mode != "drop":
             self._ask(self._resume())  # What is parked waits for ever otherwise.
             return
-        fires_for_ever = life.definition.is_timed and life.definition.trigger["type"] != "at"
-        if fires_for_ever and not life.deleted and not life.suspended:
+        if not life.definition.ends_by_itself and not life.deleted and not life.suspended:
             kind = "delete" if self._cluster.timeline.happens(0.5) else "suspend"
             self._ask({"type": f"schedule.{kind}"})
 

@@ -31,7 +31,6 @@ TWICE: Final = 0.2
 TWICE_WITHIN_MS: Final = 8_000
 PATIENCE_MS: Final = 1_500
 ROUNDS_MAX: Final = 5
-AGAIN_MS: Final = 1_000
 KINDS: Final = ("update", "update", "same", "delete", "delete")
 
 
@@ -52,22 +51,30 @@ class SourceSpan:
         return bool(self.begin.appended) and self.begin.appended[0] <= instant and not over
 
 
-def was_silent(asked: Asked) -> bool:
-    """Whether it was refused because its topic did not answer."""
-    errors = [] if asked.receipt is None else asked.receipt.body.get("errors") or []
-    return any("does not answer now" in error["problem"] for error in errors)
+@dataclass(frozen=True, slots=True)
+class SourceStep:
+    """A request on the source.
+
+    Attributes:
+        status: The answer that it must have.
+        opens: The source was not there: it may be refused while its topic does not answer.
+    """
+
+    asked: Asked
+    status: str
+    opens: bool = False
 
 
 class SourceUser:
     """Drives one source: each request is sent after the answer to the one before.
 
     Attributes:
-        steps: Its requests, each with the answer that it must have.
+        steps: Its requests.
         spans: When the source was there.
     """
 
     def __init__(self, cluster: Cluster, requests: Requests, producers: Producers, chance: Random) -> None:
-        self.steps: list[tuple[Asked, str]] = []
+        self.steps: list[SourceStep] = []
         self.spans: list[SourceSpan] = []
         self.is_done = True
         self._cluster = cluster
@@ -77,6 +84,8 @@ class SourceUser:
         self._rounds = chance.choice((0, 0, *range(ROUNDS_MAX)))
         self._variant = 0
         self._closing = False
+        self._sent = 0
+        self._by_place = cluster.swarm.topics.source_recreated is not None
         cluster.timeline.after(chance.randint(200, 9_000), self._apply)
         for number in range(chance.randint(*RECORDS)):
             cluster.timeline.after(chance.randint(200, cluster.swarm.busy_ms), partial(self._produce, number))
@@ -91,36 +100,31 @@ class SourceUser:
 
     # -- requests -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, kind: str, status: str, **more: Any) -> Asked:
+    def _ask(self, kind: str, status: str, *, opens: bool = False, **more: Any) -> Asked:
         self.is_done = False
         document = {"type": f"source.{kind}", "namespace": NAMESPACE, "name": NAME, **more}
         asked = self._requests.ask(document, self._answered)
-        self.steps.append((asked, status))
+        self.steps.append(SourceStep(asked, status, opens))
         return asked
 
     def _apply(self) -> None:
         """Another variant is another definition of the same events."""
-        event = {
-            "dataset": DATASET,
-            "partition": {"pointer": "/file/day"},
-            "id": {"header": "id"},
-            "producer": f"variant {self._variant}",
-        }
+        event = {"dataset": DATASET, "partition": {"pointer": "/file/day"}, "producer": f"variant {self._variant}"}
+        if not self._by_place:
+            event["id"] = {"header": "id"}
         spec = {"kind": "source", "namespace": NAMESPACE, "name": NAME, "topic": SOURCE_TOPIC, "event": event}
         was_there = self.is_there
-        asked = self._ask("apply", "accepted", spec=spec)
+        asked = self._ask("apply", "accepted", opens=not was_there, spec=spec)
         if not was_there:
             self.spans.append(SourceSpan(asked))
 
     def _answered(self, asked: Asked) -> None:
-        if was_silent(asked):
-            # As the answer's hint says: again, once its topic answers.
-            self.spans = [span for span in self.spans if span.begin is not asked]
-            self._cluster.timeline.after(AGAIN_MS, self._apply)
-            return
         self.is_done = True
-        if not self._closing and self._rounds:
-            self._rounds -= 1
+        refused = asked.status == "rejected" and self.steps[-1].opens
+        if refused:
+            self.spans.pop()  # Nothing is mapped before it is answered otherwise.
+        if not self._closing and (self._rounds or refused):
+            self._rounds -= 0 if refused else 1
             self._cluster.timeline.after(self._chance.randint(300, 9_000), self._trouble)
 
     def _trouble(self) -> None:
@@ -132,7 +136,7 @@ class SourceUser:
         elif kind == "delete":
             self.spans[-1].end = self._ask("delete", "accepted")
         elif kind == "same":
-            spec = next(each.document["spec"] for each, _ in reversed(self.steps) if "spec" in each.document)
+            spec = next(each.asked.document["spec"] for each in reversed(self.steps) if "spec" in each.asked.document)
             self._ask("apply", "unchanged", spec=spec)
         else:
             self._variant += 1
@@ -143,19 +147,24 @@ class SourceUser:
     def _produce(self, number: int) -> None:
         if self._chance.random() < BROKEN:
             self._producers.broken += 1
-            self._send(b"no event", f"broken{number}")
+            self._send(f"broken{number}")
             return
-        value = json.dumps({"file": {"day": f"s{number}"}}).encode()
-        self._send(value, f"s{number}")
+        self._send(f"s{number}")
         if self._chance.random() < TWICE:
             later = self._chance.randint(0, TWICE_WITHIN_MS)
-            self._cluster.timeline.after(later, lambda: self._send(value, f"s{number}"))
+            self._cluster.timeline.after(later, lambda: self._send(f"s{number}"))
 
-    def _send(self, value: bytes, record_id: str) -> None:
+    def _send(self, record_id: str) -> None:
+        """Sends it until it is acknowledged. Where its place is its id, each record is an event, of a data partition of its own."""
+
         def done(result: object) -> None:
             if isinstance(result, NotProduced):
-                self._cluster.timeline.after(300, lambda: self._send(value, record_id))
+                self._cluster.timeline.after(300, lambda: self._send(record_id))
 
+        self._sent += 1
+        day = f"{record_id}.{self._sent}" if self._by_place else record_id
+        broken = record_id.startswith("broken")
+        value = b"no event" if broken else json.dumps({"file": {"day": day}}).encode()
         headers = (("id", record_id.encode()),)
         self._cluster.broker.produce(
             Outgoing(SOURCE_TOPIC, None, value, headers, None, PATIENCE_MS, lambda: True), done
@@ -166,9 +175,11 @@ class SourceUser:
         record_id = dict(record.headers)["id"].decode()
         if record_id.startswith("broken"):
             return
-        event_id = f"{NAME}/{record_id}"
+        place = f"{self._cluster.broker.topics[SOURCE_TOPIC].id}/{topic_partition}/{record.offset}"
+        event_id = f"{NAME}/{place if self._by_place else record_id}"
         known = self._producers.announced.setdefault(event_id, Announced(event_id, DATASET, record_id, by_source=True))
         known.appended.append(record.append_time)
+        known.lost = False
 
     def is_mapped(self, instant: int) -> bool:
         """Whether a record that was appended then surely became an event."""

@@ -9,7 +9,7 @@ OWNERS: Final = (
     *("raise", "acquire", "cursor", "checkpoint", "guard", "inboxed", "raise_index", "void"),
     *("fire", "count", "expire", "admit", "submitted", "look", "gone", "mixed"),
     *("control", "end_pending", "park", "release", "trigger", "cancel_job", "cancel_run", "distribute"),
-    *("offer", "recurring", "outage", "hold", "let_go"),
+    *("offer", "recurring", "outage", "hold", "let_go", "at_least_every"),
     *("controls", "controls_done", "end_covered", "move_controls", "settle_control"),
 )
 """Transactions that nodes send. `mixed` is a group of decisions of several kinds."""
@@ -40,6 +40,7 @@ RARE: Final = (
     "let_go",
     "park",
     "release",
+    "at_least_every",
 )
 """Of those of nodes: what a world sends hardly once. Faults aim at them, or they would never meet."""
 RAREST: Final = ("void", "expire", "cancel_job", "cancel_run")
@@ -50,7 +51,6 @@ HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_
 """What else such a world hardly meets. There are worlds that hunt just these (`faults/rare_moments.py`)."""
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
-    "at_least_every": "no simulated schedule asks for a job at the latest so long after the last one",
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store.values import Transaction
 from tidegate_testkit.simulation.absences import nobody_until
-from tidegate_testkit.simulation.cluster import EVENTS
+from tidegate_testkit.simulation.cluster import EVENTS, SOURCE_TOPIC
 from tidegate_testkit.simulation.coverage import moment_of
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.node import Node
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 HEAL_AFTER_MS: Final = 2_000
 RENEWALS_MS: Final = 8_000
 RENEWED_AFTER_MS: Final = 4_000
+UNAWARE_MS: Final = (0, 0, 2_000, 8_000)
+"""How long a reader of a topic that was made anew does not notice; 0 = it is told at once."""
 STEPS: Final = 6
 """Steps of clocks in a world in which they do."""
 CANCELS_MAX: Final = 6
@@ -137,13 +139,19 @@ class Troubles:
             after(at, partial(self._cluster.broker.grow, EVENTS, more))
         if topics.recreated is not None:
             after(topics.recreated, self._recreate_events)
+        if topics.source_recreated is not None and self._world.sources:
+            after(topics.source_recreated, self._recreate_source)
         if topics.requests_grown is not None:
             at, more = topics.requests_grown
             after(at, partial(self._cluster.coordinator.grow, self._cluster.swarm.topic_partitions + more))
 
     def _recreate_events(self) -> None:
         self._cluster.broker.recreate(EVENTS)
-        self._world.producers.events_are_gone()
+        self._world.producers.are_gone(by_source=False)
+
+    def _recreate_source(self) -> None:
+        self._cluster.broker.recreate(SOURCE_TOPIC, lambda: self._timeline.chance.choice(UNAWARE_MS))
+        self._world.producers.are_gone(by_source=True)
 
     def _renew(self, name: str) -> None:
         """Starts a node again that has not seen how the topics have changed, as whoever changes them has to."""

@@ -7,7 +7,11 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them without saying so
+    AdminClient,
+    NewTopic,
+)
 
 from tidegate_bricks import KafkaBrick
 from tidegate_kafka.partition_reader import KafkaPartitionReader
@@ -134,6 +138,32 @@ async def test_given_position_beyond_the_log_then_it_is_reported(world: World, l
     await listener.until(lambda: listener.gone == [(topic.name, 0, 50)])
     listener.reader.assign(topic, 0, 4)
     await listener.until_offsets(0, [4])
+
+
+async def test_given_a_topic_made_anew_and_longer_than_before_then_its_records_say_that_they_lie_in_another_one(
+    world: World, listener: Listener
+) -> None:
+    """The client reads on in it at its offset, under the old id, when it finds the new log long enough at its first look."""
+    assert listener.reader is not None
+    topic = await world.topic("events")
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    listener.reader.assign(topic, 0, 0)
+    await listener.until_offsets(0, range(5))
+    await asyncio.to_thread(make_anew, world, topic.name)
+    await asyncio.to_thread(write, world, "events", 0, 10)
+    await listener.until(lambda: listener.gone or len(listener.got) > 5)
+    assert all((each.topic_id == topic.id) == (each.offset < 5) for each in listener.got)
+
+
+def make_anew(world: World, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": world.settings.bootstrap_servers})
+    admin.delete_topics([name])[name].result()
+    while True:
+        try:
+            admin.create_topics([NewTopic(name, 4, 1)])[name].result()
+        except KafkaException:
+            continue  # It is being deleted still, for some milliseconds.
+        return
 
 
 async def test_given_stop_and_start_then_it_goes_on_where_the_listener_stands(world: World, listener: Listener) -> None:

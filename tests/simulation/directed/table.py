@@ -268,6 +268,16 @@ RULES: Table = {
         "actors/outage_facts: an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_signs_of_life_hide_no_outage",
         "node/holdings: what_was_held_for_less_than_a_beat_then_it_has_its_last_sign_of_life_too",
     ),
+    "a request while the position stands within the slot of a fire": (
+        "messages/recurring_messages: messages_of_the_same_instant_that_were_passed_then_what_an_update_ends_is_no_less_open",
+    ),
+    "a fire behind a message that cannot be sent yet": (
+        "messages/recurring_messages: a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time",
+        "messages/slots: a_row_that_is_due_and_not_ready_then_the_slot_behind_it_is_the_next_one",
+    ),
+    "an outage whose end was told by a clock ahead": (
+        "actors/outage_facts: a_fact_whose_author_had_a_clock_ahead_then_what_it_stands_for_is_not_early",
+    ),
     "another outage while a catch-up waits": (
         "actors/shard_catch_up: another_outage_within_a_turn_then_what_it_brings_waits_for_as_long_as_its_own_time_out_says",
         "runs/overlap: one_that_makes_up_for_the_past_in_the_place_of_one_that_waited_then_its_time_out_goes_on",

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
 
 from tidegate_api.reads import ranges, runs
-from tidegate_core.decisions.run_plane.runs import ledger_row
+from tidegate_core.decisions.run_plane.run_ends import ledger_row
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.run_plane import Evidence, Job, LedgerRow
 from tidegate_core.store import keys

@@ -150,7 +150,11 @@ def test_given_a_wrong_option_then_usage_and_what_to_write(
             SCHEDULES.replace("*/2", "*/77"),
             "schedules.yaml:6: schedule flights/load: trigger.expression",
         ),
-        ("schedules.yaml", SCHEDULES + "---\n" + SCHEDULES.partition("---")[0], "name: load is there already"),
+        (
+            "schedules.yaml",
+            SCHEDULES + "---\n" + SCHEDULES.partition("---")[0],
+            "schedules.yaml:2 already; give each schedule a name of its own",
+        ),
         ("events.jsonl", "\n{\n", "events.jsonl:2: is not JSON"),
         ("events.jsonl", "[" * 200_000 + "\n", "events.jsonl:1: is nested too deeply"),
         ("events.jsonl", "[]\n", "events.jsonl:1: is JSON, but not an object"),

@@ -94,6 +94,27 @@ def test_given_users_conf_then_it_beats_the_defaults_but_not_the_runs_values(
     assert merged["spark.tidegate.nominal"] == "2026-03-03T05:00:00Z"
 
 
+@pytest.mark.parametrize("of_the_schedule", [None, "schedule"])
+def test_given_a_node_s_preference_then_the_schedule_s_value_beats_it_and_the_trigger_s_beats_both(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, of_the_schedule: str | None
+) -> None:
+    """CD-103: preference < schedule property < trigger value. A node's settings are the preferences that there are; what fired
+    the run (its nominal instant, here) stands under names that nobody can take.
+    """
+    preferring = replace(settings, spark_conf={"spark.app.x": "preference", "spark.tidegate.nominal": "preference"})
+    said = {} if of_the_schedule is None else {"spark.app.x": of_the_schedule}
+    merged = spark_conf(a_launch(conf={**said, "spark.tidegate.nominal": "schedule"}), preferring, folder)
+    assert merged["spark.app.x"] == (of_the_schedule or "preference")
+    assert merged["spark.tidegate.nominal"] == "2026-03-03T05:00:00Z"
+    own = {} if of_the_schedule is None else {"TZ": of_the_schedule}
+    inherited = {"TZ": "preference", "TIDEGATE_NOMINAL": "preference"}
+    environment = program_environment(
+        a_launch(env={**own, "TIDEGATE_NOMINAL": "schedule"}), settings, folder, inherited
+    )
+    assert environment["TZ"] == (of_the_schedule or "preference")
+    assert environment["TIDEGATE_NOMINAL"] == "2026-03-03T05:00:00Z"
+
+
 def test_given_cluster_deploy_mode_then_launch_is_rejected(
     a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
 ) -> None:

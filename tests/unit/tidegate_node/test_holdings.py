@@ -243,8 +243,8 @@ async def test_given_records_then_they_go_to_the_holder(world: World, until: Any
 
     await until(lambda: len(world.given(1)) == 5, "all of them")
     assert world.given(1)[1:] == [
-        RecordsArrived("tidegate.requests", 1, (record,)),
-        RecordsArrived("tidegate.events", 5, (record,)),
+        RecordsArrived("tidegate.requests", 1, (record,), "id"),
+        RecordsArrived("tidegate.events", 5, (record,), "id"),
         PositionGone("tidegate.requests", 1, 9),
         PositionGone("tidegate.events", 5, 4),
     ]

@@ -107,8 +107,8 @@ async def test_given_records_that_the_former_actor_had_asked_for_then_the_next_o
     around: Surroundings, until: Any
 ) -> None:
     """They begin beyond its position: with them it would pass what lies between."""
-    topic = around.facts.requests.name
-    late, own = (RecordsArrived(topic, 1, (LogRecord(offset, 0, None, None),)) for offset in (103, 100))
+    topic, topic_id = around.facts.requests.name, around.facts.requests.id
+    late, own = (RecordsArrived(topic, 1, (LogRecord(offset, 0, None, None),), topic_id) for offset in (103, 100))
 
     def script(incoming: Input) -> list[Ask]:
         if isinstance(incoming, Tick):
@@ -331,7 +331,7 @@ async def test_given_the_core_s_actor_then_a_request_is_applied_and_its_receipt_
     await until(lambda: all(each.driver.is_serving for each in drivers), "serving")
     for offset in range(6):
         record = LogRecord(offset, around.clock.now_ms(), None, _apply(f"s{offset}"))
-        drivers[offset % 4].driver.give(RecordsArrived(topic.name, offset % 4, (record,)))
+        drivers[offset % 4].driver.give(RecordsArrived(topic.name, offset % 4, (record,), topic.id))
 
     def receipts() -> list[Item]:
         # Sweeps find what another's shard was given: the clock goes on, as it would.

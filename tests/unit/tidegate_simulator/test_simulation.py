@@ -170,6 +170,17 @@ def test_given_a_rate_and_a_delay_then_their_reasons_follow_one_another() -> Non
     ]
 
 
+def test_given_a_rate_of_a_group_then_schedules_share_it_and_go_in_turn_as_time_gives_room() -> None:
+    shared = {"type": "rate", "max": 1, "per": "3h", "scope": "group", "group": "calls"}
+    report = ran(*(a_schedule(name, constraints=[shared]) for name in ("a", "b")), hours=7)
+    ends = [entry for entry in told(report) if entry[2] == "succeeded"]
+    assert ends == [
+        ("a", "00:00", "succeeded", []),
+        ("b", "00:00", "succeeded", [("rate_reached", "03:00")]),
+        ("a", "01:00", "succeeded", [("rate_reached", "03:00"), ("rate_reached", "06:00")]),
+    ]
+
+
 @pytest.mark.parametrize(("load", "result"), [(0.2, "succeeded"), (0.99, "expired/constraint_timeout")])
 def test_given_a_load_then_it_decides(load: float, result: str) -> None:
     busy = {"type": "load", "source": "local", "resource": "cpu", "below": 0.8}

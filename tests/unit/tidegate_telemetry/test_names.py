@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import (
     API_EVENTS,
     API_METRICS,
@@ -82,6 +83,30 @@ def test_given_a_metric_that_is_used_then_it_is_in_its_process_s_table_and_none_
     counted = {event.counted for event in events.values() if event.counted is not None}
 
     assert used | counted == set(metrics)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "what"),
+    [
+        ("tidegate_launches_total", {"program": "pyspark", "answer": "submitted"}, "launches that succeeded"),
+        ("tidegate_launches_total", {"program": "pyspark", "answer": "submitfailed"}, "launches that failed"),
+        ("tidegate_fire_lateness_seconds", {"plane": "run"}, "latency"),
+        ("tidegate_dead_letters_total", {"topic": "tidegate.events"}, "notifications that failed"),
+    ],
+)
+def test_given_what_a_scheduler_is_watched_by_then_it_is_on_the_page(
+    name: str, labels: dict[str, str], what: str
+) -> None:
+    """CD-107: by program, plane and topic; a schedule's name is no label, because there may be millions of them."""
+    metrics = Metrics(NODE_METRICS)
+    if NODE_METRICS[name].kind == "counter":
+        metrics.count(name, **labels)
+    else:
+        metrics.observe(name, 0.5, **labels)
+    page = metrics.exposition()[0].decode()
+    told = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
+    series = name if NODE_METRICS[name].kind == "counter" else f"{name}_count"
+    assert f"{series}{{{told}}} 1.0" in page.splitlines(), what
 
 
 @pytest.mark.parametrize("name", ["run_started", "run_finished", "api_request", "serving", "assigned"])

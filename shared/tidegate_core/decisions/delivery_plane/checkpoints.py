@@ -106,6 +106,11 @@ class Checkpoints:
             return EVERYWHERE
         return NOWHERE if self.is_writing else self.sent_through
 
+    def most(self, rows: int) -> int:
+        """Returns how many of so many rows a group may have: it ends at the bound, where `limit` is asked again."""
+        left = CHECKPOINT_AFTER_FIRES - len(self._uncovered)
+        return min(rows, left) if left > 0 else rows
+
     def sending(self, row: Slotted) -> None:
         """The row is being handed to the broker's client."""
         self._uncovered.setdefault(row.place, self._host.now)

@@ -61,7 +61,8 @@ class Firing:
     def _take_due(self, through: Place) -> list[Slotted]:
         """Returns a group that is to be delivered; it counts as under way from here on."""
         plane = self._plane
-        rows = plane.slots.take_due(plane.host.now, FIRED_TOGETHER, through, plane.payloads.room)
+        most = plane.checkpoints.most(FIRED_TOGETHER)
+        rows = plane.slots.take_due(plane.host.now, most, through, plane.payloads.room)
         self._groups += bool(rows)
         for row in rows:
             plane.payloads.hold(row)

@@ -207,7 +207,8 @@ class RecurringChange:
                 if span.is_open
             )
             waiting += [fire.slot for fire in following if fire is not None]
-        return max(self._source.promised[0] + 1, min([*waiting, self.since]))
+        # No checkpoint has passed what waits. It may stand within that slot all the same, behind something else of the same instant.
+        return min([*waiting, self.since])
 
     def _rows(self) -> list[Slotted]:
         return self._source.open_rows(self.ref)

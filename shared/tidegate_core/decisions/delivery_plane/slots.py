@@ -119,6 +119,7 @@ class Slots:
         self.loaded = 0
         self.held: set[str] = set()
         self.late_fires_wait = False
+        self._next_slot: int | None = None
         self._rows: dict[Place, Slotted] = {}
         self._by_id: dict[str, list[Slotted]] = {}
         self._writing: dict[Place, Slotted] = {}
@@ -160,8 +161,8 @@ class Slots:
     # -- firing -------------------------------------------------------------------------------------------------------
 
     def next_slot(self) -> int | None:
-        """Returns the earliest slot that has not been taken for firing."""
-        return self._due[0][0] if self._due else None
+        """Returns the next slot that was not due at the last look, whatever is due and still waits for something else."""
+        return self._next_slot
 
     def take_due(
         self, now: int, most: int, through: Place = EVERYWHERE, room: int = MAX_PAYLOAD_BYTES**2
@@ -192,6 +193,8 @@ class Slots:
                 taken.append(row)
             else:
                 waiting.append(place)
+        # Now, while those that wait are out of the way: they are in front of it.
+        self._next_slot = self._due[0][0] if self._due else None
         for place in waiting:
             heapq.heappush(self._due, place)
         return taken

@@ -245,8 +245,8 @@ class AdmitNext:
             places.append(place)
             told = job.unmet if is_told(job.unmet, unmet, now) else unmet_text(unmet)
             kept = replace(place.job, unmet=told)
-            if kept != unit.record(Job, job.key(unit.shard)) or place.joined:
-                # Also when only its row is new: a late repeat of this transaction must find that the job has moved on.
+            if kept != unit.record(Job, job.key(unit.shard)) or place.wrote:
+                # Also when only its row is written: a late repeat of this transaction must find that the job has moved on.
                 unit.put(kept, job.key(unit.shard))
             self._look_again(unit, waits, now, place)
         asking.mark(unit, places, self.memory.shards, now)

@@ -3,8 +3,9 @@
 A waiter row is written and removed together with the job that it is about, so a job that has ended waits nowhere. Its key
 holds all that gives the order; a row that was lost is simply written again at the next look, at the same place.
 
-A job that needs several limits asks in the order of their ids, the next once it has the word for the one before: of two jobs
-that need the same two limits, one has the word for the first, so they never hold one each and wait for the other's.
+A job that needs several limits asks for them in one order, the next once it has the word for the one before: of two jobs that need
+the same two limits, one has the word for the first, so they never hold one each and wait for the other's. Rates come first,
+those with the longest span before all: who waits for time to pass keeps nobody from a slot that could be used meanwhile.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ class Need(NamedTuple):
     """A shared limit that a job has to have a permit of.
 
     Attributes:
+        turn: Those with less are asked for first: of a rate its span, negative; of others 0.
         offered: The job has the word for a free slot of it.
     """
 
+    turn: int
     limit: Key
     most: int
     offered: bool
@@ -47,6 +50,7 @@ class Place:
 
     Attributes:
         joined: Limits whose queue it joined, or joined again, just now.
+        wrote: Whether it wrote any row.
         look_again: When it has to look after its rows.
         due: When it has to write them again; before that it only looks whether they are there.
     """
@@ -55,6 +59,7 @@ class Place:
     joined: tuple[Key, ...]
     look_again: int
     due: int
+    wrote: bool = False
 
 
 def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priority, shards: int, now: int) -> Place:
@@ -78,7 +83,7 @@ def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priori
         if text not in asked:
             unit.forget_row(key_of(text))
     joined: list[Key] = []
-    keeps = False
+    keeps = wrote = False
     for need, row, key in placed:
         known = unit.record(Waiter, key) if key_text(key) in job.asked else None
         holds = need.offered and need is not wanted[-1]
@@ -87,10 +92,11 @@ def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priori
         keeps = keeps or holds
         if known is None or (holds and known.asked_at + KEEP_OFFER_MS <= now):
             unit.set_row(row, key)
+            wrote = True
     kept = replace(job, asked=asked)
     if keeps:
-        return Place(kept, tuple(joined), now + KEEP_OFFER_MS, now + KEEP_OFFER_MS)
-    return Place(kept, tuple(joined), now + ASK_AGAIN_MS, NEVER)
+        return Place(kept, tuple(joined), now + KEEP_OFFER_MS, now + KEEP_OFFER_MS, wrote)
+    return Place(kept, tuple(joined), now + ASK_AGAIN_MS, NEVER, wrote)
 
 
 def leave(unit: UnitOfWork, job: Job) -> Job:

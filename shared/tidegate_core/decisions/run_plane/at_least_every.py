@@ -13,6 +13,8 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.jobs import write_ledger
 from tidegate_core.decisions.run_plane.standing import fires, stopped
+from tidegate_core.model.durations import Duration
+from tidegate_core.model.instants import Instant
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
@@ -37,6 +39,11 @@ def remind(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: i
         TimerRow(at=state.next_nominal, kind="E", ref=f"{ref}{AT_LEAST}", detail=str(state.generation)),
     ):
         unit.set_row(row, row.key(unit.shard))
+
+
+def is_dealt_with(state: ScheduleState, every: Duration, reminder: Instant) -> bool:
+    """What was counted while the reminder waited has made a job, from which the next one counts; or this one was decided."""
+    return state.made_at + every > reminder
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +71,8 @@ class AtLeastEvery:
         assert spec is not None
         trigger = spec.trigger
         assert isinstance(trigger, EventTrigger)
-        if trigger.at_least_every is None or state.made_at + trigger.at_least_every > self.row.at:
-            return  # What was counted while this waited has made a job, from which the next reminder counts; or this was decided.
+        if trigger.at_least_every is None or is_dealt_with(state, trigger.at_least_every, self.row.at):
+            return
         gathering = Gathering(unit, state, spec, now, self.unread)
         gathering.fold_all({}, self.row.at)
         held = gathering.stored("")

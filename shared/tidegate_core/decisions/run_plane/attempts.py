@@ -12,6 +12,7 @@ from tidegate_core.decisions.run_plane.entries import Entry, chunk_range, merged
 from tidegate_core.decisions.run_plane.launching import launch_order
 from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.run_news import run_record
 from tidegate_core.decisions.run_plane.runs import (
     LookAtRun,
     MarkLost,
@@ -19,7 +20,6 @@ from tidegate_core.decisions.run_plane.runs import (
     RejectRun,
     RunGone,
     TellStart,
-    run_record,
 )
 from tidegate_core.effects import (
     Cancel,

@@ -103,7 +103,7 @@ class MoveState:
         self._move_until(unit, state, ref)
         unit.put(state, key)
         if state.status == "deleted" and before is not None and before.status != "deleted":
-            gone = gone_row(before, now)
+            gone = gone_row(before, self.position.append_time or None, now)
             unit.put_new(gone, gone.key(unit.shard))
         if self.memory.has_waiting(ref):
             unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may hold for what waits.

@@ -24,8 +24,8 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 
-ACTIONS_PER_EVENT = 6
-"""One that comes behind the time-out of what waits: that evidence with its ledger row, time-out and clean-up, then the new
+ACTIONS_PER_EVENT = 7
+"""One that comes behind the time-out of what waits: that evidence with its ledger row, the row's place, time-out and clean-up, then the new
 evidence's chunk and time-out."""
 ACTIONS_PER_DECISION = 85
 """Below DynamoDB's 100 actions with the lease and the state."""

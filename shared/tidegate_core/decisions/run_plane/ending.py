@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel, close_run
+from tidegate_core.decisions.run_plane.run_ends import close_run
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
 from tidegate_core.decisions.run_plane.standing import keeps_pending, kept_from, version_of
 from tidegate_core.model.receipts import Discarded, Receipt
 from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
@@ -22,9 +23,9 @@ UPSTREAM_DELETED = "upstream_deleted"
 """Reason of what ends because a schedule that it waits for was deleted. Nobody asked for that, and nobody is answered: evidence
 has an entry in the ledger, too."""
 ENDED_PER_PAGE = 6
-"""Pending things that one transaction ends: a run before the gate takes up to nine actions, and two for each of its limits."""
+"""Pending things that one transaction ends: a run before the gate takes up to ten actions, and two for each of its limits."""
 PAGE_ACTIONS = 45
-"""Behind so many actions a page takes nothing further: a run with 16 limits takes up to 41, and with the answer's few they stay
+"""Behind so many actions a page takes nothing further: a run with 16 limits takes up to 42, and with the answer's few they stay
 below DynamoDB's 100."""
 LISTED_MAX = 1_000
 """Things that a receipt lists by name: 40 KB of ids, well below an item's 400 KB. The ledger has them all."""
@@ -49,6 +50,7 @@ class EndPending:
 
     Attributes:
         receipt: The answer as it stands before this page.
+        most: What it ends at most; None: as much as fits with what things weigh as a rule.
     """
 
     request: ScheduleRequest
@@ -56,6 +58,7 @@ class EndPending:
     reason: str
     memory: Memory
     outcome: Outcome
+    most: int | None = None
     name: str = "end_pending"
 
     @property
@@ -77,7 +80,7 @@ class EndPending:
         jobs: list[str] = []
         evidence: dict[str, int] = {}
         done = 0
-        for each in pending[:ENDED_PER_PAGE]:
+        for each in pending[: self.most or ENDED_PER_PAGE]:
             if unit.actions > PAGE_ACTIONS:
                 break
             done += 1

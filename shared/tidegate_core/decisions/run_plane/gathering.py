@@ -180,7 +180,7 @@ class Gathering:
         terms = self._trigger.terms(first["at"])
         if terms.ends_at is not None:
             terms = replace(terms, ends_at=terms.ends_at - first.get(STILL, 0))
-        return Latches(self._trigger.missing, terms)
+        return Latches(self._trigger.is_satisfied_by, terms)
 
     def _older(self, held: Held | None, entries: list[Entry]) -> list[Entry]:
         """Returns the entries that are further before the stored evidence than its time-out.

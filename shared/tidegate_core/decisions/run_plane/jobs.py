@@ -8,7 +8,7 @@ from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.receipts import expiry
-from tidegate_core.records.run_plane import Evidence, Job, LedgerRow, ScheduleState, TimerRow
+from tidegate_core.records.run_plane import Evidence, Job, LedgerPlace, LedgerRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import TimeTrigger
@@ -158,4 +158,12 @@ def write_ledger(
         covered=job.covered,
         covered_from=job.covered_from,
     )
-    unit.put_new(row, row.key(unit.shard))
+    write_entry(unit, row)
+
+
+def write_entry(unit: UnitOfWork, row: LedgerRow) -> None:
+    """Writes an entry of the ledger, and where it is found by the id of its job: two actions."""
+    key = row.key(unit.shard)
+    unit.put_new(row, key)
+    place = LedgerPlace(job_id=row.job_id, entry=key.sk, expires_at=row.expires_at)
+    unit.set_row(place, place.key(unit.shard))

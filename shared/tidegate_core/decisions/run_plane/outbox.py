@@ -30,10 +30,10 @@ GONE = "deleted"
 """State of an outbox row that tells of a schedule that is gone."""
 
 
-def gone_row(state: ScheduleState, now: int) -> OutboxRow:
-    """Returns what tells who listens that a schedule was deleted."""
+def gone_row(state: ScheduleState, asked_at: int | None, now: int) -> OutboxRow:
+    """Returns what tells who listens that a schedule was deleted; `asked_at` as of `ScheduleGone`."""
     fact = ScheduleGone.model_construct(
-        namespace=state.namespace, schedule=state.name, incarnation=state.incarnation, at=now
+        namespace=state.namespace, schedule=state.name, incarnation=state.incarnation, asked_at=asked_at, at=now
     )
     return OutboxRow(run_id=state.incarnation, attempt=0, state=GONE, record="", fact=fact.canonical_json())
 
@@ -94,10 +94,21 @@ class Distribute:
 
 def _hears(listener: Listener, news: RunFact | ScheduleGone) -> bool:
     if isinstance(news, ScheduleGone):
-        return news.at >= listener.row.activated_at  # Whoever was activated later waits for what comes under the name.
+        return _loses(listener, news)
     if news.state is RunState.RUNNING and not listener.row.starts:
         return False
     return news.admitted_at >= listener.row.activated_at - ACTIVATION_SLACK_MS
+
+
+def _loses(listener: Listener, news: ScheduleGone) -> bool:
+    """Whoever was activated later waits for what comes under the name.
+
+    Which came first is told by the broker's clock, for requests that follow each other within a second as well. The nodes'
+    clocks tell it where nobody asked for the delete, or the activation was not the request's time: with twice their skew.
+    """
+    if news.asked_at is not None and listener.row.asked_at > news.asked_at:
+        return False
+    return news.at >= listener.row.activated_at - ACTIVATION_SLACK_MS
 
 
 def _matched(listeners: Sequence[Listener], fact: str, at: int, origin: str) -> list[dict[str, object]]:

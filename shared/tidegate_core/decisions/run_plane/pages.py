@@ -29,12 +29,22 @@ LEAVES_INDEX = frozenset(ENDED_BY)
 """Requests after which earlier generations hear nothing more."""
 
 
-def page_of(request: ScheduleRequest, state: ScheduleState, memory: Memory, outcome: Outcome) -> Decision:
-    """Returns the next page, from what is stored alone: a successor goes on where a predecessor stopped."""
+def page_of(
+    request: ScheduleRequest, state: ScheduleState, memory: Memory, outcome: Outcome, most: int | None = None
+) -> Decision:
+    """Returns the next page, from what is stored alone: a successor goes on where a predecessor stopped.
+
+    Args:
+        request: What moved the state.
+        state: As it is now.
+        memory: Of the shard.
+        outcome: The answer so far.
+        most: Things on the page, where one of the usual size is too large.
+    """
     receipt = outcome.receipt
     assert receipt is not None
     if isinstance(request, ScheduleResume):
-        return ReleasePending(request, receipt, memory, outcome)
+        return ReleasePending(request, receipt, memory, outcome, most)
     if isinstance(request, ScheduleSuspend) and state.mode != "drop":
-        return ParkPending(request, receipt, memory, outcome)
-    return EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome)
+        return ParkPending(request, receipt, memory, outcome, most)
+    return EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome, most)

@@ -14,7 +14,8 @@ from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX, PAGE_ACTIONS
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.past_runs import take_back
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, close_run, give_permit_back
+from tidegate_core.decisions.run_plane.run_ends import close_run, give_permit_back
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.decisions.run_plane.standing import stands_still
 from tidegate_core.effects import Cancel
 from tidegate_core.model.receipts import Receipt
@@ -34,6 +35,7 @@ class ParkPending:
     receipt: Receipt
     memory: Memory
     outcome: Outcome
+    most: int | None = None
     name: str = "park"
 
     @property
@@ -53,7 +55,7 @@ class ParkPending:
         if stands_still(state):
             pending = [*(run for run in runs if run.state in BEFORE_GATE), *self._queued(unit)]
         done = 0
-        for each in pending[:ENDED_PER_PAGE]:
+        for each in pending[: self.most or ENDED_PER_PAGE]:
             if unit.actions > PAGE_ACTIONS:
                 break
             done += 1

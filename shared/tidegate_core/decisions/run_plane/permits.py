@@ -117,7 +117,15 @@ def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: i
 def needs_of(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job) -> list[Need]:
     """Returns the shared ones, for the job's place in their queues."""
     shared = [each for each in wanted if each.limit.is_shared]
-    return [Need(key, limit.max, job.id in _shared(unit, key).offered) for limit, key in shared]
+    return [
+        Need(
+            turn=0 if limit.span is None else -limit.span.per,
+            limit=key,
+            most=limit.max,
+            offered=job.id in _shared(unit, key).offered,
+        )
+        for limit, key in shared
+    ]
 
 
 def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int) -> Held:

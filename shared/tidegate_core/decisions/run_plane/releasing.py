@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
-from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, grown
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, PAGE_ACTIONS, grown
 from tidegate_core.decisions.run_plane.jobs import end_job, evidence_ref
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.overlap import merged_into, standing_for
@@ -31,6 +31,7 @@ class ReleasePending:
     receipt: Receipt
     memory: Memory
     outcome: Outcome
+    most: int | None = None
     stale: tuple[Key, ...] = ()
     name: str = "release"
 
@@ -46,13 +47,22 @@ class ReleasePending:
         survivor = _survivor(state, backlog)
         unwanted = _unwanted(state, backlog, survivor)
         standing = self._standing(unit, state, now)
-        page = [*unwanted, *standing][:ENDED_PER_PAGE]
-        ended = self._end(unit, state, [each for each in page if isinstance(each, Job)], survivor, now)
-        for each in page:
-            if isinstance(each, Evidence):
+        pending: list[Job | Evidence] = [*unwanted, *standing]
+        ended: list[Job] = []
+        done = 0
+        for each in pending[: self.most or ENDED_PER_PAGE]:
+            if unit.actions > PAGE_ACTIONS:
+                break
+            done += 1
+            if isinstance(each, Job):
+                ended.append(each)
+                _end(unit, state, each, survivor, now)
+            else:
                 _run_on(unit, state, each, now)
-        receipt = grown(self.receipt, ended, {}, self.receipt.running, now)
-        is_last = len(page) == len(unwanted) + len(standing)
+        if ended and survivor is not None and state.shedding == "coalesce":
+            unit.put(standing_for(survivor, ended), survivor.key(unit.shard))
+        receipt = grown(self.receipt, [job.id for job in ended], {}, self.receipt.running, now)
+        is_last = done == len(pending)
         if is_last:
             receipt = receipt.model_copy(update={"backlog": (receipt.backlog or 0) + len(backlog) - len(unwanted)})
             if state.shedding is not None:
@@ -71,24 +81,19 @@ class ReleasePending:
         ]
         return sorted(jobs, key=lambda job: (job.nominal, job.id))
 
-    def _end(
-        self, unit: UnitOfWork, state: ScheduleState, page: list[Job], survivor: Job | None, now: int
-    ) -> list[str]:
-        for job in page:
-            if state.shedding == "coalesce" and survivor is not None:
-                ended = merged_into(survivor, job, "backlog")
-                end_job(unit, job, ended.disposition, ended.reason, now, ended.detail)
-            else:
-                end_job(unit, job, "cancelled", "suspended", now)
-        if page and state.shedding == "coalesce" and survivor is not None:
-            unit.put(standing_for(survivor, page), survivor.key(unit.shard))
-        return [job.id for job in page]
-
     def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Evidence]:
         """Returns evidence whose time-out stands where it stood when the schedule was suspended."""
         items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
         found = [from_item(Evidence, item) for item in items]
         return [each for each in found if not each.job and present_evidence(state, each, now).deadline != each.deadline]
+
+
+def _end(unit: UnitOfWork, state: ScheduleState, job: Job, survivor: Job | None, now: int) -> None:
+    if state.shedding == "coalesce" and survivor is not None:
+        ended = merged_into(survivor, job, "backlog")
+        end_job(unit, job, ended.disposition, ended.reason, now, ended.detail)
+    else:
+        end_job(unit, job, "cancelled", "suspended", now)
 
 
 def _survivor(state: ScheduleState, backlog: list[Job]) -> Job | None:

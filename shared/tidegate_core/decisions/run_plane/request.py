@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.host import Fenced
+from tidegate_core.decisions.lane import Closed, Lane
+from tidegate_core.decisions.log_ends import Untold, find_out
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.by_id import CancelJob, CancelRun, TriggerNow
 from tidegate_core.decisions.run_plane.control import Applied, MoveState
 from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.listening import listen, unlisten
 from tidegate_core.decisions.run_plane.memory import Memory
@@ -67,7 +70,18 @@ class ApplyRequest(Procedure):
         return f"{keys.schedule_ref(self.row.namespace, self.row.name)} {self.row.origin}"
 
     def run(self, lane: Lane) -> Operation[None]:
-        self.announce(self.row, (yield from self._receipt(lane)))
+        self.announce(self.row, (yield from self._receipt_once_told(lane)))
+
+    def _receipt_once_told(self, lane: Lane) -> Operation[str]:
+        """Applies it; where topics do not answer at once the lane's decisions have their turn until it is known which do.
+
+        Nothing that was read before that is used after it: it begins anew, as a successor would.
+        """
+        while True:
+            try:
+                return (yield from self._receipt(lane))
+            except Untold as untold:
+                yield from find_out(lane.host, untold.topics, lane.give_way)
 
     def _receipt(self, lane: Lane) -> Operation[str]:
         try:
@@ -148,10 +162,22 @@ class ApplyRequest(Procedure):
             else:
                 applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
                 yield from lane.decide_alone(self._move(request, request_id, position, applied, before, outcome))
+        most: int | None = None
         while not outcome.settled:
             state = yield from self._state(lane, request)
             assert state is not None
-            yield from lane.decide_alone(self._page(request, state, outcome))
+            so_far = outcome.receipt
+            try:
+                yield from lane.decide_alone(self._page(request, state, outcome, most))
+            except (Fenced, Closed):
+                raise
+            except Exception as error:
+                if most == 1:
+                    raise
+                # Too large, or one thing on it is to blame: what can be done of it is done, that one is told of alone.
+                outcome.receipt, outcome.settled = so_far, False
+                most = (most or ENDED_PER_PAGE) // 2 or 1
+                lane.host.note("page_halved", shard=lane.shard, about=self.about, most=most, error=repr(error))
 
     def _move_recurring(
         self,
@@ -186,8 +212,8 @@ class ApplyRequest(Procedure):
     ) -> MoveState:
         return MoveState(request, request_id, position, applied, before, outcome, self.memory, change)
 
-    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome) -> Decision:
-        return page_of(request, state, self.memory, outcome)
+    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
+        return page_of(request, state, self.memory, outcome, most)
 
     def _leave_index(self, lane: Lane, request: Request) -> Operation[None]:
         """Last of all, also when a predecessor gave the answer: nobody else would remove what it listened to before."""

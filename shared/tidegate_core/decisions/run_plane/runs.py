@@ -6,31 +6,22 @@ the owner, from that item, in transactions that check the lease.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tidegate_core.decisions.outages import served_deadline
-from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS, clean_up_later
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.past_runs import came_to_nothing, note_end
-from tidegate_core.decisions.run_plane.rates import uncount
-from tidegate_core.decisions.run_plane.retrying import STAYS, as_it_failed, error_of, try_again
-from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
-from tidegate_core.model.facts import RunFact, fact_to_json
-from tidegate_core.model.run_records import RunRecord
+from tidegate_core.decisions.run_plane.run_ends import HOST_SILENT, close_run, conclude, end_before_gate
+from tidegate_core.decisions.run_plane.run_news import told_row
+from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
 from tidegate_core.model.shards import hash_of
 from tidegate_core.model.states import RunState
-from tidegate_core.records.receipts import expiry
-from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
+from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key, Value
-from tidegate_core.transactions.limits import Permit, key_of
+from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
-ENDED_RUN_DAYS = 30
 START_WITHIN_MS = 15 * 60_000
 """SEMANTICS 13: from submission to the gate."""
 SUBMIT_TRIES_MAX = 10
@@ -45,7 +36,6 @@ UNKNOWN_HOST_MS = 10 * 60_000
 START_WITHIN = {"submitting": SUBMIT_WITHIN_MS, "submitted": START_WITHIN_MS}
 """How long a run may be in each state before the gate, until its `start_by`."""
 BEFORE_GATE = frozenset(START_WITHIN)
-HOST_SILENT = "its host does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,13 +263,6 @@ def submit_pause(run: Run) -> int:
     return max(1, int(longest * share))
 
 
-def conclude(unit: UnitOfWork, run: Run, memory: Memory | None, now: int) -> None:
-    """Ends a run whose end was observed, unless its schedule wants a further attempt after such an end."""
-    verdict = STAYS if memory is None else try_again(unit, run, memory.retries, now)
-    if not verdict.again:
-        finish(unit, run, now, verdict.given_up)
-
-
 def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
     """Says that nobody can ask for a running program; what it reports counts all the same."""
     if run.state == "running":
@@ -287,188 +270,3 @@ def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
         unit.put(lost, run.key(unit.shard))
         out = told_row(lost, RunState.LOST, now)
         unit.put_new(out, out.key(unit.shard))
-
-
-def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:
-    """Closes a run that has not passed the gate: the gate refuses it from now on, so its permits are free at once."""
-    if run.failure is not None:
-        closed = as_it_failed(run, reason)  # Its program has run: that is what its entry tells of.
-    else:
-        closed = replace(
-            run, state="closed", ended_at=now, outcome="closed", reason=reason, disposition=f"{disposition}/{reason}"
-        )
-    finish(unit, closed, now)
-    unit.after(Cancel(run.id, run.attempt))
-
-
-def end_before_gate(
-    unit: UnitOfWork,
-    run: Run,
-    outcome: str,
-    reason: str,
-    error_class: str | None,
-    now: int,
-    given_up: str | None = None,
-) -> None:
-    """Ends a run whose program never started; the occurrence was launched as far as we could."""
-    finish(unit, replace(run, ended_at=now, outcome=outcome, reason=reason, error_class=error_class), now, given_up)
-
-
-def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) -> None:
-    """The finishing transaction: permits back, ledger and history rows in, open items out, outbox row for who listens.
-
-    Args:
-        unit: Of this transaction.
-        run: As it ended.
-        now: The present.
-        given_up: Why no further attempt or submission follows, where one was wanted: it gets a dead letter.
-    """
-    assert run.ended_at is not None
-    assert run.outcome is not None
-    outcome, reason = run.outcome, run.reason
-    if reason == HOST_SILENT:
-        reason = None  # It answered after all.
-    if run.cancel_requested and outcome == "failed":
-        # The wrapper reports the signal as a failure before the launcher sees the process gone.
-        outcome, reason = "killed", "cancelled"
-    ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
-    for limit in run.limits:
-        give_permit_back(unit, limit, ended, now)
-    note_end(unit, ended)
-    unit.delete(run.key(unit.shard))
-    unit.delete(keys.job(unit.shard, run.id))
-    if run.evidence_id is not None:
-        clean_up_later(unit, run.evidence_id, run.chunks or 0, now)
-    unit.put_new(ended, keys.ended_run(unit.shard, run.id))
-    row = ledger_row(ended, now)
-    unit.put_new(row, row.key(unit.shard))
-    out = outbox_row(ended, given_up)
-    unit.put_new(out, out.key(unit.shard))
-    if given_up is not None:
-        fields: dict[str, Value] = {"run_id": run.id, "schedule": run.ref, "attempt": run.attempt}
-        unit.after(Notice("retries_exhausted", fields | {"error_class": error_of(run), "why": given_up}))
-
-
-def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
-    """Returns one of the run's permits. That of a rate comes back by time, unless the run came to nothing."""
-    if keys.is_rate(key_of(limit)):
-        if came_to_nothing(run):
-            uncount(unit, limit, now)
-        return
-    if limit.startswith(keys.SHARED_LIMIT):
-        unit.give_back(Permit.named(limit, run.id))
-        return
-    key = key_of(limit)
-    own = unit.record(OwnLimit, key)
-    assert own is not None
-    assert run.id in own.holders
-    unit.put(replace(own, holders=tuple(holder for holder in own.holders if holder != run.id)), key)
-
-
-def ledger_row(run: Run, now: int) -> LedgerRow:
-    disposition, _, reason = (run.disposition or "launched/").partition("/")
-    return LedgerRow(
-        namespace=run.namespace,
-        name=run.name,
-        incarnation=run.incarnation,
-        version=run.version,
-        job_id=run.id,
-        trigger=run.trigger,
-        nominal=run.nominal,
-        disposition=disposition,
-        reason=reason,
-        at=now,
-        state=run.outcome,
-        correlation=run.correlation,
-        interval_start=run.interval_start,
-        interval_end=run.interval_end,
-        admitted_at=run.admitted_at,
-        started_at=run.started_at,
-        ended_at=run.ended_at,
-        node=run.node,
-        detail=run.reason,
-        expires_at=expiry(now, LEDGER_DAYS),
-        covered=run.covered,
-        covered_from=run.covered_from,
-        forced=run.forced,
-    )
-
-
-def outbox_row(run: Run, given_up: str | None = None) -> OutboxRow:
-    """Returns the terminal state on its way out: a fact for triggers, a record for `tidegate.runs`, at times a dead letter."""
-    assert run.ended_at is not None
-    state = RunState(run.outcome or "failed")
-    return OutboxRow(
-        run_id=run.id,
-        attempt=run.attempt,
-        state=state.value,
-        record=run_record(run, state, run.ended_at),
-        fact=_fact(run, state, run.ended_at),
-        started=None if run.told else run.started_at,
-        given_up=given_up,
-        error_class=None if given_up is None else error_of(run),
-    )
-
-
-def told_row(run: Run, state: RunState, at: int) -> OutboxRow:
-    """Returns what triggers are told of a run that has not ended; its record for `tidegate.runs` goes out by itself."""
-    return OutboxRow(run_id=run.id, attempt=run.attempt, state=state.value, record="", fact=_fact(run, state, at))
-
-
-def _fact(run: Run, state: RunState, at: int) -> str:
-    fact = RunFact.model_construct(
-        namespace=run.namespace,
-        schedule=run.name,
-        run_id=run.id,
-        attempt=run.attempt,
-        state=state,
-        args=tuple(run.order_document["args"]),
-        outputs=outputs_of(run),
-        correlation=run.correlation,
-        admitted_at=run.admitted_at,
-        nominal=run.nominal,
-        job=run.id,
-        ended_at=at,
-    )
-    return fact_to_json(fact)
-
-
-def outputs_of(run: Run) -> dict[str, Any]:
-    """Returns what the program reported. Half a character that got into the store becomes `?`: it cannot be sent on, and
-    must not stop the shard.
-    """
-    outputs: dict[str, Any] = json.loads((run.outputs or "{}").encode(errors="replace"))
-    return outputs
-
-
-def run_record(run: Run, state: RunState, at: int) -> str:
-    record = RunRecord.model_construct(
-        run_id=run.id,
-        attempt=run.attempt,
-        state=state,
-        namespace=run.namespace,
-        schedule=run.name,
-        nominal=run.nominal,
-        job=run.id,
-        reason=run.reason,
-        outputs=outputs_of(run),
-        at=at,
-    )
-    return record.to_json().decode()
-
-
-__all__ = [
-    "LookAtRun",
-    "MarkLost",
-    "MarkSubmitted",
-    "RejectRun",
-    "RequestCancel",
-    "RunGone",
-    "TellStart",
-    "close_run",
-    "finish",
-    "give_permit_back",
-    "outbox_row",
-    "run_record",
-    "told_row",
-]

@@ -39,7 +39,7 @@ class ResumeWhenDue(ApplyRequest):
     name: str = "until"
 
     def run(self, lane: Lane) -> Operation[None]:
-        yield from self._receipt(lane)
+        yield from self._receipt_once_told(lane)
         yield from lane.host.write_for_good(Batch("until", (Delete(self.timer.key(lane.shard)),)))
 
     def _decide(

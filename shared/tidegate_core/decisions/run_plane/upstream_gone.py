@@ -52,7 +52,7 @@ class UpstreamGone(ApplyRequest):
     name: str = "upstream_gone"
 
     def run(self, lane: Lane) -> Operation[None]:
-        yield from self._receipt(lane)
+        yield from self._receipt_once_told(lane)
         self.done()
 
     def _decide(
@@ -81,9 +81,9 @@ class UpstreamGone(ApplyRequest):
     def ref(self) -> str:
         return keys.schedule_ref(self.row.namespace, self.row.name)
 
-    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome) -> Decision:
+    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
         assert outcome.receipt is not None
-        return EndPending(request, outcome.receipt, UPSTREAM_DELETED, self.memory, outcome)
+        return EndPending(request, outcome.receipt, UPSTREAM_DELETED, self.memory, outcome, most)
 
 
 def upstream_gone(

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.log_ends import ends_now, log_ends, present_sources
+from tidegate_core.decisions.log_ends import SILENT_AFTER_MS, ends_within, own_ends, present_sources
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.effects import Items, Read, ReadRange
@@ -33,11 +33,11 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
     """
     give_up = host.now + PATIENCE_MS
     namespaces = {ref.split("/", 1)[0] for ref in refs}
-    ends = yield from log_ends(host, namespaces)
     topics = (yield from present_sources(host)).topics_of(namespaces)
+    ends = yield from own_ends(host)
     upstream = yield from _upstream_schedules(host, shard, refs)
     while True:
-        ends |= yield from ends_now(host, [topic for topic in topics if topic not in ends])
+        ends |= yield from ends_within(host, [topic for topic in topics if topic not in ends], SILENT_AFTER_MS)
         unread = [f"the topic {topic}, which does not answer" for topic in topics if topic not in ends]
         for topic, offsets in ends.items():
             behind = yield from _unread(host, offsets)

@@ -22,6 +22,7 @@ from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.outages import check_outages
 from tidegate_testkit.simulation.checks.overlap import check_overlap
 from tidegate_testkit.simulation.checks.recurring import check_recurring
+from tidegate_testkit.simulation.checks.reminders import check_reminders
 from tidegate_testkit.simulation.checks.repeats import check_repeats
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.retries import check_retries
@@ -49,6 +50,7 @@ CHECKS: tuple[Check, ...] = (
     check_sources,
     check_evidence,
     check_ticks,
+    check_reminders,
     check_limits,
     check_constraints,
     check_stops,

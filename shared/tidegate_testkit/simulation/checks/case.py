@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tidegate_core.decisions.delivery_plane import checkpoints
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, LedgerRow
+from tidegate_core.records.run_plane import Evidence, LedgerPlace, LedgerRow
 from tidegate_testkit.simulation.checks.controls import WideSpans
 from tidegate_testkit.simulation.checks.history import Segment, Step, segments_of, steps_of
 from tidegate_testkit.simulation.timeline import START
@@ -25,8 +24,6 @@ SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold"})
 """Transactions without which no position passes what was sent, so that sending stops at I8's bound."""
 A_MESSAGE_WAITS_FOR: Final = SENDING_WAITS_FOR | {"cursor", "inboxed"}
 """The same, and those without which nobody may rely on its create."""
-SENT_BEHIND: Final = "decisions.delivery_plane.checkpoints:CHECKPOINT_AFTER_FIRES"
-"""The knob of I8's bound."""
 LATE_NEWS_MS: Final = 4_000
 """A node that goes on learns within this that it has lost its membership."""
 
@@ -72,6 +69,15 @@ class Case:
     def _stints_of(self, topic_partition: int) -> list[Stint]:
         return [stint for stint in self.record.stints.values() if stint.topic_partition == topic_partition]
 
+    def emptied(self, shard: int, since: int) -> int | None:
+        """Returns the first moment from `since` on at which nothing waits in the shard's inbox; None: that never came."""
+        was_empty = True
+        for at, is_empty in self.record.queues[shard]:
+            if at > since and (was_empty or is_empty):
+                return since if was_empty else at
+            was_empty = is_empty
+        return since if was_empty else None
+
     def is_served(self, shard: int, begin: int, end: int) -> bool:
         """Whether one stint of its owners lasted from `begin` to `end`, and its node was not frozen meanwhile."""
         return self.is_held(shard % self.swarm.topic_partitions, begin, end)
@@ -108,25 +114,6 @@ class Case:
         )
         return any(START + start <= end and begin <= START + goes_on for start, goes_on in periods)
 
-    def is_at_bound(self, shard: int, begin: int, end: int) -> bool:
-        """Whether an owner had sent so much behind the shard's durable position, at some time in between, that I8's bound has it
-        wait for a checkpoint. Messages that moved to a later slot are taken for passed: this errs on the strict side.
-        """
-        most = dict(self.swarm.knobs).get(SENT_BEHIND, checkpoints.CHECKPOINT_AFTER_FIRES)
-        passed = self.record.passed[shard]
-        moments = [end, *(at - 1 for at, _ in passed if begin < at <= end)]
-        return any(self._is_behind(shard, moment, most) for moment in moments)
-
-    def _is_behind(self, shard: int, moment: int, most: int) -> bool:
-        slot = max((slot for at, slot in self.record.passed[shard] if at <= moment), default=0)
-        behind: dict[str, list[int]] = {}
-        for each in self.record.deliveries:
-            if each.sent.at <= moment and each.nominal > slot and each.id.startswith(f"{shard:04d}-"):
-                behind.setdefault(each.sent.stint, []).append(each.sent.at)
-        return any(
-            len(sent) >= most and moment - min(sent) >= checkpoints.CHECKPOINT_AFTER_MS for sent in behind.values()
-        )
-
     def last_act(self, stint: Stint) -> int:
         """Returns when the stint could do something for the last time: a frozen node learns of its end later."""
         end = self.world.ended_at if stint.ended is None else stint.ended
@@ -143,6 +130,15 @@ class Case:
     def rows(self) -> list[LedgerRow]:
         """All entries of the ledger."""
         return list(ledger_rows(self.world))
+
+    @cached_property
+    def found_by_id(self) -> set[str]:
+        """Jobs whose entry is found by their id alone."""
+        stored = {str(item["sk"]): item for item in self.world.cluster.store.memory.stored("history")}
+        places = [from_item(LedgerPlace, item) for sk, item in stored.items() if sk.startswith("LJ#")]
+        return {
+            place.job_id for place in places if place.entry in stored and stored[place.entry]["job_id"] == place.job_id
+        }
 
     @cached_property
     def rows_of(self) -> dict[str, list[LedgerRow]]:

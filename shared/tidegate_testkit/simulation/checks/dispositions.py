@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate_core.decisions.run_plane.entries import FORGET
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.checks.constraints import may_abort, waiting_since
+from tidegate_testkit.simulation.checks.evidence import may_be_empty
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.overlap import ENDED_UNDER
 from tidegate_testkit.simulation.record import UPSTREAM
@@ -39,6 +40,8 @@ def check_dispositions(case: Case) -> Iterator[str]:
             problem = _problem(case, life, row, since[row.job_id])
             if problem is not None:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason}, and {problem}"
+            if row.job_id not in case.found_by_id:
+                yield f"I1: {row.job_id} of {life.name} has an entry that its id does not lead to"
 
 
 def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
@@ -64,7 +67,9 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
         case "skipped", "ran_recently" | "still_running":
             return None if may_abort(life.definition, row.reason) else "none of its constraints aborts"
         case "skipped", "unresolved_template":
-            return None if life.definition.key is not None and row.correlation is None else "all that it names is there"
+            return None if life.definition.keys and row.correlation is None else "all that it names is there"
+        case "skipped", "nothing_new":
+            return None if may_be_empty(life.definition.trigger, row) else "nothing asked for a job then"
         case "skipped", "outage":
             return None if row.covered is not None else "it stands for no outage"
         case "cancelled" | "expired", "upstream_deleted":

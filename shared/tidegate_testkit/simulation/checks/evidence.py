@@ -13,11 +13,14 @@ from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
 from tidegate_testkit.simulation.ticking import leaves_of_time
 
 if TYPE_CHECKING:
+    from tidegate_core.records.run_plane import LedgerRow
     from tidegate_testkit.simulation.checks.case import Case, Entry
     from tidegate_testkit.simulation.schedules import Life
 
 NOT_IN_TIME = frozenset({"trigger_timeout", "evidence_expired"})
 """Reasons of evidence that did not become a job."""
+NOTHING_NEW = ("skipped", "nothing_new")
+"""The entry of a reminder that found nothing."""
 WITHOUT_ENOUGH = NOT_IN_TIME | {"upstream_deleted"}
 
 
@@ -25,6 +28,7 @@ def check_evidence(case: Case) -> Iterator[str]:
     for life in case.lives:
         if life.definition.is_timed:
             continue
+        # What is made with too little when `at_least_every` asks for it is for `reminders` to judge.
         counted = case.entries_of.get(life.name, {})
         still_open = {evidence.id for evidence in case.open_evidence.get(life.name, [])}
         for evidence, entries in counted.items():
@@ -33,8 +37,9 @@ def check_evidence(case: Case) -> Iterator[str]:
                 yield from _check_fate(case, life, evidence, entries, is_open=evidence in still_open)
         for row in case.rows_of.get(life.name, []):
             # Of ticks that met nothing, and that one decision has walked together, the ledger alone speaks.
-            in_vain = row.reason in NOT_IN_TIME and leaves_of_time(life.definition)
-            if row.trigger == "events" and row.job_id not in counted and not in_vain:
+            in_vain = row.reason in NOT_IN_TIME and bool(leaves_of_time(life.definition))
+            may_be_without = in_vain or may_be_empty(life.definition.trigger, row)
+            if row.trigger == "events" and row.job_id not in counted and not may_be_without:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason} without any evidence"
 
 
@@ -56,18 +61,24 @@ def _check_fate(case: Case, life: Life, evidence: str, entries: list[Entry], *, 
     rows = case.rows_by_id.get(evidence, [])
     if len(rows) > 1:
         yield f"I1: {evidence} of {life.name} has {len(rows)} entries"
-    elif _is_satisfied(life.definition.trigger, entries):
+    elif is_satisfied(life.definition.trigger, entries):
         if not rows:
             yield f"I1: {evidence} of {life.name} was satisfied and has no entry; it counted {entries}"
         elif rows[0].reason in NOT_IN_TIME:
             yield f"I1: {evidence} of {life.name} expired with all that it waited for: {entries}"
-    elif rows and rows[0].reason not in WITHOUT_ENOUGH:
+    elif rows and rows[0].reason not in WITHOUT_ENOUGH and "at_least_every" not in life.definition.trigger:
         yield f"I1: {evidence} of {life.name} is {rows[0].disposition}/{rows[0].reason} with too little: {entries}"
     elif not rows and not is_open and not _was_discarded(case, life, evidence):
         yield f"I3: {evidence} of {life.name} vanished, and no request of then discarded it; it counted {entries}"
 
 
-def _is_satisfied(trigger: dict[str, Any], entries: list[Entry]) -> bool:
+def may_be_empty(trigger: dict[str, Any], row: LedgerRow) -> bool:
+    """Whether the schedule may have such an entry without any evidence: `at_least_every` asked for a job, and nothing had come."""
+    is_told = (row.disposition, row.reason) == NOTHING_NEW
+    return "at_least_every" in trigger and is_told != bool(trigger.get("allow_empty"))
+
+
+def is_satisfied(trigger: dict[str, Any], entries: list[Entry]) -> bool:
     distinct = {(entry["leaf"], entry["key"]) for entry in entries}
     leaves, needed = needed_of(trigger)
     held = [

@@ -118,16 +118,21 @@ def accounted(trigger: dict[str, Any], rows: list[LedgerRow]) -> Iterator[tuple[
     """
     into = merged_into(rows)
     for row in rows:
-        for instant in _own_instants(trigger, row, into.get(row.job_id, []), rows):
+        for instant in _own_instants(trigger, row, into, rows):
             yield row.incarnation, instant
 
 
-def _own_instants(trigger: dict[str, Any], row: LedgerRow, merged: list[LedgerRow], rows: list[LedgerRow]) -> list[int]:
+def _own_instants(
+    trigger: dict[str, Any], row: LedgerRow, into: dict[str, list[LedgerRow]], rows: list[LedgerRow]
+) -> list[int]:
+    """What it stands for may have holes: what ended by itself before the others were merged."""
+    merged = into.get(row.job_id, [])
     if not merged:
         return instants_of(trigger, row)
     if row.covered is not None and row.covered - sum(each.covered or 1 for each in merged) == 1:
         return [row.nominal]
-    others = [each for each in rows if each.incarnation == row.incarnation and (each in merged or each.covered is None)]
+    mine = [each for each in rows if each.incarnation == row.incarnation]
+    others = [each for each in mine if each in merged or each.job_id not in into]
     theirs = {instant for each in others for instant in instants_of(trigger, each)}
     return [instant for instant in instants_of(trigger, row) if instant not in theirs]
 

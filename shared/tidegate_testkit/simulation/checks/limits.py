@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tidegate_core.store import keys
-from tidegate_testkit.simulation.definitions import GROUP, NAMESPACE
+from tidegate_core.store.values import Key
+from tidegate_testkit.simulation.definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
@@ -28,54 +29,58 @@ def check_limits(case: Case) -> Iterator[str]:
     for (program, most), names in shared.items():
         mine = [body for body in bodies if body.schedule in names]
         yield from _check(f"program {program} of {', '.join(names)}", most, mine, world.ended_at)
-    yield from _check_group(definitions, bodies, world.ended_at)
+    yield from _check_groups(definitions, bodies, world.ended_at)
     yield from _check_keys(definitions, bodies, world.ended_at)
     yield from _check_admissions(case)
     if world.at_rest:
         yield from _check_permits(world)
 
 
-def _check_group(definitions: Iterable[Definition], bodies: Iterable[Body], ended_at: int) -> Iterator[str]:
-    members = {each.name: each.group for each in definitions if each.group is not None}
-    if members:
+def _check_groups(definitions: list[Definition], bodies: list[Body], ended_at: int) -> Iterator[str]:
+    for group in sorted({group for each in definitions for group, _ in each.groups}):
+        members = {each.name: dict(each.groups)[group] for each in definitions if group in dict(each.groups)}
         mine = [body for body in bodies if body.schedule in members]
-        yield from _check(f"group of {', '.join(members)}", max(members.values()), mine, ended_at)
+        yield from _check(f"group {group} of {', '.join(members)}", max(members.values()), mine, ended_at)
 
 
-def _check_keys(definitions: Iterable[Definition], bodies: Iterable[Body], ended_at: int) -> Iterator[str]:
-    limited = {each.name: each.key for each in definitions if each.key is not None}
-    mine = [body for body in bodies if body.schedule in limited]
-    for value in sorted({str(body.context["correlation"]) for body in mine}):
-        with_it = [body for body in mine if body.context["correlation"] == value]
-        yield from _check(f"key {value} of {', '.join(limited)}", max(limited.values()), with_it, ended_at)
+def _check_keys(definitions: list[Definition], bodies: list[Body], ended_at: int) -> Iterator[str]:
+    for key in sorted({key for each in definitions for key, _ in each.keys}):
+        limited = {each.name: dict(each.keys)[key] for each in definitions if key in dict(each.keys)}
+        mine = [body for body in bodies if body.schedule in limited]
+        for value in sorted({_resolved(key, body.context["correlation"]) for body in mine}):
+            with_it = [body for body in mine if _resolved(key, body.context["correlation"]) == value]
+            yield from _check(f"key {value} of {', '.join(limited)}", max(limited.values()), with_it, ended_at)
 
 
 def _check_admissions(case: Case) -> Iterator[str]:
-    """Each schedule is admitted by its own number, and counts all runs of the limit, whichever schedule they are of."""
-    known = {life.name: _shared_by(life.definition) for life in case.lives}
-    for admitted in case.world.limits.admitted:
-        most = known[admitted.schedule].get(admitted.limit)
-        if most is None:
-            most = next(iter(_of_keys(case, admitted.schedule)), None)
-        if most is None or admitted.in_use > most:
-            yield f"I4: {admitted.schedule} was admitted at {admitted.at} as number {admitted.in_use} of {most}"
+    """Each schedule is admitted by its own numbers, and counts all runs of a limit, whichever schedule they are of.
+
+    Whoever is admitted has all its permits from that moment on: none of them is taken before, or later (SEMANTICS 7.2).
+    """
+    definitions = {life.name: life.definition for life in case.lives}
+    for begun in case.world.limits.begun:
+        wanted = _shared_by(definitions[begun.schedule], begun.correlation)
+        for limit, most in wanted.items():
+            in_use = begun.in_use.get(limit)
+            if in_use is None or in_use > most:
+                yield f"I4: {begun.schedule} was admitted at {begun.at} as number {in_use} of {most} of {limit}"
+                return
+        for limit in sorted(begun.in_use.keys() - wanted.keys()):
+            yield f"I4: {begun.schedule} was admitted at {begun.at} with a permit of {limit}, which it does not need"
             return
 
 
-def _shared_by(definition: Definition) -> dict[str, int]:
-    """Returns the bounds of the limits that the schedule names as they are, by the limits' partition keys."""
-    found: dict[str, int] = {}
+def _shared_by(definition: Definition, correlation: str | None) -> dict[str, int]:
+    """Returns the bounds of the limits that a run of the schedule shares with others, by the limits' partition keys."""
+    named = [("group", group, most) for group, most in definition.groups]
+    named += [("key", _resolved(key, correlation), most) for key, most in definition.keys]
     if definition.program is not None:
-        name, most = definition.program
-        found[keys.shared_limit(NAMESPACE, "program", name).pk] = most
-    if definition.group is not None:
-        found[keys.shared_limit(NAMESPACE, "group", GROUP).pk] = definition.group
-    return found
+        named.append(("program", *definition.program))
+    return {keys.shared_limit(NAMESPACE, scope, name).pk: most for scope, name, most in named}
 
 
-def _of_keys(case: Case, schedule: str) -> Iterator[int]:
-    """Yields the bound of the limits that the schedule names by a key: each value has one of its own."""
-    yield from (life.definition.key for life in case.lives if life.name == schedule and life.definition.key is not None)
+def _resolved(key: str, correlation: object) -> str:
+    return key.replace("${correlation}", str(correlation))
 
 
 def _check(what: str, most: int, bodies: Iterable[Body], ended_at: int) -> Iterator[str]:
@@ -93,7 +98,8 @@ def _check(what: str, most: int, bodies: Iterable[Body], ended_at: int) -> Itera
 
 def _check_permits(world: World) -> Iterator[str]:
     for item in world.cluster.store.memory.stored():
-        is_limit = str(item["sk"]).startswith("LIM#") or item["sk"] == "LIMIT"
+        key = Key(str(item["pk"]), str(item["sk"]))
+        is_limit = key.sk.startswith("LIM#") or (key.sk == "LIMIT" and not keys.is_rate(key))
         if is_limit and (item.get("holders") or item.get("in_use")):
             yield f"I4: {item['pk']!s} {item['sk']!s} is held at rest: {item.get('holders')!r} {item.get('in_use')!r}"
         if str(item["sk"]).startswith(("PERMIT#", "W#")):

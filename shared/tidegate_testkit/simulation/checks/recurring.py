@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from tidegate_core.decisions.delivery_plane.firing import GROUPS_UNDER_WAY_MAX
 from tidegate_core.model.shards import schedule_shard
 from tidegate_testkit.simulation.checks.fires import at_text, check_shown, maybe_due, shown_in, surely_due
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 SETTLE_MS: Final = 4_000
 """An owner that can work delivers what is due within this, once it has delivered what was due before."""
+
+UNDER_WAY: Final = "decisions.delivery_plane.firing:GROUPS_UNDER_WAY_MAX"
+"""The knob that says how many groups of messages a shard may have under way."""
 
 
 def check_recurring(case: Case) -> Iterator[str]:
@@ -85,25 +89,28 @@ def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bo
     shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
     first = max(nominal, segment.begin.done) + SKEW_MS
     served = [each.serving for each in case.stints_of_shard(shard) if each.serving is not None]
-    passed = [at for at, _slot in case.record.passed[shard]]  # An owner that I8's bound has stopped goes on then.
-    looks = [first, *(each for each in (*served, *passed) if each >= first)]
+    looks = [first, *(each for each in served if each >= first)]
     return any(
         (turn := turn_of(case, shard, nominal, look) + SETTLE_MS) < until
         and case.is_served(shard, look, turn)
         and not case.is_disturbed(look, turn)
-        and not case.is_at_bound(shard, look, turn)
         for look in looks
     )
 
 
 def turn_of(case: Case, shard: int, nominal: int, look: int) -> int:
-    """Returns when a fire had its turn with an owner that looks at `look`: behind a backlog, where one message goes out at a
-    time and acknowledgements are lost, it waits for longer than it takes itself.
+    """Returns when a fire had its turn at the latest with an owner that looks at `look`.
+
+    Rows go out in their order, so many groups at a time as may be under way, and a group may be a single row. So a fire waits
+    until fewer of those before it than that are left: in a world that lets one go at a time behind the last of them, elsewhere
+    hardly ever.
     """
     mark = f"{shard:04d}-"
     ahead = (each.at for each in case.record.deliveries if each.nominal < nominal and each.id.startswith(mark))
+    waited_for = sorted(each for each in ahead if each >= look)
+    at_a_time = dict(case.swarm.knobs).get(UNDER_WAY, GROUPS_UNDER_WAY_MAX)
     turn = look
-    for at in sorted(each for each in ahead if each >= look):
+    for at in waited_for[: max(0, len(waited_for) - at_a_time + 1)]:
         if at > turn + SETTLE_MS:
             break
         turn = at

@@ -9,6 +9,8 @@ from tidegate_testkit.simulation.faults.draws import Period, period, rate
 
 TOPICS = 8
 """Of a world."""
+LAST_TOPIC = -1
+"""In place of its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,8 @@ class BrokerFaults:
     not_appended: It is not there and its producer is told the same.
     lost_pokes: Share of pokes that reach nobody.
     downs: Periods without broker and coordinator.
-    leaderless: Periods in which one topic takes nothing and gives nothing, by its number in the order of their making.
+    leaderless: Periods in which one topic takes nothing and gives nothing, by its number in the order of their making, or
+            `LAST_TOPIC`.
     refusals: Periods in which the topic `sink-b` takes nothing.
     """
 

@@ -49,8 +49,11 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
 """Each with the values that it may get. New ones come last: so a known seed keeps those that it has."""
 
 
-ALWAYS_TURNED: Final[tuple[Knob, ...]] = (("decisions.run_plane.retry_budget:BUDGET_WINDOW_MS", 20_000),)
-"""What would keep a world from coming to rest: ten minutes are longer than it lives."""
+ALWAYS_TURNED: Final[tuple[Knob, ...]] = (
+    ("decisions.run_plane.retry_budget:BUDGET_WINDOW_MS", 20_000),
+    ("triggers.base:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
+)
+"""What is longer than a world lives: it would not come to rest in ten minutes, and would be reminded of nothing in one."""
 
 
 def draw_knobs(chance: Random) -> tuple[Knob, ...]:

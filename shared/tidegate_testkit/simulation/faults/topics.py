@@ -1,4 +1,4 @@
-"""What people do to the events topic while the cluster runs: they add topic partitions, or make it anew."""
+"""What people do to the events topic, and to one of their own that a source names, while the cluster runs: they add topic partitions, or make it anew."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from random import Random
 
 GROWN_SHARE = 0.25
 RECREATED_SHARE = 0.15
+SOURCE_RECREATED_SHARE = 0.4
+"""Of few worlds: most have no source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,7 @@ class TopicFaults:
         grown: When the events topic gets further topic partitions, and how many; None = it does not.
         recreated: When it is deleted and made again, under another id and empty.
         requests_grown: When the requests topic gets some; the map is cut at the start and stays (growing it is not built).
+        source_recreated: When the topic of the world's source, if it has one, is deleted and made again.
         metadata_lag_ms: For so long after a growth a broker may still tell the old number.
     """
 
@@ -24,6 +27,7 @@ class TopicFaults:
     recreated: int | None = None
     requests_grown: tuple[int, int] | None = None
     metadata_lag_ms: int = 0
+    source_recreated: int | None = None
 
 
 def calm_topics() -> TopicFaults:
@@ -40,4 +44,6 @@ def draw_topics(chance: Random, busy_ms: int) -> TopicFaults:
         recreated=chance.randint(15_000, busy_ms) if chance.random() < RECREATED_SHARE else None,
         requests_grown=growth(),
         metadata_lag_ms=chance.choice((0, 1_000, 5_000)),
+        # Drawn last: what is drawn before it stays as it is.
+        source_recreated=chance.randint(15_000, busy_ms) if chance.random() < SOURCE_RECREATED_SHARE else None,
     )

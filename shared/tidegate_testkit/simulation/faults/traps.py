@@ -13,8 +13,10 @@ from typing import TypeAlias
 
 from tidegate_core.store import keys
 from tidegate_core.transactions.limits import home_of
-from tidegate_testkit.simulation.definitions import NAMESPACE
+from tidegate_testkit.simulation.definitions import NAMESPACE, PACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
+from tidegate_testkit.simulation.faults.broker import LAST_TOPIC
+from tidegate_testkit.simulation.faults.draws import period
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.faults.rare_moments import (
     fallen_at,
@@ -25,6 +27,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
     rare_suspends,
     rare_voids,
 )
+from tidegate_testkit.simulation.pacing import RATES
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 from tidegate_testkit.simulation.transaction_names import OF_SOURCES, OF_TICKS
 
@@ -131,6 +134,27 @@ def queues(swarm: Swarm, chance: Random) -> Swarm:
     )
 
 
+def rates(swarm: Swarm, chance: Random) -> Swarm:
+    """Schedules share a rate (`paced`), programs are slow to start, so that runs are stopped before they have, and owners
+    fall as they admit, park and end runs, and as they offer what time gives back; in some worlds writes come again, later.
+    """
+    home = home_of(keys.shared_rate(NAMESPACE, "group", PACE, 5_000, None), swarm.shards) % swarm.topic_partitions
+    steps = ("admit", "admit", "offer", "park", "end_pending", "cancel_run")
+    falls = tuple(
+        Trouble(chance.randint(6_000, 40_000), "crash", chance.randint(200, 9_000), once_applied=chance.choice(steps))
+        for _ in range(3)
+    )
+    frozen = Trouble(chance.randint(20_000, 40_000), "pause", chance.choice((1_500, 5_000)), holder_of=home)
+    if chance.random() < 0.3:
+        swarm = replace(swarm, store=replace(swarm.store, duplicate=0.3, remembers_tokens=False))
+    return replace(
+        swarm,
+        node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, frozen)),
+        launcher=replace(swarm.launcher, slow_start_ms=SLOW_START_MS // 2),
+        crowd=max(swarm.crowd, CROWD),
+    )
+
+
 def echoes(swarm: Swarm, chance: Random) -> Swarm:
     """Half of all writes come again, up to a minute later, when the store has forgotten that it has seen them, and shards
     change hands meanwhile.
@@ -185,7 +209,7 @@ def refusals(swarm: Swarm, chance: Random) -> Swarm:
 
 def sources(swarm: Swarm, chance: Random) -> Swarm:
     """A topic of the users' own: owners fall at the steps of its source, and as soon as they have moved a position; in some worlds
-    nobody hears a poke.
+    nobody hears a poke, in others nobody leads the topic for a while.
     """
     steps = ("move_sources", "move_sources", "cursor", "cursor", "raise")
     falls = tuple(
@@ -196,6 +220,9 @@ def sources(swarm: Swarm, chance: Random) -> Swarm:
     store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_SOURCES})))
     if chance.random() < 0.3:
         swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
+    if chance.random() < 0.4:
+        silent = (LAST_TOPIC, period(chance, swarm.busy_ms, 2_000, 20_000))  # A source's is made behind all others.
+        swarm = replace(swarm, broker=replace(swarm.broker, leaderless=(*swarm.broker.leaderless, silent)))
     return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *held)))
 
 
@@ -227,6 +254,7 @@ TRAPS: Mapping[str, Trap] = {
     "contention": Trap(contention, 0.02),
     "frozen_heartbeats": Trap(frozen_heartbeats, 0.02, "pause"),
     "queues": Trap(queues, 0.02, "crash"),
+    RATES: Trap(rates, 0.12, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
     "sources": Trap(sources, 0.08),
     "ticks": Trap(ticks, 0.12),

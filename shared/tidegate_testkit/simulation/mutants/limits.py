@@ -114,6 +114,14 @@ def closing(effect: Effect) -> bool:
     )
 
 
+def of_two_at_most(take: Callable[..., permits.Held]) -> Any:
+    def taken(unit: Any, wanted: Sequence[permits.Wanted], job: Any) -> permits.Held:
+        shared = [each for each in wanted if each.limit.is_shared]
+        return take(unit, [each for each in wanted if each not in shared[2:]], job)
+
+    return taken
+
+
 LIMITS: Final = (
     Mutant(
         "permit bound",
@@ -226,6 +234,13 @@ LIMITS: Final = (
         patches=(Patch(home_limits, "lapsed_offers", lambda _: lambda *_: []),),
         within=6,
         trap="queues",
+    ),
+    Mutant(
+        "third permit",
+        "a job that needs three permits starts with two of them",
+        breaks="I4",
+        patches=(Patch(permits, "take", of_two_at_most),),
+        within=2,
     ),
     Mutant(
         "last first",

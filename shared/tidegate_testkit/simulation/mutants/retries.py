@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tidegate_core.decisions.run_plane import retrying, runs
+from tidegate_core.decisions.run_plane import retrying, run_ends
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 
@@ -36,7 +36,7 @@ RETRIES = (
         "given up in silence",
         "a run whose tries are used up fails, and nobody is told that no further one comes",
         breaks="dead letters",
-        patches=(Patch(runs, "outbox_row", in_silence),),
+        patches=(Patch(run_ends, "outbox_row", in_silence),),
         within=6,
     ),
     Mutant(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate_core.decisions import shard_actor
 from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.run_plane import listening, runs
+from tidegate_core.decisions.run_plane import listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup
@@ -55,7 +55,7 @@ CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 def ending_what_cannot_be_asked(_: Any) -> Any:
     def ended(unit: UnitOfWork, run: Run, _now: int) -> None:
         at = run.started_at or run.admitted_at
-        runs.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
+        run_ends.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
 
     return ended
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from tidegate_core.constraints.base import LimitRef
 from tidegate_core.decisions.guard import Guard
-from tidegate_core.decisions.run_plane import control, fire, permits
+from tidegate_core.decisions.run_plane import control, fire, jobs, permits
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.jobs import end_job
-from tidegate_core.records.run_plane import Evidence, Job
+from tidegate_core.records.run_plane import Evidence, Job, LedgerRow
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.every import EveryTrigger
@@ -73,6 +73,13 @@ def leaving_some_out(next_after: Callable[..., int | None]) -> Any:
     return next_but_one
 
 
+def leaving_no_trace(_: Any) -> Any:
+    def write_entry(unit: UnitOfWork, row: LedgerRow) -> None:
+        unit.put_new(row, row.key(unit.shard))
+
+    return write_entry
+
+
 RUNS = (
     Mutant(
         "no program",
@@ -123,6 +130,13 @@ RUNS = (
         breaks="I7",
         patches=(Patch(EndPending, "_runs", lambda _: lambda decision, unit, state: []),),
         within=4,
+    ),
+    Mutant(
+        "no place",
+        "what has become of a job is found by nobody who knows its id alone",
+        breaks="I1",
+        patches=(Patch(jobs, "write_entry", leaving_no_trace),),
+        within=2,
     ),
     Mutant(
         "local guard",

@@ -37,7 +37,8 @@ SUSPENDS = (
         "what is parked is admitted when its constraints hold",
         breaks="I7",
         patches=(Patch(admit, "admits", admitting_what_is_held),),
-        within=4,
+        within=15,
+        directed=(6,),
     ),
     Mutant(
         "old kept",

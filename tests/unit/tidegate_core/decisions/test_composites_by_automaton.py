@@ -1,40 +1,42 @@
-"""Composites against an independent automaton, with the owner killed between any two of its effects (SEMANTICS 6, CD-066, CD-067)."""
+"""Event triggers against an independent automaton, with the owner killed between any two of its effects (SEMANTICS 5, 6, CD-066)."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tidegate_core.effects import Commit, Effect
-from tidegate_core.model.instants import parse_instant
-from tidegate_testkit.automaton.composites import Automaton, Clock, Leaf, Some, Tree, leaves_of
+from tidegate_testkit.automaton.alone import Alone
+from tidegate_testkit.automaton.composites import Leaf, OnTimeout, Some, Tree, leaves_of
+from tidegate_testkit.automaton.pairing import Fired, Paired
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import SECOND, Doc, a_spec, an_apply, an_event
+from tidegate_testkit.builders import EVENTS, NOW, SECOND, Doc, a_spec, an_apply, an_event
 
 STEP_MS = 10 * SECOND
 """Events come at full steps and deadlines between them, so that there is time to decide on each before the next comes."""
+FIRST_MS = 6 * SECOND
+"""The first step; midnights are 4 s after one."""
 TTLS = (None, None, 25 * SECOND, 45 * SECOND)
-PHASES = (2 * SECOND, 4 * SECOND)
-"""Of leaves of time: after full steps, so that their ticks, and deadlines from them, are apart from all else by a second or more."""
 TIMEOUTS = (35 * SECOND, 95 * SECOND)
+WAITS = (None, 35 * SECOND, 65 * SECOND)
+SETTLES = ((15 * SECOND, 15 * SECOND), (15 * SECOND, 35 * SECOND), (25 * SECOND, 35 * SECOND))
+MIDNIGHTS = {"-02:14": NOW + 40 * SECOND, "-02:15": NOW + 100 * SECOND}
+"""By fixed zones in which one is near."""
+
+INSTANT = st.tuples(st.integers(0, 99), st.lists(st.integers(0, 4), min_size=1, max_size=5))
 
 
 @st.composite
-def trees(draw: st.DrawFn, depth: int = 3) -> Tree:
-    """Trees of up to three levels; each leaf counts a dataset of its own."""
+def trees(draw: st.DrawFn, most: int = 2, depth: int = 3) -> Some:
+    """Trees of up to three levels; each leaf counts a dataset of its own, up to `most` data partitions of it."""
     names = iter("abcdefghijklmnopqrstuvwxyz0123456789")
-    phases = iter(PHASES)
 
     def node(levels: int) -> Tree:
-        phase = next(phases, None) if draw(st.integers(0, 3)) == 0 else None
-        if phase is not None:
-            period = draw(st.sampled_from((20, 30, 70))) * SECOND
-            return Clock(next(names), ttl=draw(st.sampled_from(TTLS)), period=period, phase=phase)
         if levels == 0 or draw(st.integers(0, 2)) == 0:
-            return Leaf(next(names), draw(st.integers(1, 2)), draw(st.sampled_from(TTLS)))
+            return Leaf(next(names), draw(st.integers(1, most)), draw(st.sampled_from(TTLS)))
         return some(levels)
 
     def some(levels: int) -> Some:
@@ -47,8 +49,6 @@ def trees(draw: st.DrawFn, depth: int = 3) -> Tree:
 def document_of(tree: Tree) -> Doc:
     if isinstance(tree, Leaf):
         ttl = {} if tree.ttl is None else {"ttl": f"{tree.ttl}ms"}
-        if isinstance(tree, Clock):
-            return {"type": "every", "period": f"{tree.period}ms", "phase": f"{tree.phase}ms", **ttl}
         return {"type": "data_partitions", "dataset": tree.dataset, "count": tree.count, **ttl}
     children = [document_of(child) for child in tree.children]
     if tree.needed == len(children):
@@ -57,26 +57,22 @@ def document_of(tree: Tree) -> Doc:
     return {**kind, "triggers": children}
 
 
-class Composites(RuleBasedStateMachine):
-    """Production decides on a bench; the automaton says what they have to come to."""
+class Machine(RuleBasedStateMachine):
+    """Production decides on a bench; the automaton says what that has to come to."""
 
-    @initialize(
-        tree=trees(),
-        timeout=st.sampled_from(TIMEOUTS),
-        on_timeout=st.sampled_from(("abort", "partial", "wait")),
-        late=st.sampled_from((None, 700)),
-    )
-    def begin(
-        self, tree: Tree, timeout: int, on_timeout: Literal["abort", "partial", "wait"], late: int | None
-    ) -> None:
-        self.leaves = leaves_of(tree)
-        self.trigger = {**document_of(tree), "timeout": f"{timeout // SECOND}s", "on_timeout": on_timeout}
+    at_once = 1
+    """Events of one instant at most: what a job takes in until it starts is not the automaton's to say."""
+
+    wanted: Paired | Alone
+    datasets: list[str]
+    trigger: Doc
+
+    def start(self, late: int | None) -> None:
         self.numbers = 0
         self.sent: list[Doc] = []
         self.bench = Bench()
         self.bench.late_writes_after = late
-        self.bench.run(SECOND)
-        self.wanted = Automaton(tree, timeout, on_timeout, self.bench.now)
+        self.bench.run(FIRST_MS)
         self._apply()
 
     def _apply(self) -> None:
@@ -87,25 +83,27 @@ class Composites(RuleBasedStateMachine):
 
     def _go_on(self) -> None:
         self.bench.run(STEP_MS)
-        self.wanted.pass_time(self.bench.now - SECOND)  # All that was due by then is decided.
+        self.wanted.pass_time(self.bench.now - STEP_MS // 2)
 
-    @rule(place=st.integers(0, 99), number=st.integers(0, 2))
-    def event(self, place: int, number: int) -> None:
-        self.numbers += 1
-        leaf = self.leaves[place % len(self.leaves)]
-        if isinstance(leaf, Clock):
-            return  # Nobody announces its ticks.
-        document = an_event(f"p{number}", leaf.dataset, f"e{self.numbers}")
-        self.sent.append(document)
-        self.wanted.event(leaf.dataset, f"p{number}", self.bench.now)
-        self.bench.event(document)
-        self._go_on()
+    @rule(instants=st.lists(INSTANT, min_size=1, max_size=4))
+    def events(self, instants: list[tuple[int, list[int]]]) -> None:
+        """Some of one dataset at one instant, then some of the same or another at the next."""
+        for place, numbers in instants:
+            dataset = self.datasets[place % len(self.datasets)]
+            documents: list[Doc] = []
+            for number in numbers[: self.at_once]:
+                self.numbers += 1
+                documents.append(an_event(f"p{number}", dataset, f"e{self.numbers}"))
+                self.wanted.event(dataset, f"p{number}", self.bench.now)
+            self.sent += documents
+            self.bench.append(EVENTS, 0, *documents)
+            self._go_on()
 
+    @precondition(lambda self: hasattr(self, "bench") and self.sent)
     @rule(place=st.integers(0, 99))
     def event_again(self, place: int) -> None:
         """Under an id that was counted already."""
-        if self.sent:
-            self.bench.event(self.sent[place % len(self.sent)])
+        self.bench.event(self.sent[place % len(self.sent)])
         self._go_on()
 
     @rule(steps=st.integers(1, 5))
@@ -134,39 +132,121 @@ class Composites(RuleBasedStateMachine):
     def comes_to_the_same(self) -> None:
         if not hasattr(self, "bench"):
             return
-        assert fired(self.bench, self.leaves) == sorted(self.wanted.fired)
+        assert fired(self.bench) == sorted(self.wanted.fired, key=str)
         assert expired(self.bench) == sorted(self.wanted.expired)
+
+
+class Composites(Machine):
+    @initialize(
+        tree=trees(),
+        timeout=st.sampled_from(TIMEOUTS),
+        on_timeout=st.sampled_from(("abort", "partial", "wait")),
+        late=st.sampled_from((None, 700)),
+    )
+    def begin(self, tree: Some, timeout: int, on_timeout: OnTimeout, late: int | None) -> None:
+        self._waits_for(Paired(tree, timeout, on_timeout), late)
+
+    def _waits_for(self, wanted: Paired, late: int | None, **pairing: Any) -> None:
+        self.wanted = wanted
+        self.datasets = [leaf.dataset for leaf in leaves_of(wanted.tree)]
+        terms = {"timeout": f"{(wanted.timeout or 0) // SECOND}s", "on_timeout": wanted.on_timeout}
+        self.trigger = {**document_of(wanted.tree), **terms, **pairing}
+        self.start(late)
+
+
+class PairedComposites(Composites):
+    """Whose evidence never meets another's: of another value, another day, another alternative."""
+
+    @initialize(
+        trees=st.tuples(trees(), trees(most=1)),
+        timeout=st.sampled_from(TIMEOUTS),
+        on_timeout=st.sampled_from(("abort", "partial", "wait")),
+        late=st.sampled_from((None, 700)),
+        by_value=st.booleans(),
+        zone=st.sampled_from((None, *MIDNIGHTS)),
+        each=st.booleans(),
+    )
+    def begin(
+        self,
+        trees: tuple[Some, Some],
+        timeout: int,
+        on_timeout: OnTimeout,
+        late: int | None,
+        by_value: bool,
+        zone: str | None,
+        each: bool,
+    ) -> None:
+        tree = trees[by_value]
+        pairing: Doc = {"correlate": "data_partition"} if by_value else {}
+        if zone is not None:
+            pairing["window"] = {"every": "day", "zone": zone}
+        if each:
+            tree.needed = 1
+            pairing["or_mode"] = "each"
+        midnights = () if zone is None else (MIDNIGHTS[zone], NOW + 86_400 * SECOND)
+        self._waits_for(Paired(tree, timeout, on_timeout, by_value, midnights, each), late, **pairing)
+
+
+class OneAlone(Machine):
+    """A leaf by itself: how much of what comes a job takes, and how long it waits for more."""
+
+    @initialize(
+        count=st.integers(1, 4),
+        takes=st.sampled_from(("all", "exactly_n", *SETTLES)),
+        ttl=st.sampled_from(TTLS),
+        max_wait=st.sampled_from(WAITS),
+        late=st.sampled_from((None, 700)),
+    )
+    def begin(
+        self,
+        count: int,
+        takes: str | tuple[int, int],
+        ttl: int | None,
+        max_wait: int | None,
+        late: int | None,
+    ) -> None:
+        exactly = takes == "exactly_n"
+        settles, most = (None, None) if isinstance(takes, str) else takes
+        self.wanted = Alone("a", count, exactly, ttl, max_wait, settles, most)
+        self.datasets = ["a"]
+        lengths = {"ttl": ttl, "max_wait": max_wait, "settle": settles, "max_settle": most}
+        self.trigger = {
+            "type": "data_partitions",
+            "dataset": "a",
+            "count": count,
+            "take": "exactly_n" if exactly else "all",
+            **{name: f"{length}ms" for name, length in lengths.items() if length is not None},
+        }
+        # What comes at one instant a job takes in until it starts, unless it takes so many exactly, or waits for more.
+        self.at_once = 5 if exactly or settles is not None else 1
+        self.start(late)
 
 
 def a_commit(effect: Effect) -> bool:
     return isinstance(effect, Commit)
 
 
-def fired(bench: Bench, leaves: list[Leaf]) -> list[tuple[tuple[tuple[str, str], ...], bool]]:
+def fired(bench: Bench) -> list[Fired]:
     """What each program was told, once for each run."""
     contexts: dict[str, Any] = {order.run_id: order.context for order in bench.started}
-    return sorted(
-        (
-            tuple(
-                sorted(
-                    [
-                        *((row["dataset"], row["partition"]) for row in context["manifest"]),
-                        *(
-                            (leaves[row["leaf"]].dataset, str(parse_instant(row["instant"])))
-                            for row in context["ticks"]
-                        ),
-                    ]
-                )
-            ),
+    told = (
+        Fired(
+            tuple(sorted((row["dataset"], row["partition"]) for row in context["manifest"])),
             bool(context["missing"]),
+            context["correlation"],
         )
         for context in contexts.values()
     )
+    return sorted(told, key=str)
 
 
 def expired(bench: Bench) -> list[str]:
     return sorted(str(row["reason"]) for row in bench.rows("L#") if row["disposition"] == "expired")
 
 
+HISTORIES = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
 TestComposites = Composites.TestCase
-TestComposites.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestPairedComposites = PairedComposites.TestCase
+TestOneAlone = OneAlone.TestCase
+TestComposites.settings = TestPairedComposites.settings = TestOneAlone.settings = HISTORIES

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidegate_core.decisions import dead_letters
 from tidegate_core.decisions.dead_letters import PATIENCE_MS
-from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
+from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import Effect, NotProduced, Produce, StartReading, Taken
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
@@ -201,7 +201,7 @@ def test_given_records_before_the_position_then_only_open_ones_are_dealt_with_an
 ) -> None:
     bench.append(EVENTS, 0, an_event("p0"), an_event("p1"))
     bench.asked.clear()
-    bench.give(RecordsArrived(EVENTS, 0, tuple(bench.log(EVENTS, 0))))
+    bench.give(bench.arrived(EVENTS, 0, 0))
     assert [effect.count for effect in bench.all_asked(Taken)] == [2]
     assert bench.commits("cursor") == []
 

@@ -16,7 +16,19 @@ from tidegate_core.decisions.inputs import RecordsArrived
 from tidegate_core.effects import Commit, Effect, Taken
 from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import EVENTS, HOUR, MINUTE, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
+from tidegate_testkit.builders import (
+    EVENTS,
+    EVENTS_ID,
+    HOUR,
+    MINUTE,
+    SECOND,
+    Doc,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    on_data,
+)
 
 
 def a_bench(*schedules: Doc, **holding: Any) -> Bench:
@@ -156,7 +168,7 @@ def test_given_a_repeat_of_what_nobody_heard_then_it_counts_however_the_records_
     if together:
         bench.append(EVENTS, 0, first)
         bench._reading.add((EVENTS, 0))
-        bench.give(RecordsArrived(EVENTS, 0, tuple(log)))
+        bench.give(RecordsArrived(EVENTS, 0, tuple(log), EVENTS_ID))
     else:
         bench.event(first)
     bench.run(SECOND)

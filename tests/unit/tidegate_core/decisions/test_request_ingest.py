@@ -16,6 +16,7 @@ from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
     EVENTS,
     REQUESTS,
+    REQUESTS_ID,
     SECOND,
     Doc,
     a_cancel,
@@ -229,16 +230,15 @@ def test_given_append_times_that_go_back_then_positions_do_not(bench: Bench) -> 
     late = json.dumps(a_send("m-2", key="k", after="30s")).encode()
     early = json.dumps(a_send("m-1", key="k", after="20s")).encode()
     records = (LogRecord(0, bench.now, None, early), LogRecord(1, bench.now - 5_000, None, late))
-    bench.give(RecordsArrived(REQUESTS, 0, records))
+    bench.give(RecordsArrived(REQUESTS, 0, records, REQUESTS_ID))
     bench.run(60 * SECOND)
     assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
 
 
 def test_given_records_that_come_twice_then_they_are_dealt_with_once(bench: Bench) -> None:
-    from tidegate_core.decisions.inputs import RecordsArrived
 
     bench.request(a_send(None, after="1s"))
-    bench.give(RecordsArrived(REQUESTS, 0, tuple(bench.log(REQUESTS, 0))))
+    bench.give(bench.arrived(REQUESTS, 0, 0))
     bench.run(5 * SECOND)
     assert len(bench.on("out")) == 1
 

@@ -89,7 +89,7 @@ def test_given_any_new_data_and_a_minimum_interval_that_waits_then_the_others_be
 
 
 def test_given_an_update_while_a_job_is_delayed_then_the_old_job_never_runs() -> None:
-    """CD-102. TS-05: needs 5 and a delay of 10 minutes; after the update 3 and 100 ms."""
+    """TS-05: needs 5 and a delay of 10 minutes; after the update 3 and 100 ms."""
     bench = applied(a_bench(SHORT), on_data(count=5), DELAY, args=["old"])
     events(bench, "a", "b", "c", "d", "e", apart=SECOND)
     quick = a_spec(trigger=on_data(count=3), constraints=[{**DELAY, "after": "100ms"}], args=["new"])
@@ -103,7 +103,7 @@ def test_given_an_update_while_a_job_is_delayed_then_the_old_job_never_runs() ->
 
 @pytest.mark.parametrize("gap", [-500, -50, -1, 50])
 def test_given_a_delete_close_to_the_end_of_the_delay_then_no_run_or_one_that_came_before_it(gap: int) -> None:
-    """TS-07."""
+    """TS-07; CD-102: a delete 1 ms before the launch, and no run."""
     bench = applied(a_bench(SHORT), on_data(count=5), {**DELAY, "after": "40s"})
     events(bench, "a", "b", "c", "d", "e")
     bench.run(40 * SECOND + gap)

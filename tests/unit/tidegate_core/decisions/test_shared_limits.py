@@ -264,6 +264,23 @@ def test_given_a_job_that_has_the_word_of_one_limit_then_it_keeps_it_while_it_wa
     assert sorted(started(bench)) == sorted(made)
 
 
+def test_given_a_word_that_is_renewed_then_the_job_is_written_with_it_so_that_a_late_repeat_is_refused() -> None:
+    """Found by worlds in which writes come again: the row of a job that had ended came back, and took an offer for nobody."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=30 * SECOND))
+    asked_last = max("xy", key=lambda group: keys.shared_limit("flights", "group", group))
+    in_groups(bench, {"s-0": (asked_last,), "s-1": ("x", "y")})
+    trigger(bench, *NAMES[:2])
+    bench.asked.clear()
+    bench.run(25 * SECOND)
+    with_rows = [
+        {action.key.sk[:2] for action in each.actions if isinstance(action, Put)}
+        for each in bench.commits("admit")
+        if any(isinstance(action, Put) and action.key.sk.startswith("W#") for action in each.actions)
+    ]
+    assert len(with_rows) >= 3
+    assert all("J#" in kinds for kinds in with_rows)
+
+
 # -- keys -------------------------------------------------------------------------------------------------------------------
 
 

@@ -207,19 +207,33 @@ def test_given_two_spans_of_one_group_then_both_hold() -> None:
     assert len(begun(bench)) == 5
 
 
-def test_given_a_limit_beside_the_rate_then_a_job_that_waits_for_a_run_keeps_nobody_from_the_rate() -> None:
-    """The rate is asked for last."""
-    bench = a_bench(Behaviour(starts_after=10, runs_for=10 * MINUTE))
+def test_given_a_limit_beside_the_rate_then_who_waits_for_time_to_pass_keeps_nobody_from_a_slot() -> None:
+    """SEMANTICS 7.2: the rate is asked for before the limit."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=SECOND))
     first, second, other = apart(3)
-    busy = at_most(1, "group", group="door")
-    schedules(bench, [first, second], busy, rate(1))
-    schedules(bench, [other], rate(1))
+    door = at_most(1, "group", group="door")
+    schedules(bench, [first, second], door, rate(1, per="1h"))
+    schedules(bench, [other], door)
     made = trigger(bench, first, second)
     bench.run(MINUTE)
+    made += trigger(bench, other, other)
+    bench.run(10 * SECOND)
+    assert started(bench) == [made[0], *made[2:]]
+    bench.run(HOUR)
+    assert started(bench) == [made[0], *made[2:], made[1]]
+
+
+def test_given_two_spans_then_who_waits_for_the_longer_one_keeps_nobody_from_the_shorter_one() -> None:
+    bench = a_bench()
+    first, second, other = apart(3)
+    schedules(bench, [first, second], rate(1), rate(1, per="1h"))
+    schedules(bench, [other], rate(1))
+    made = trigger(bench, first, second)
+    bench.run(2 * MINUTE)
     made += trigger(bench, other)
-    bench.run(2 * SECOND)
+    bench.run(SECOND)
     assert started(bench) == [made[0], made[2]]
-    bench.run(10 * MINUTE)
+    bench.run(HOUR)
     assert started(bench) == [made[0], made[2], made[1]]
 
 
@@ -344,3 +358,69 @@ def test_given_a_large_rate_then_its_item_stays_small() -> None:
     assert len(admitted(bench)) == 300
     bench.run(5 * MINUTE + 15 * SECOND)
     assert len(admitted(bench)) == 301
+
+
+# -- whatever falls -------------------------------------------------------------------------------------------------------------
+
+
+def a_hard_day(bench: Bench) -> None:
+    """Runs that start, one that is cancelled before, several that are parked, and jobs that wait for what comes of it."""
+    schedules(bench, ["a"], rate(2, per="20s"), overlap="allow")
+    schedules(bench, ["b", "c"], rate(2, per="20s"))
+    trigger(bench, "b")
+    bench.behaves = lambda order: NEVER_STARTS
+    made = trigger(bench, "a", "c")
+    stop(bench, "cancel", "a", made[0])
+    bench.run(SECOND)
+    stop(bench, "suspend", "c", "")
+    trigger(bench, "a", "b")
+    bench.behaves = lambda order: QUICK
+    bench.run(25 * SECOND)
+    bench.request(a_request("resume", "c", backlog="all"))
+    bench.run(30 * SECOND)
+
+
+def counted_by_runs(bench: Bench) -> dict[int, int]:
+    """Returns how many runs say that they count until when, as far as that is still to come."""
+    found: dict[int, int] = {}
+    for run in bench.rows("R#"):
+        came_to_nothing = (
+            "started_at" not in run and run.get("outcome") in {None, "closed", "killed"} and "ended_at" in run
+        )
+        texts = run.get("limits", [])
+        assert isinstance(texts, list)
+        for until in (int(str(text).partition("|RATE#")[2]) for text in texts if "|RATE#" in str(text)):
+            if until > bench.now and not came_to_nothing:
+                found[until] = found.get(until, 0) + 1
+    return found
+
+
+@pytest.mark.parametrize("late_writes_after", [None, 700], ids=["", "late-writes"])
+def test_given_a_crash_after_any_effect_then_a_rate_counts_what_its_runs_say_and_nothing_leaks(
+    late_writes_after: int | None,
+) -> None:
+    def begun_bench() -> Bench:
+        bench = Bench(behaviour=QUICK)
+        bench.run(SECOND)
+        return bench
+
+    undisturbed = begun_bench()
+    a_hard_day(undisturbed)
+    for effects in range(begun_bench().effects_outside + 1, undisturbed.effects_outside + 1):
+        bench = begun_bench()
+        bench.crash_after, bench.late_writes_after = effects, late_writes_after
+        a_hard_day(bench)
+        state = the_rate(bench)
+        live = {until: count for until, count in state.counts.items() if until > bench.now}
+        assert (live, state.in_use) == (counted_by_runs(bench), sum(state.counts.values())), effects
+        instants = admitted(bench)
+        assert all(later - first >= 20 * SECOND for first, later in spans(bench)), (effects, instants)
+        assert sorted(started(bench)) == sorted(started(undisturbed)), effects
+        assert bench.rows("W#") == [], effects
+
+
+def spans(bench: Bench) -> list[tuple[int, int]]:
+    """Returns the admissions that the rate has to keep apart: those that came to something."""
+    runs = [run for run in bench.rows("R#") if "started_at" in run]
+    instants = sorted(int(str(run["admitted_at"])) for run in runs)
+    return list(zip(instants, instants[2:], strict=False))

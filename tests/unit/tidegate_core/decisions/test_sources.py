@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.dead_letters import SOURCE_HEADER
-from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.decisions.inputs import LogRecord, PositionGone
 from tidegate_core.decisions.log_ends import SILENT_AFTER_MS
 from tidegate_core.decisions.source_watch import ASK_AGAIN_MS, LOOK_MS
 from tidegate_core.decisions.sources_home import SOURCES_MAX, TOPIC_PARTITIONS_MAX, moved_by
@@ -59,13 +59,18 @@ def ask(bench: Bench, document: Doc) -> Doc:
 
 
 def produce(bench: Bench, *days: str, topic_partition: int = 0, headers: dict[str, bytes] | None = None) -> None:
+    first = len(bench.log(TOPIC, topic_partition))
+    lay(bench, *days, topic_partition=topic_partition, headers=headers)
+    bench.hand_over(TOPIC, topic_partition, first)
+    bench.run(10)
+
+
+def lay(bench: Bench, *days: str, topic_partition: int = 0, headers: dict[str, bytes] | None = None) -> None:
+    """Records lie in the log; nobody has read them yet."""
     log = bench.log(TOPIC, topic_partition)
-    first = len(log)
     for day in days:
         value = json.dumps({"day": day}).encode()
         log.append(LogRecord(len(log), bench.now, None, value, tuple((headers or {}).items())))
-    bench.hand_over(TOPIC, topic_partition, first)
-    bench.run(10)
 
 
 def sources(bench: Bench) -> Sources:
@@ -385,6 +390,42 @@ def test_given_a_topic_that_grows_or_is_made_anew_then_what_is_new_counts_whole(
     bench.run(ASK_AGAIN_MS + 2 * LOOK_MS)
     assert counted(bench) == 3
     assert positions(bench, "d" * 32) == [1]
+
+
+@pytest.mark.parametrize("stale_answers", [0, 2], ids=["known", "some brokers tell of the old one"])
+def test_given_a_topic_made_anew_and_longer_than_before_then_none_of_it_moves_the_old_position_and_it_counts_once(
+    bench: Bench, stale_answers: int
+) -> None:
+    """The client reads on in it from the old offset: found with a real broker, when it was filled within 100 ms.
+
+    Records without an id of their own counted twice then: their place, with the topic's id, is their identity.
+    """
+    bench.request(an_apply(WAITS))
+    ask(bench, a_source_apply())
+    produce(bench, "d1", "d2")
+    bench.logs.pop((TOPIC, 0))
+    bench.create_topic(TOPIC, 1, "d" * 32)
+    old = EndOffsets({f"{'c' * 32}/0": 2})
+    bench.answer_with(lambda effect: effect == ReadEndOffsets(TOPIC, may_be_missing=True), old, stale_answers)
+    lay(bench, "e1", "e2", "e3")
+    bench.hand_over(TOPIC, 0, 2)  # Where the client stood in the old one.
+    bench.run((stale_answers + 1) * LOOK_MS)
+    assert positions(bench) == [2]
+    assert positions(bench, "d" * 32) == [3]
+    assert [row["counts"] for row in bench.rows("E#")] == [[5]]
+    assert [each.fields["offset"] for each in bench.notices("topic_made_anew")] == [2]
+
+
+def test_given_a_position_that_is_gone_then_the_topic_is_asked_about_at_once(bench: Bench) -> None:
+    bench.request(an_apply(WAITS))
+    ask(bench, a_source_apply())
+    produce(bench, "d1", "d2")
+    bench.logs.pop((TOPIC, 0))
+    bench.create_topic(TOPIC, 1, "d" * 32)
+    lay(bench, "e1")
+    bench.give(PositionGone(TOPIC, 0, 2))
+    bench.run(SECOND)
+    assert counted(bench) == 3
 
 
 def test_given_a_topic_that_is_gone_then_activations_are_not_held_up(bench: Bench) -> None:

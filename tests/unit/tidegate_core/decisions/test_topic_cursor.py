@@ -6,7 +6,7 @@ from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
 from tidegate_core.decisions.topic_cursor import BATCH_RECORDS_MAX
 from tidegate_core.effects import Commit, Effect, Taken
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, REQUESTS, SECOND, a_send, an_event
+from tidegate_testkit.builders import EVENTS, EVENTS_ID, REQUESTS, SECOND, a_send, an_event
 
 
 def a_raise(effect: Effect) -> bool:
@@ -51,7 +51,7 @@ def test_given_records_below_the_position_then_they_are_passed_over() -> None:
     bench.run(SECOND)
     bench.event(an_event("d1"))
     moves = len(bench.commits("cursor"))
-    bench.give(RecordsArrived(EVENTS, 0, tuple(bench.log(EVENTS, 0))))
+    bench.give(bench.arrived(EVENTS, 0, 0))
     assert len(bench.commits("cursor")) == moves
 
 
@@ -60,7 +60,8 @@ def test_given_gaps_in_the_log_then_the_position_follows_the_records() -> None:
     bench = Bench()
     bench.run(SECOND)
     value = b'{"id": "e", "type": "data.partition", "namespace": "n", "dataset": "d", "partition": "p"}'
-    bench.give(RecordsArrived(EVENTS, 0, tuple(LogRecord(offset, bench.now, None, value) for offset in (4, 9))))
+    records = tuple(LogRecord(offset, bench.now, None, value) for offset in (4, 9))
+    bench.give(RecordsArrived(EVENTS, 0, records, EVENTS_ID))
     assert position(bench, "b" * 32) == 10
 
 

@@ -88,6 +88,11 @@ def test_given_what_is_no_json_object_then_it_is_unparsable_and_nobody_can_be_an
     assert refused.request_id is None
 
 
+def test_given_more_levels_than_the_parser_takes_then_the_depth_is_told_and_not_that_it_is_no_json() -> None:
+    with pytest.raises(RefusedRecord, match=r"^is nested too deeply$"):
+        parse_request(b'{"type": "schedule.apply", "spec": ' + b"[" * 300 + b"]" * 300 + b"}")
+
+
 def test_given_unparsable_value_with_an_envelope_then_its_sender_can_be_answered() -> None:
     refused = refusal(b"{", CE)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate_core.model.identity import run_id
+from tidegate_core.model.names import RUN_ID_PATTERN
 from tidegate_core.model.position import Position
 from tidegate_core.store import keys
 from tidegate_core.store.keys import LAST
@@ -87,6 +92,34 @@ def test_given_user_text_then_its_hash_is_26_plain_characters_and_unambiguous(
 def test_given_parts_that_join_alike_then_their_hashes_differ() -> None:
     """CD-172: no text of a user's can break a key."""
     assert keys.text_hash("a", "bc") != keys.text_hash("ab", "c")
+
+
+SHORT = st.from_regex(r"[a-b0][a-b.-]{0,3}", fullmatch=True)
+KEYS: list[Callable[[tuple[str, str]], object]] = [
+    lambda names: keys.schedule_ref(*names),
+    lambda names: keys.schedule_state(0, *names),
+    lambda names: keys.definition(0, *names, 1),
+    lambda names: keys.index_row(f"data/{names[0]}/{names[1]}", "ns", "s", "I", 1, 0, None),
+    lambda names: keys.index_row("data/ns/d", *names, "I", 1, 0, None),
+    lambda names: run_id(0, "I", "cron", names),
+]
+
+
+@given(st.tuples(SHORT, SHORT), st.tuples(SHORT, SHORT))
+def test_given_any_two_names_then_nothing_of_one_schedule_lies_under_a_key_of_the_other(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    """CD-172: parts are joined by what no name can contain, so that `a.b/c` is never `a/b.c`; free text is hashed."""
+    for key_of in KEYS:
+        assert (key_of(one) == key_of(other)) == (one == other)
+
+
+@pytest.mark.parametrize("cron", ["0 6 * * *", "0:6", "a#b/c:d"])
+def test_given_text_with_delimiters_then_an_occurrence_s_id_is_still_plain(cron: str) -> None:
+    """CD-172: CDAP splits `ns:app:...:cron` at its colons."""
+    made = run_id(7, "I", cron, ("1763000000000",))
+    assert re.fullmatch(RUN_ID_PATTERN, made)
+    assert made != run_id(7, "I", cron.replace(":", ""), (":1763000000000",))
 
 
 def test_given_hashes_and_index_shards_then_they_are_frozen() -> None:

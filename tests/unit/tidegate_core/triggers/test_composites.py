@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate_core.model.facts import Fact, fact_from_json
@@ -64,6 +66,40 @@ def test_given_counts_then_the_tree_says_what_is_missing(
     document: dict[str, Any], counts: tuple[int, ...], missing: str | None
 ) -> None:
     assert trigger(document).missing(counts) == missing
+
+
+LEAVES = st.sampled_from(
+    [
+        A,
+        on_data("d", 5),
+        {**on_run_of("up"), "times": 3},
+        {"type": "data_size", "dataset": "e", "bytes": "3B"},
+        {"type": "data_size", "dataset": "e", "rows": 2},
+        {"type": "event", "name": "custom.x", "count": 2},
+    ]
+)
+
+
+@st.composite
+def trees(draw: st.DrawFn, depth: int = 3) -> dict[str, Any]:
+    if depth == 0 or draw(st.booleans()):
+        return draw(LEAVES)
+    children = draw(st.lists(trees(depth - 1), min_size=2, max_size=3))
+    kind = draw(st.sampled_from([all_of, any_of, None]))
+    return at_least(draw(st.integers(1, len(children))), *children) if kind is None else kind(*children)
+
+
+@given(trees(), st.data())
+def test_given_any_counts_then_they_are_enough_when_nothing_is_missing(
+    document: dict[str, Any], data: st.DataObject
+) -> None:
+    """What decides (asked for each entry of the evidence) and what is told to people are the same question."""
+    tree = trigger(document)
+    counts = data.draw(st.tuples(*(st.integers(0, 6) for _ in tree.leaves())))
+    assert tree.is_satisfied_by(counts) == (tree.missing(counts) is None)
+    if len(counts) > 1:
+        with pytest.raises(ValueError, match="leaves"):
+            tree.is_satisfied_by(counts[1:])
 
 
 def test_given_a_nested_tree_then_it_reads_back_from_its_stored_form() -> None:

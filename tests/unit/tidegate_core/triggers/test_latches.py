@@ -96,13 +96,12 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.reference is None or self.ended)
     @rule(terms=TERMS | SETTLING, needs=st.tuples(*([st.integers(1, 3)] * LEAVES)), k=st.integers(1, LEAVES))
     def begin(self, terms: Terms, needs: tuple[int, ...], k: int) -> None:
-        def missing(counts: Sequence[int]) -> str | None:
-            held = sum(count >= need for count, need in zip(counts, needs, strict=True))
-            return None if held >= k else "more"
+        def is_enough(counts: Sequence[int]) -> bool:
+            return sum(count >= need for count, need in zip(counts, needs, strict=True)) >= k
 
-        self.terms, self.missing, self.now, self.ended, self.log = terms, missing, 0, False, []
+        self.terms, self.is_enough, self.now, self.ended, self.log = terms, is_enough, 0, False, []
         self.reference = Reference(needs, k, terms)
-        self.latches = Latches(missing, terms)
+        self.latches = Latches(is_enough, terms)
 
     @precondition(lambda self: self.reference is not None and not self.ended)
     @rule(
@@ -150,7 +149,7 @@ class Machine(RuleBasedStateMachine):
     def comes_back_from_its_log(self) -> None:
         """A crash anywhere: whoever reads the entries back stands where the one before stood."""
         if self.reference is not None:
-            again = Latches(self.missing, self.terms)
+            again = Latches(self.is_enough, self.terms)
             for line in self.log:
                 again.forget(line) if isinstance(line, int) else again.add(line)
             assert (again.counts, again.due()) == (self.latches.counts, self.latches.due())
@@ -162,6 +161,6 @@ TestLatchesAgainstTheReference = Machine.TestCase
 
 @given(ttl=st.integers(1, 20), late=st.integers(0, 40))
 def test_given_an_entry_read_late_then_it_is_stale_when_it_had_ceased_to_hold(ttl: int, late: int) -> None:
-    latches = Latches(lambda counts: "more", Terms((ttl, None)))
+    latches = Latches(lambda counts: False, Terms((ttl, None)))
     latches.add(Counted(1, "x", 40))
     assert latches.is_stale(Counted(0, "y", late)) == (late + ttl <= 40)

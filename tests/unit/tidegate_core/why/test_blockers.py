@@ -32,6 +32,8 @@ OTHERS: Final[Mapping[str, Doc]] = {
     "load_high": {"type": "load", "below": 0.5},
 }
 CONSTRAINTS: Final[Mapping[str, Doc]] = {**REMEMBERED, **OTHERS}
+SCOPES: Final[tuple[Doc, ...]] = ({}, {"scope": "group", "group": "calls"})
+"""Of the rate."""
 OPEN_RUNS: Final = ("own run", "run of another schedule")
 STANDING: Final = ("hold", "freeze")
 RUN_ID = re.compile(r"\d{4}-[a-z2-7]{26}")
@@ -42,8 +44,11 @@ PATIENCE: Final = 40 * SECOND
 class World:
     """A schedule whose second job waits for whatever was drawn."""
 
-    def __init__(self, constraints: frozenset[str], open_runs: frozenset[str], mode: str | None, ahead: int) -> None:
+    def __init__(
+        self, constraints: frozenset[str], open_runs: frozenset[str], mode: str | None, ahead: int, scope: Doc
+    ) -> None:
         self.constraints = constraints
+        self._scope = scope
         self.bench = Bench()
         self.bench.load = 0.9
         self.bench.behaves = self._behaves
@@ -73,6 +78,7 @@ class World:
 
     def _apply(self, name: str, constraints: frozenset[str], *, shared: bool = True) -> None:
         wanted = [CONSTRAINTS[each] for each in sorted(constraints)] + ([PROGRAM] if shared else [])
+        wanted = [{**each, **self._scope} if each["type"] == "rate" else each for each in wanted]
         spec = a_spec(name, every("12h"), constraints=wanted, file="/jobs/shared.py", pending_timeout="48h")
         self.bench.request(an_apply(spec, f"apply-{name}-{len(self.bench.sent)}", on_update="carry"))
         self.bench.run(SECOND)
@@ -126,6 +132,7 @@ WORLDS = st.builds(
     st.frozensets(st.sampled_from(OPEN_RUNS)),
     st.sampled_from((None, None, *STANDING)),
     st.sampled_from((0, 0, 1, 3)),
+    st.sampled_from(SCOPES),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_testkit.simulation.broker import Broker, Outgoing, Reader
 from tidegate_testkit.simulation.faults.broker import calm_broker
-from tidegate_testkit.simulation.timeline import Process, Timeline
+from tidegate_testkit.simulation.timeline import START, Process, Timeline
 from tidegate_testkit.simulation.trace import Trace
 
 TOPIC = "tidegate.events"
@@ -26,11 +27,13 @@ class Brokers:
         self.broker.create(TOPIC, 2)
         self.read: list[bytes | None] = []
         self.gone: list[int] = []
+        self.lay_in: set[str] = set()
         self.reader = Reader(Process(self.timeline, "node"), TOPIC, 0, 0, self._take, self.gone.append)
         self.broker.read(self.reader, self.broker.topics[TOPIC].id)
 
-    def _take(self, records: Sequence[LogRecord]) -> None:
+    def _take(self, records: Sequence[LogRecord], topic_id: str) -> None:
         self.read += [record.value for record in records]
+        self.lay_in.add(topic_id)
 
     def append(self, value: bytes, topic_partition: int = 0) -> None:
         self.broker.produce(Outgoing(TOPIC, None, value, (), topic_partition, 500, lambda: True), lambda _: None)
@@ -78,3 +81,41 @@ def test_given_a_reader_of_a_topic_that_is_made_anew_then_its_position_is_gone_a
     brokers.broker.recreate(TOPIC)
     brokers.append(b"new")
     assert (brokers.read, brokers.gone) == ([b"old"], [1])
+
+
+def test_given_a_reader_that_is_unaware_then_it_reads_on_at_its_offset_and_the_records_say_where_they_lie(
+    brokers: Brokers,
+) -> None:
+    """As a real client was seen to do, in a topic that was filled again within 100 ms."""
+    brokers.append(b"old")
+    before = brokers.broker.topics[TOPIC].id
+    brokers.broker.recreate(TOPIC, lambda: 5_000)
+    brokers.append(b"new")
+    brokers.append(b"newer")
+    assert brokers.read == [b"old"]
+    brokers.wait(6_000)
+    assert (brokers.read, brokers.gone) == ([b"old", b"newer"], [])
+    assert brokers.lay_in == {before, brokers.broker.topics[TOPIC].id}
+
+
+def test_given_a_reader_that_was_unaware_and_stands_behind_the_new_end_then_its_position_is_gone(
+    brokers: Brokers,
+) -> None:
+    brokers.append(b"old")
+    brokers.append(b"older")
+    brokers.broker.recreate(TOPIC, lambda: 5_000)
+    brokers.append(b"new")
+    brokers.wait(6_000)
+    assert (brokers.read, brokers.gone) == ([b"old", b"older"], [2])
+
+
+def test_given_periods_that_meet_then_the_time_without_brokers_is_counted_once_and_ends_as_they_heal() -> None:
+    timeline = Timeline(0)
+    faults = replace(calm_broker(), downs=((10, 30), (60, 90)), leaderless=((0, (20, 40)), (1, (0, 99))))
+    broker = Broker(timeline, Trace(timeline), faults, LAG_MS)
+    broker.create(TOPIC, 2)
+    assert broker.away_ms(TOPIC, START + 15, START + 70) == 25 + 10
+    assert broker.away_ms(TOPIC, START + 40, START + 60) == 0
+    timeline.run(START + 80)
+    broker.heal()
+    assert broker.away_ms(TOPIC, START, START + 100) == 30 + 20

@@ -78,7 +78,7 @@ def tally(bench: Bench, name: str) -> int:
 
 def outage(bench: Bench, milliseconds: int) -> None:
     """Nobody is here for so long, and the fact is written down."""
-    for shard in range(4):
+    for shard in range(bench.holding.shards):
         key = keys.progress(shard)
         item = bench.store.get([key])[key]
         known = item.get("gaps", [])
@@ -410,6 +410,18 @@ def test_given_an_outage_then_one_delivery_stands_for_all_that_was_missed(bench:
     assert tally(bench, "coalesced") == count - 1
 
 
+def test_given_a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time() -> None:
+    """Seed 832976: nothing woke the shard for them until what stood in front was ready, seconds later."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    bench.lose(a_commit("cursor"), times=1_000)
+    bench.request(a_send("m-1", after="3s"))
+    bench.run(20 * SECOND)
+    assert len(bench.on("out")) == 10
+    assert [each.at for each in bench.on("out")] == nominals(bench)
+
+
 def test_given_a_hand_over_that_took_its_time_but_no_outage_then_each_is_sent(bench: Bench) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
@@ -566,6 +578,34 @@ def test_given_an_at_that_was_not_delivered_and_an_update_then_it_is_made_again_
     bench.request(an_apply(a_recurring(trigger=at, payload="anew"), "apply-anew"))
     bench.run(MINUTE)
     assert [each.value for each in bench.on("out")][sent:] == [b'"anew"']
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_given_messages_of_the_same_instant_that_were_passed_then_what_an_update_ends_is_no_less_open(
+    crashed: bool,
+) -> None:
+    """Seed 805067: the position stood within the fire's own slot, before it; the boundary was put behind that slot, so that
+    the fire counted as delivered: the update did not make it again, and nobody ever sent it.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = format_instant(bench.now + 10 * SECOND)
+    at = {"type": "at", "instant": due}
+    bench.answer_with(to_out, AWAY, times=10_000)
+    bench.request(an_apply(a_recurring(trigger=at, payload="old")))
+    for number in range(12):  # Some of them lie before the fire, by their ids.
+        bench.request(a_send(f"m-{number}", deliver_at=due, topic="elsewhere"))
+    bench.run(20 * SECOND)
+    (passed,) = (str(row["fired_id"]) for row in bench.rows("PROGRESS"))
+    assert any(passed.split("#")[0] in each.headers["tidegate-id"] for each in bench.on("elsewhere"))
+    bench.request(an_apply(a_recurring(trigger=at, payload="new"), "update-ping"))
+    bench.run(WIRE_PATIENCE_MS + SECOND)
+    bench.as_usual()
+    if crashed:
+        bench.crash()
+    bench.run(MINUTE)
+    assert [each.value for each in bench.on("out")] == [b'"new"']
+    assert (tally(bench, "delivered"), tally(bench, "cancelled")) == (13, 1)
 
 
 def test_given_a_refused_message_then_its_printed_id_cancels_it(bench: Bench) -> None:

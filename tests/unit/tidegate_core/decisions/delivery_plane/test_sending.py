@@ -385,7 +385,7 @@ def test_given_a_replay_whose_slot_was_passed_meanwhile_then_it_moves_to_a_new_o
     plane.checkpoints.promised = (old.slot + 5 * SECOND, "-", "")
     assert progress["fired_slot"] == 0
     bench._logs[(REQUESTS, 0)] = log
-    bench.give(RecordsArrived(REQUESTS, 0, tuple(log)))
+    bench.give(RecordsArrived(REQUESTS, 0, tuple(log), REQUESTS_ID))
     assert {timer.slot for timer in timers(bench)} == {old.slot, old.slot + 5 * SECOND + 1}
     bench.run(20 * SECOND)
     assert len(bench.on("out")) == 1
@@ -452,7 +452,7 @@ def test_given_rows_of_two_records_of_a_request_at_two_slots_then_the_message_is
     bench.run(6 * SECOND)
     assert len(bench.on("out")) == 1
     bench._logs[(REQUESTS, 0)] = log
-    bench.give(RecordsArrived(REQUESTS, 0, tuple(log)))
+    bench.give(RecordsArrived(REQUESTS, 0, tuple(log), REQUESTS_ID))
     bench.run(2 * MINUTE)
     assert len(bench.on("out")) == 1
     assert timers(bench) == [timer]

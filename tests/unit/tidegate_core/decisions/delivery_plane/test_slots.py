@@ -45,6 +45,12 @@ def test_given_due_rows_that_are_not_ready_then_they_stay_until_they_are() -> No
     assert slots.take_due(20, 10) == [waiting]
 
 
+def test_given_a_row_that_is_due_and_not_ready_then_the_slot_behind_it_is_the_next_one() -> None:
+    slots = some(a_row(10, stage=Stage.WRITTEN), a_row(30, "b"))
+    assert slots.take_due(20, 10) == []
+    assert slots.next_slot() == 30
+
+
 def test_given_a_row_put_back_then_it_is_due_again() -> None:
     row = a_row(10)
     slots = some(row)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate_core.decisions.event_index import Listener
-from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute
-from tidegate_core.decisions.run_plane.runs import outbox_row
+from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute, gone_row
+from tidegate_core.decisions.run_plane.run_news import outbox_row
 from tidegate_core.effects import Poke
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import InboxRow, IndexRow, OutboxRow, Run
@@ -24,6 +24,7 @@ from tidegate_testkit.builders import (
     SECOND,
     a_request,
     a_run,
+    a_schedule,
     a_spec,
     all_of,
     an_apply,
@@ -35,7 +36,9 @@ from tidegate_testkit.desk import Desk
 ROW = outbox_row(a_run(state="running", ended_at=NOW + 9, outcome="succeeded"))
 
 
-def a_listener(number: int, *, leaf: int = 0, activated_at: int = NOW - 5_000, shard: int = 0) -> Listener:
+def a_listener(
+    number: int, *, leaf: int = 0, activated_at: int = NOW - 5_000, shard: int = 0, asked_at: int = 0
+) -> Listener:
     row = IndexRow(
         event_key="run/flights/nightly",
         namespace="flights",
@@ -45,6 +48,7 @@ def a_listener(number: int, *, leaf: int = 0, activated_at: int = NOW - 5_000, s
         leaf=leaf,
         shard=shard,
         activated_at=activated_at,
+        asked_at=asked_at,
     )
     return Listener(row, {})
 
@@ -85,6 +89,35 @@ def test_given_two_leaves_of_one_schedule_then_both_are_in_its_one_row() -> None
     distribute(desk, [a_listener(1, leaf=0), a_listener(1, leaf=1)])
     (row,) = desk.records(InboxRow, "I#")
     assert [matched["leaf"] for matched in json.loads(row.body)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "activated_at", "deleted_at", "hears"),
+    [
+        pytest.param(NOW - 9, NOW + 700, NOW, True, id="asked for earlier, by a clock that is ahead"),
+        pytest.param(NOW + 1, NOW + 5, NOW + 9, False, id="asked for 1 ms later, and done before the delete"),
+        pytest.param(NOW + 1, NOW - 700, NOW, False, id="asked for later, by a clock that is behind"),
+        pytest.param(NOW - 9, NOW + 5_000, NOW, False, id="asked for earlier, activated by itself much later"),
+    ],
+)
+def test_given_a_delete_then_who_asked_to_listen_before_it_by_the_brokers_clock_hears_of_it(
+    asked_at: int, activated_at: int, deleted_at: int, hears: bool
+) -> None:
+    """Two nodes' clocks were compared without slack: who heard nothing waited for ever."""
+    gone = gone_row(a_schedule(), NOW, deleted_at)
+    desk = Desk(gone)
+    desk.decide(Distribute(gone.key(0), [a_listener(1, asked_at=asked_at, activated_at=activated_at)], 0))
+    assert bool(inbox(desk)) == hears
+
+
+@pytest.mark.parametrize(("ahead_ms", "hears"), [(ACTIVATION_SLACK_MS, True), (ACTIVATION_SLACK_MS + 1, False)])
+def test_given_a_delete_that_nobody_asked_for_then_the_clocks_tell_with_twice_their_skew(
+    ahead_ms: int, hears: bool
+) -> None:
+    gone = gone_row(a_schedule(), None, NOW)
+    desk = Desk(gone)
+    desk.decide(Distribute(gone.key(0), [a_listener(1, asked_at=NOW + 50, activated_at=NOW + ahead_ms)], 0))
+    assert bool(inbox(desk)) == hears
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,55 @@ def test_given_a_request_that_is_half_done_then_it_is_tried_again_and_answered_o
     assert bench.rows("I#") == []
 
 
+SHUT = [{"type": "time_window", "opens": "12:00", "closes": "13:00"}]
+
+
+@pytest.mark.parametrize("most", [4, 2, 1])
+def test_given_a_page_that_is_too_large_then_it_is_halved_until_it_fits(bench: Bench, most: int) -> None:
+    """It was tried again at the same size, every ten minutes, for ever."""
+    bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
+    bench.run(71 * MINUTE)
+
+    def too_large(effect: Effect) -> bool:
+        if not isinstance(effect, Commit) or effect.transaction.name != "end_pending":
+            return False
+        return sum(action.key.sk.startswith("J#") for action in effect.transaction.actions) > most
+
+    bench.answer_with(too_large, INVALID, times=1_000)
+    bench.request(a_request("delete"))
+    bench.run(SECOND)
+    assert bench.status_of("delete-nightly") == "accepted"
+    assert of(bench, "nightly") == ["cancelled/schedule_deleted"] * 7
+    assert len(bench.receipts()["delete-nightly"]["discarded"]["jobs"]) == 7
+    assert failed(bench) == set()
+
+
+def test_given_one_job_that_cannot_be_ended_then_those_before_it_are_ended_all_the_same(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
+    bench.run(71 * MINUTE)
+    last = str(max(bench.rows("J#"), key=lambda row: str(row["nominal"]))["sk"])
+    refuse(bench, lambda sk: sk == last, "end_pending")
+    bench.request(a_request("delete"))
+    bench.run(SECOND)
+    assert [row["sk"] for row in bench.rows("J#")] == [last]
+    assert bench.status_of("delete-nightly") is None
+    assert failed(bench) == {"request"}
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS)
+    assert len(bench.receipts()["delete-nightly"]["discarded"]["jobs"]) == 7
+
+
+@pytest.mark.parametrize("mode", ["hold", "drop"])
+def test_given_a_page_of_a_suspend_that_is_too_large_then_it_is_halved(bench: Bench, mode: str) -> None:
+    bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
+    bench.run(71 * MINUTE)
+    name = {"hold": "park", "drop": "end_pending"}[mode]
+    bench.answer_with(lambda effect: isinstance(effect, Commit) and effect.transaction.name == name, INVALID, times=2)
+    bench.request(a_request("suspend", mode=mode))
+    bench.run(SECOND)
+    assert bench.status_of("suspend-nightly") == "accepted"
+
+
 def test_given_one_poisoned_event_among_others_then_the_others_count_and_it_is_tried_again(bench: Bench) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
     bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=1_000)

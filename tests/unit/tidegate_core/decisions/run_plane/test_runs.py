@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.run_plane.run_news import outbox_row
 from tidegate_core.decisions.run_plane.runs import (
     SUBMIT_TRIES_MAX,
     UNKNOWN_HOST_MS,
@@ -18,7 +19,6 @@ from tidegate_core.decisions.run_plane.runs import (
     RejectRun,
     RequestCancel,
     RunGone,
-    outbox_row,
 )
 from tidegate_core.decisions.work import Decision
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted

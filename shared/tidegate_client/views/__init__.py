@@ -1,0 +1,39 @@
+"""The API's documents: what it answers and what the client returns, defined once for both sides.
+
+Readers ignore fields that they do not know, so that an older client works with a newer API.
+"""
+
+from __future__ import annotations
+
+from tidegate_client.views.answers import Discarded, FieldProblem, ProblemView, ReceiptView
+from tidegate_client.views.base import Moment, Page, View
+from tidegate_client.views.jobs import EvidenceView, JobView
+from tidegate_client.views.messages import EventView, MessageView
+from tidegate_client.views.runs import LogView, OccurrenceView, RunView
+from tidegate_client.views.schedules import DryRun, ScheduleView, SourceView, Suspension
+from tidegate_client.views.why import Unmet, Verdict, WhyReason, WhyView
+
+__all__ = [
+    "Discarded",
+    "DryRun",
+    "EventView",
+    "EvidenceView",
+    "FieldProblem",
+    "JobView",
+    "LogView",
+    "MessageView",
+    "Moment",
+    "OccurrenceView",
+    "Page",
+    "ProblemView",
+    "ReceiptView",
+    "RunView",
+    "ScheduleView",
+    "SourceView",
+    "Suspension",
+    "Unmet",
+    "Verdict",
+    "View",
+    "WhyReason",
+    "WhyView",
+]

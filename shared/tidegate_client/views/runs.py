@@ -1,0 +1,112 @@
+"""Runs, what they wrote, and what became of occurrences."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tidegate_client.views.base import Moment, View
+from tidegate_client.views.why import Unmet
+
+
+class RunView(View):
+    """A launched job.
+
+    Attributes:
+        state: Of the run; the outcome from the moment at which its end was recorded.
+        lateness_ms: From nominal to the passage of the start gate.
+        exit_code: 128 + n when signal n ended the program; None where nobody saw its end.
+        signal: Name of that signal, such as `SIGKILL`, of a program that could not report its end itself.
+        outputs: What the program reported.
+        program: Type, file, args, conf and properties with all templates resolved; None when only the ledger is left.
+        disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
+        last_failure: How the attempt before the present one ended, when a retry followed on it.
+        next_attempt_at: When the next attempt begins, while the run waits for it.
+    """
+
+    id: str
+    namespace: str
+    schedule: str
+    version: int
+    state: str
+    attempt: int = 1
+    trigger: str
+    nominal: Moment
+    interval_start: Moment | None = None
+    interval_end: Moment | None = None
+    correlation: str | None = None
+    admitted_at: Moment | None = None
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+    lateness_ms: int | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    reason: str | None = None
+    error_class: str | None = None
+    outputs: dict[str, Any] = Field(default_factory=dict)
+    node: str | None = None
+    host: str | None = None
+    external_id: str | None = None
+    cancel_requested: bool = False
+    disposition: str | None = None
+    program: dict[str, Any] | None = None
+    last_failure: dict[str, Any] | None = None
+    next_attempt_at: Moment | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        return self.ended_at is not None
+
+
+class LogView(View):
+    """A piece of a run's log.
+
+    Attributes:
+        offset: First byte of the piece.
+        next_offset: Where to go on reading.
+        size: Bytes in the log now.
+        text: The piece as UTF-8; bytes that are none are replaced.
+        ended: Nothing will be added any more: the run has ended.
+    """
+
+    run_id: str
+    attempt: int
+    stream: Literal["stdout", "stderr"]
+    offset: int
+    next_offset: int
+    size: int
+    text: str
+    ended: bool
+
+
+class OccurrenceView(View):
+    """What became of one occurrence: a row of the ledger.
+
+    Attributes:
+        disposition: `launched`, `coalesced`, `skipped`, `expired` or `cancelled`.
+        reason: Why, for all but launched.
+        state: Final state of its run, where it had one.
+        at: When it was decided.
+        forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
+    """
+
+    namespace: str
+    schedule: str
+    version: int
+    job_id: str
+    trigger: str
+    nominal: Moment
+    disposition: str
+    reason: str = ""
+    at: Moment
+    state: str | None = None
+    correlation: str | None = None
+    interval_start: Moment | None = None
+    interval_end: Moment | None = None
+    admitted_at: Moment | None = None
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+    node: str | None = None
+    detail: str | None = None
+    forced: Unmet | None = None

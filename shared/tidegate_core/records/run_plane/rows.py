@@ -1,0 +1,128 @@
+"""Rows on their way to somebody: timers, what comes in, what goes out, and who listens."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerRow:
+    """A lower bound: whoever reads it decides again.
+
+    Attributes:
+        kind: `S` a schedule's next nominal, `E` a deadline of evidence, `C` the removal of ended evidence's chunks, `U`
+            the end of a suspension. (Open jobs and runs are few enough to be held in memory whole: their deadlines derive
+            from their own rows.)
+        ref: `<ns>/<name>` for `S` and `U`, `<ns>/<name>#<correlation hash>` for `E` (or `#at-least`, `#next-tick`), the evidence's id for
+            `C`.
+        detail: For `E` the group's key, which `ref` only hashes (or the generation that is reminded); for `C` the number of chunks.
+    """
+
+    at: int
+    kind: str
+    ref: str
+    detail: str | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.timer(shard, self.at, self.kind, self.ref)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRow:
+    """Something for the owner of a shard, put there by whoever read it from Kafka, in the transaction of its cursor.
+
+    Attributes:
+        kind: `Q` a request of the run plane, `M` one about a message, `X` events matched for one schedule, `G` a schedule that
+            it waits for is gone.
+        origin: Text of the position of the (first) record.
+        body: The request in its canonical form, or a JSON list of matched events.
+        payload: Of a message, as it is delivered: its bytes, because as JSON they could outgrow an item. `body` is the
+            request without it then.
+    """
+
+    namespace: str
+    name: str
+    kind: str
+    origin: str
+    body: str
+    payload: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of what it carries."""
+        return len(self.body.encode()) + len(self.payload or b"")
+
+    @property
+    def request(self) -> bytes:
+        """The request as a record's value."""
+        if self.payload is None:
+            return self.body.encode()
+        document = {**json.loads(self.body), "payload_base64": base64.b64encode(self.payload).decode()}
+        return json.dumps(document, ensure_ascii=False).encode()
+
+    def key(self, shard: int) -> Key:
+        return keys.inbox(shard, self.namespace, self.name, self.kind, self.origin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """A terminal state on its way to those who listen: event source for `run_status`, record for `tidegate.runs`.
+
+    Also a schedule that is gone: `run_id` is its incarnation then, `attempt` 0, `state` `deleted`.
+
+    Attributes:
+        record: JSON of the record for `tidegate.runs`; empty where nothing goes there.
+        fact: JSON of the fact that triggers see.
+        started: When it had passed the gate, where that was not told before its end.
+        page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
+        matched: All have.
+        given_up: Why no further attempt of a run follows, where one was wanted: it gets a dead letter. None = it gets none.
+        error_class: Of such a run.
+    """
+
+    run_id: str
+    attempt: int
+    state: str
+    record: str
+    fact: str
+    started: int | None = None
+    page: str = ""
+    matched: bool = False
+    given_up: str | None = None
+    error_class: str | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.outbox(shard, self.run_id, self.attempt, self.state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow:
+    """One leaf of a schedule, under the event key that it listens to; one row for each of its generations.
+
+    Attributes:
+        vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
+        activated_at: Runs count that were admitted not earlier than this minus 1 s.
+        asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
+        starts: True where starts of runs count, not only their ends.
+    """
+
+    event_key: str
+    namespace: str
+    name: str
+    incarnation: str
+    generation: int
+    leaf: int
+    shard: int
+    activated_at: int
+    vector: str | None = None
+    asked_at: int = 0
+    starts: bool | None = None
+
+    def key(self) -> Key:
+        activation = (self.incarnation, self.generation, self.leaf, self.vector)
+        return keys.index_row(self.event_key, self.namespace, self.name, *activation)

@@ -1,0 +1,130 @@
+"""A schedule: its one mutable item, its versions, and its own limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleState:
+    """The one mutable item of a schedule, at most 1 KB.
+
+    Attributes:
+        status: `active`, `suspended` or `deleted` (a tombstone).
+        incarnation: Given when the name is created, new after delete and re-create: ids never repeat.
+        version: Counts 1, 2, 3 ... within the name, tombstones included.
+        generation: Raised by every request that ends what is pending; jobs and admissions carry it.
+        position: Text of the position of the last applied request; older requests are superseded.
+        activated_at: Instant from which time triggers count and before which runs do not.
+        next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
+        fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
+        seals: Evidence opened so far; numbers the jobs of event triggers.
+        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of;
+            `next_nominal` is its next reminder.
+        next_tick: Next instant of a composite's time leaves; a timer row of kind `E` stands there.
+        ticked: How many ticks of each of them have been since the version was applied, for `max_fires`.
+        gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
+            where it goes on.
+        gathered_from, gathered_through: The first and the last of them.
+        fires: Instants of a time trigger that were walked since the version was applied, for `max_fires`.
+        gathered_as: What is to become of them (`Fate`).
+        alone, alone_since: Instants that have jobs of their own although they were missed, and the begin of the span.
+        missed_from, missed_until, missed_as: What this schedule itself missed, and is to make up for; None = nothing.
+        expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
+        mode: How it is suspended, while it is (SEMANTICS 10); `standing.py` says what that lets happen.
+        suspended_at: Since when.
+        stopped_by: Who asked for it, empty where nobody was named; None = nobody did: it is active, or began suspended.
+        stopped_for: Why, as far as it was said.
+        until: When it is resumed by itself; a timer row of kind `U` stands there.
+        stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
+        last_stop: Begin and end of the last of those.
+        pauses: Begin and end of the last suspensions that are over, of any mode: begin, end, begin, end ...
+        kept_from: Oldest generation whose pending jobs go on; None = only the present one.
+        carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
+            first, last ...
+        gone: `<ns>/<name>` of the schedules that were deleted since the trigger listened to them: it does without.
+        shedding: What a resume leaves of the backlog (`last`, `coalesce`, `none`), while it is being ended; until then
+            nothing is admitted.
+    """
+
+    namespace: str
+    name: str
+    status: str
+    incarnation: str
+    version: int
+    generation: int
+    position: str
+    activated_at: int = 0
+    next_nominal: int | None = None
+    fired_through: int = 0
+    seals: int = 0
+    made_at: int = 0
+    next_tick: int | None = None
+    ticked: tuple[int, ...] = ()
+    gathered: int | None = None
+    gathered_from: int = 0
+    gathered_through: int = 0
+    fires: int = 0
+    gathered_as: str | None = None
+    alone: int | None = None
+    alone_since: int | None = None
+    missed_from: int | None = None
+    missed_until: int | None = None
+    missed_as: str | None = None
+    spec_hash: str = ""
+    changed_at: int = 0
+    reason: str | None = None
+    actor: str | None = None
+    expires_at: int | None = None
+    mode: str = "drop"
+    suspended_at: int = 0
+    stopped_by: str | None = None
+    stopped_for: str | None = None
+    until: int | None = None
+    stopped_ms: int = 0
+    last_stop: tuple[int, ...] = ()
+    pauses: tuple[int, ...] = ()
+    kept_from: int | None = None
+    carried: tuple[int, ...] = ()
+    shedding: str | None = None
+    gone: tuple[str, ...] = ()
+
+    def key(self, shard: int) -> Key:
+        return keys.schedule_state(shard, self.namespace, self.name)
+
+    def has_due(self, now: int) -> bool:
+        """Whether some instant has come that no occurrence stands for yet."""
+        return self.next_nominal is not None and (self.next_nominal <= now or self.gathered is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One immutable version of a schedule: its spec as canonical JSON."""
+
+    namespace: str
+    name: str
+    version: int
+    spec: str
+    created_at: int
+
+    def key(self, shard: int) -> Key:
+        return keys.definition(shard, self.namespace, self.name, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLimit:
+    """A schedule's own limit: lies in its shard, so only the owner writes it.
+
+    Attributes:
+        holders: Runs that hold a permit, at most 16.
+    """
+
+    namespace: str
+    name: str
+    holders: tuple[str, ...] = ()
+
+    def key(self, shard: int) -> Key:
+        return keys.own_limit(shard, self.namespace, self.name)

@@ -1,0 +1,85 @@
+"""The logs of a bench: what is appended to topics, what of it is read, and where they end."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+
+from tidegate_core.decisions.inputs import Holding, Input, LogRecord, RecordsArrived, TopicFacts
+from tidegate_core.effects import EndOffsets
+from tidegate_testkit.builders import EVENTS, REQUESTS, Doc
+
+
+class Topics(ABC):
+    """Attributes:
+    topics: Of the users' own, by name.
+    ahead_of_broker: Milliseconds that the actor's clock is ahead of the broker's, which dates the records.
+    """
+
+    now: int
+    holding: Holding
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicFacts] = {}
+        self.ahead_of_broker = 0
+        self._logs: dict[tuple[str, int], list[LogRecord]] = {}
+        self._reading: set[tuple[str, int]] = set()
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Lets everything happen that follows at this instant."""
+
+    @abstractmethod
+    def _soon_give(self, *inputs: Input) -> None: ...
+
+    def request(self, document: Doc | bytes, topic_partition: int = 0) -> None:
+        self.append(REQUESTS, topic_partition, document)
+
+    def event(self, document: Doc | bytes, topic_partition: int = 0) -> None:
+        self.append(EVENTS, topic_partition, document)
+
+    def create_topic(self, name: str, topic_partitions: int = 1, topic_id: str = "c" * 32) -> None:
+        """A topic of the users' own, or the one of this name made anew."""
+        self.topics[name] = TopicFacts(name, topic_id, topic_partitions)
+
+    def append(self, topic: str, topic_partition: int, *documents: Doc | bytes) -> None:
+        """Appends records; they arrive as one batch if the topic partition is being read."""
+        log = self.log(topic, topic_partition)
+        first = len(log)
+        for document in documents:
+            value = document if isinstance(document, bytes) else json.dumps(document).encode()
+            log.append(LogRecord(len(log), self.now - self.ahead_of_broker, None, value))
+        self.hand_over(topic, topic_partition, first)
+
+    def hand_over(self, topic: str, topic_partition: int, first: int) -> None:
+        """Gives the actor the log's records from an offset on, as one batch, if the topic partition is being read."""
+        if (topic, topic_partition) in self._reading:
+            self._soon_give(self.arrived(topic, topic_partition, first))
+        self.settle()
+
+    def arrived(self, topic: str, topic_partition: int, first: int) -> RecordsArrived:
+        """Returns what the log holds from an offset on, as it is read now."""
+        facts = self._facts_of(topic)
+        records = tuple(self.log(topic, topic_partition)[first:])
+        return RecordsArrived(topic, topic_partition, records, "" if facts is None else facts.id)
+
+    @property
+    def logs(self) -> dict[tuple[str, int], list[LogRecord]]:
+        """Records by topic and topic partition."""
+        return self._logs
+
+    def log(self, topic: str, topic_partition: int) -> list[LogRecord]:
+        return self._logs.setdefault((topic, topic_partition), [])
+
+    def _facts_of(self, topic: str) -> TopicFacts | None:
+        own = {REQUESTS: self.holding.requests, EVENTS: self.holding.events}
+        return self.topics.get(topic) or own.get(topic)
+
+    def _end_offsets(self, topic: str) -> EndOffsets:
+        facts = self._facts_of(topic)
+        if facts is None:
+            return EndOffsets({})
+        # The brokers know of topic partitions that came after the holder had asked for their number.
+        known = [number for name, number in self._logs if name == topic]
+        each = range(max([facts.topic_partitions, *(number + 1 for number in known)]))
+        return EndOffsets({f"{facts.id}/{number}": len(self.log(topic, number)) for number in each})

@@ -1,0 +1,153 @@
+"""I1 for `at_least_every`: a job at the latest so long after the last one, and none before that without what it counts.
+
+A reminder that finds nothing makes an empty job, or an entry that says so; either way something of the schedule is in the ledger.
+It waits for what was appended before it and is not read yet, and stands behind what the shard does already: that is the slack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tidegate_core.model.durations import parse_duration
+from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.simulation.checks.evidence import NOTHING_NEW, WITHOUT_ENOUGH, is_satisfied
+from tidegate_testkit.simulation.checks.fires import at_text
+from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS, Segment
+from tidegate_testkit.simulation.definitions import NAMESPACE
+from tidegate_testkit.simulation.timeline import START
+from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS, RENEWALS_MS, RENEWED_AFTER_MS
+
+if TYPE_CHECKING:
+    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.schedules import Life
+
+SETTLE_MS: Final = 6_000
+"""In a healed world a reminder is dealt with this long after it has come, where its shard and all that is read are served."""
+SETTLE_AMID_FAULTS_MS: Final = 15_000
+CALLS_BEFORE: Final = 100
+"""Of the store, one after the other: what the shard does already goes first, in some worlds one decision at a time."""
+WAITS_FOR: Final = frozenset({"fire", "at_least_every", "count", "cursor", "mixed"})
+"""Transactions without which a reminder is not dealt with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An entry that a schedule made of its evidence, or of nothing.
+
+    Attributes:
+        made: When, by its owner's clock.
+        sealed: When what comes next belonged to another job; one that waits takes in what comes.
+        by_reminder: Whether only a reminder makes such a thing: it counted too little, or nothing.
+        is_job: Whether the next reminder counts from it.
+    """
+
+    row: LedgerRow
+    made: int
+    sealed: int
+    by_reminder: bool
+    is_job: bool
+
+
+def check_reminders(case: Case) -> Iterator[str]:
+    for life in case.lives:
+        if "at_least_every" not in life.definition.trigger:
+            continue
+        marks = sorted(_marks(case, life), key=lambda each: (each.made, each.row.job_id))
+        for segment in case.segments(life):
+            mine = [each for each in marks if segment.maybe(each.made) and _is_of(segment, each.row.version)]
+            yield from _check_early(case, life, segment, mine)
+            if case.world.at_rest:
+                yield from _check_late(case, life, segment, mine)
+
+
+def _is_of(segment: Segment, version: int) -> bool:
+    """Whether a version was in force in the span; an update ends one and begins the next at some time between its two ends."""
+    if segment.end is None or segment.end.kind == "suspend":
+        return segment.begin.version <= version
+    return segment.begin.version <= version < segment.end.version
+
+
+def _marks(case: Case, life: Life) -> Iterator[Mark]:
+    counted = case.entries_of.get(life.name, {})
+    for row in case.rows_of.get(life.name, []):
+        if row.trigger == "events" and row.reason not in WITHOUT_ENOUGH:
+            entries = counted.get(row.job_id, [])
+            by_reminder = not is_satisfied(life.definition.trigger, entries)
+            is_job = (row.disposition, row.reason) != NOTHING_NEW
+            sealed = row.nominal if row.admitted_at is None and not is_job else row.admitted_at or row.at
+            yield Mark(row, row.nominal, sealed, by_reminder, is_job)
+
+
+def _check_early(case: Case, life: Life, segment: Segment, marks: list[Mark]) -> Iterator[str]:
+    """A reminder comes not before its time, and takes all that was appended before that."""
+    every = parse_duration(life.definition.trigger["at_least_every"])
+    since, number = segment.begin.sent - SKEW_MS, 0
+    for mark in marks:
+        number += 1
+        comes = since + number * every
+        if mark.by_reminder and mark.made < comes:
+            early = comes - mark.made
+            yield f"I1: {life.name} was reminded at {at_text(mark.made)}, {early} ms before its time: {mark.row}"
+        if mark.by_reminder and mark.row.job_id not in case.entries_of.get(life.name, {}):
+            yield from _check_nothing_had_come(case, life, segment, mark, comes - SKEW_MS)
+        if mark.is_job:
+            since, number = mark.made, 0
+
+
+def _check_nothing_had_come(case: Case, life: Life, segment: Segment, mark: Mark, comes: int) -> Iterator[str]:
+    """What became another job, later, or is still there, was not there when the reminder came."""
+    for evidence, entries in case.entries_of.get(life.name, {}).items():
+        rows = case.rows_by_id.get(evidence, [])
+        gone = case.record.evidence[evidence].gone
+        if any(row.nominal <= mark.made for row in rows) or (not rows and gone is not None):
+            continue  # It was the job before, or a request has discarded it.
+        for entry in entries:
+            announced = case.world.producers.announced.get(str(entry.get("event_id")))
+            if announced is None or announced.by_source or announced.untold_until > comes:
+                continue  # A reminder waits for what the brokers tell of.
+            if entry["at"] < comes and segment.surely(entry["at"]) and not case.wide.maybe(NAMESPACE, entry["at"]):
+                name, came = announced.id, at_text(entry["at"])
+                yield f"I3: {life.name} was reminded at {at_text(mark.made)} of nothing, and {name} had come at {came}"
+                return
+
+
+def _check_late(case: Case, life: Life, segment: Segment, marks: list[Mark]) -> Iterator[str]:
+    every = parse_duration(life.definition.trigger["at_least_every"])
+    end = min(NEVER if segment.end is None else segment.end.sent, case.world.ended_at)
+    sealed = [segment.begin.done, *(max(each.sealed, segment.begin.done) for each in marks)]
+    made = [*(each.made for each in marks), NEVER]
+    for since, following in zip(sealed, made, strict=True):
+        until = min(following, end, case.wide.next_begin(NAMESPACE, since) or NEVER)
+        look = _a_calm_look(case, life, since + every + SKEW_MS, until)
+        if look is not None:
+            yield (
+                f"I1: {life.name} was to be reminded {every} ms after {at_text(since)}; "
+                f"nothing came of it from {at_text(look)} until {at_text(until)}"
+            )
+
+
+def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
+    """Returns a moment from which on nothing was in its owner's way for as long as a reminder takes, or None."""
+    healed = START + case.swarm.busy_ms + HEAL_AFTER_MS
+    topics = case.swarm.topics
+    if (topics.grown, topics.recreated, topics.requests_grown) != (None, None, None):
+        # Who was there before a topic changed leaves the new part unread until it is started again, and a reminder waits.
+        healed += RENEWALS_MS + RENEWED_AFTER_MS
+        comes = max(comes, healed)
+    queued = int(CALLS_BEFORE * case.swarm.store.latency_ms)
+    stints = [each.serving for each in case.record.stints.values() if each.serving is not None]
+    shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
+    # Requests of before, which a take-over in a slow world deals with for most of a minute, go first.
+    looks = (case.emptied(shard, each) for each in [comes, *sorted(each for each in stints if each > comes)])
+    for look in (each for each in looks if each is not None):
+        is_healed = look >= healed
+        settled = look + (SETTLE_MS if is_healed else SETTLE_AMID_FAULTS_MS) + queued
+        if settled >= until:
+            continue
+        held = all(case.is_held(number, look, settled) for number in range(case.swarm.topic_partitions))
+        if held and (is_healed or not case.is_disturbed(look, settled, WAITS_FOR)):
+            return look
+    return None

@@ -1,0 +1,119 @@
+"""Rules of when a recurring message is sent, each switched off in the interleaving that it is against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
+from tidegate_core.decisions.delivery_plane.slots import Slots
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.shard_actor import ShardActor
+from tidegate_core.effects import Effect, NotProduced, Produce
+from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put, Value
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_outcomes import Sent
+from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_send, an_apply, every
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.stage import a_commit
+
+APART_MS = 400
+"""Of two clocks, within what is allowed."""
+
+
+def seeing_the_first_one(_: Callable[[Slots], int | None]) -> Callable[[Slots], int | None]:
+    return lambda slots: slots._due[0][0] if slots._due else None
+
+
+def at_once(_: Callable[[ShardActor], Operation[None]]) -> Callable[[ShardActor], Operation[None]]:
+    def serve(actor: ShardActor) -> Operation[None]:
+        yield from ()
+
+    return serve
+
+
+def behind_the_slot(boundary: Callable[..., int]) -> Callable[..., int]:
+    return lambda change, record: max(change._source.promised[0] + 1, boundary(change, record))
+
+
+def a_create_in_front_waits_for_its_position() -> Iterator[str]:
+    bench = _a_bench("2s")
+    bench.lose(a_commit("cursor"), times=1_000)
+    bench.request(a_send("m-1", after="3s"))
+    bench.run(20 * SECOND)
+    late = [each for each in bench.on("out") if each.at >= _nominal(each) + SECOND]
+    missing = bench.now // (2 * SECOND) - max(map(_nominal, bench.on("out")), default=0) // (2 * SECOND)
+    if late or missing:
+        yield f"I1: {len(late)} fires were sent late and {missing} not at all, with nothing in their way"
+
+
+def an_outage_ended_by_a_clock_ahead() -> Iterator[str]:
+    bench = _a_bench("10s")
+    bench.run(25 * SECOND)
+    begin, back = bench.now, (bench.now // MINUTE + 10) * MINUTE - APART_MS
+    progress = bench.store.get([keys.progress(0)])[keys.progress(0)]
+    fact: list[Value] = [f"{begin}-{back + APART_MS + 1}"]
+    bench.store.write((Put(keys.progress(0), {**progress, "gaps": fact, "outages": fact}),))
+    bench.away(back - begin)
+    bench.run(SECOND)
+    for each in bench.on("out"):
+        if each.at < _nominal(each):
+            yield f"I8: a fire was sent {_nominal(each) - each.at} ms early"
+
+
+def an_update_finds_the_position_within_the_slot_of_what_it_ends() -> Iterator[str]:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = format_instant(bench.now + 10 * SECOND)
+    bench.answer_with(_to_out, NotProduced("unavailable", "no acknowledgement"), times=10_000)
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": due}, payload="old")))
+    for number in range(12):  # Some of them lie before the fire, by their ids.
+        bench.request(a_send(f"m-{number}", deliver_at=due, topic="elsewhere"))
+    bench.run(20 * SECOND)
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": due}, payload="new"), "update-ping"))
+    bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(MINUTE)
+    if not bench.on("out"):
+        yield "I1: what an update found due and not sent was never sent, by no version"
+
+
+def _to_out(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out"
+
+
+def _a_bench(step: str) -> Bench:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every(step))))
+    return bench
+
+
+def _nominal(sent: Sent) -> int:
+    return parse_instant(sent.headers["tidegate-nominal"])
+
+
+RULES_OF_RECURRING = (
+    Mutant(
+        "alarm behind what waits",
+        "what falls due behind a message that is due and cannot be sent yet is sent when that one is",
+        breaks="I1",
+        patches=(Patch(Slots, "next_slot", seeing_the_first_one),),
+        scenario=a_create_in_front_waits_for_its_position,
+    ),
+    Mutant(
+        "early after an outage",
+        "what stands for an outage is sent at once, although its end was told by a clock that is ahead",
+        breaks="I8",
+        patches=(Patch(ShardActor, "_wait_for_the_present", at_once),),
+        scenario=an_outage_ended_by_a_clock_ahead,
+    ),
+    Mutant(
+        "boundary behind the slot",
+        "a request takes a fire for delivered because the position stands within its millisecond",
+        breaks="I1",
+        patches=(Patch(RecurringChange, "_boundary", behind_the_slot),),
+        scenario=an_update_finds_the_position_within_the_slot_of_what_it_ends,
+    ),
+)

@@ -1,0 +1,61 @@
+"""What is written of a rate that schedules share is taken by DynamoDB as by the store in memory, also where it is at its largest."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from mypy_boto3_dynamodb import DynamoDBClient
+
+from tidegate_core.constraints.spans import EXACT_MAX, SLICES
+from tidegate_core.records.limits import SharedLimit
+from tidegate_core.store import keys
+from tidegate_core.store.values import Applied, Transaction, Update
+from tidegate_core.transactions.limits import mark_queue, offer_slots
+from tidegate_core.transactions.rates import EXPIRED_MAX, Counted, count_admission, take_back
+from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.store import DynamoStore
+from tidegate_memory.store import MemoryStore
+from tidegate_ports.store import Store
+from tidegate_testkit.builders import NOW
+
+RATE = keys.shared_rate("flights", "group", "conformance", 60_000, None)
+LARGEST = EXACT_MAX + SLICES + 1 + EXPIRED_MAX
+TOKENS = count()
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def store(request: pytest.FixtureRequest) -> Store:
+    if request.param == "memory":
+        return MemoryStore(checks_witness=False)
+    client: DynamoDBClient = request.getfixturevalue("dynamo_client")
+    settings: DynamoSettings = request.getfixturevalue("dynamo_settings")
+    return DynamoStore(client, settings)
+
+
+def takes(store: Store, update: Update) -> bool:
+    return isinstance(store.transact(Transaction("admit", (update,), f"rates {next(TOKENS)}", None)), Applied)
+
+
+def rate_in(store: Store) -> SharedLimit:
+    return SharedLimit.of(store.get([RATE]).get(RATE))
+
+
+def test_given_a_rate_at_its_largest_then_one_write_takes_all_out_that_counts_no_more(store: Store) -> None:
+    for number in range(LARGEST):
+        counted = Counted(RATE, NOW + number)
+        assert takes(store, count_admission(counted, f"job-{number}", 1, SharedLimit(), NOW, forced=True))
+    full = rate_in(store)
+    assert (full.in_use, len(full.counts)) == (LARGEST, LARGEST)
+    later = NOW + LARGEST
+    assert takes(store, mark_queue(RATE, "mark"))
+    assert takes(store, offer_slots(RATE, ["job"]))
+    offered = rate_in(store)
+    last = count_admission(Counted(RATE, later + 60_000), "job", 1, offered, later)
+    assert takes(store, last)
+    assert not takes(store, last)
+    assert rate_in(store) == SharedLimit(in_use=1, counts={later + 60_000: 1}, queued="mark")
+    assert takes(store, take_back(RATE, [Counted(RATE, later + 60_000, seen=1)]))
+    assert not takes(store, take_back(RATE, [Counted(RATE, later + 60_000, seen=1)]))
+    assert takes(store, offer_slots(RATE, ["next"], rate_in(store).expired(later)))
+    assert rate_in(store) == SharedLimit(offered=frozenset({"next"}), queued="mark")

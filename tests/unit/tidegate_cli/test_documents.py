@@ -1,0 +1,76 @@
+"""Files that no schedule can be read from: one line that says where and why, and never a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.tidegate_cli.conftest import SCHEDULE, FakeApi
+
+from tidegate_cli import main
+from tidegate_cli.documents import DEPTH_MAX, read_documents
+from tidegate_cli.exits import CommandFailed
+
+HEAD = "namespace: flights\nname: land\n"
+DEEP = {
+    "lists": "[" * 3_000 + "]" * 3_000,
+    "mappings": "{a: " * 3_000 + "1" + "}" * 3_000,
+    "blocks": "\n" + "\n".join(" " * (level + 1) + "a:" for level in range(800)) + " 1",
+    "dashes": "\n  " + "- " * 3_000 + "1",
+}
+
+
+@pytest.mark.parametrize("deep", DEEP.values(), ids=DEEP)
+def test_given_a_value_that_is_nested_too_deeply_then_its_line_is_told_and_no_traceback(
+    tmp_path: Path, deep: str
+) -> None:
+    """A newcomer's file ended in 3,000 lines of RecursionError."""
+    (tmp_path / "a.yaml").write_text(f"{HEAD}x: {deep}\n")
+    with pytest.raises(CommandFailed, match=rf"a\.yaml:\d+: is nested more than {DEPTH_MAX} levels deep"):
+        read_documents(tmp_path / "a.yaml")
+
+
+def test_given_as_many_levels_as_are_allowed_then_the_document_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(f"{HEAD}x: {'[' * DEPTH_MAX}{']' * DEPTH_MAX}\n")
+    (document,) = read_documents(tmp_path / "a.yaml")
+    assert document.title == "flights/land"
+    (tmp_path / "a.yaml").write_text(f"{HEAD}x: {'[' * (DEPTH_MAX + 1)}{']' * (DEPTH_MAX + 1)}\n")
+    with pytest.raises(CommandFailed, match="nested"):
+        read_documents(tmp_path / "a.yaml")
+
+
+@pytest.mark.parametrize(
+    "command", [["schedule", "apply", "-f"], ["schedule", "next", "-f"], ["source", "apply", "-f"]]
+)
+def test_given_a_deep_file_then_each_command_ends_with_usage(
+    api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    (tmp_path / "a.yaml").write_text(f"{HEAD}x: {DEEP['lists']}\n")
+    assert main.run([*command, str(tmp_path)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert api.asked == []
+
+
+def test_given_json_that_is_nested_too_deeply_in_an_option_then_one_line_says_so(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deep = "[" * 50_000
+    assert main.run(["event", "send", "-n", "a", "--type", "custom.x", "--data", deep]) == 2
+    assert capsys.readouterr().err == "tidegate: --data: is nested too deeply\n"
+    assert api.asked == []
+
+
+@pytest.mark.parametrize("kind", ["schedule", "source"])
+def test_given_two_documents_of_one_name_then_both_places_are_told_and_nothing_is_sent(
+    api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """The last one won silently, and each further apply restarted what was pending, twice."""
+    (tmp_path / "a.yaml").write_text(SCHEDULE + "---\n" + SCHEDULE.replace("name: land", "name: other"))
+    (tmp_path / "b.yaml").write_text(SCHEDULE)
+    assert main.run([kind, "apply", "-f", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error == (
+        f"tidegate: {tmp_path}/b.yaml:1: {kind} flights/land stands at {tmp_path}/a.yaml:1 already; "
+        f"give each {kind} a name of its own\n"
+    )
+    assert api.asked == []

@@ -1,0 +1,60 @@
+"""CDAP's user story US-01 at its full size: ten thousand cron schedules, each minute, on sixteen topic partitions of four nodes.
+
+The actors of two topic partitions share no row and no limit here, so each has a test of its own, on its own store: 622 of the
+schedules on average, wherever their names put them. What four processes and a broker add is measured by `tests/cluster`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from tests.unit.tidegate_core.decisions.story_bench import Story, schedule_of
+
+from tidegate_core.model.instants import format_instant
+from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.builders import MINUTE, SECOND, a_spec, an_apply
+
+SCHEDULES, SHARDS, TOPIC_PARTITIONS, NODES = 10_000, 256, 16, 4
+STORE_ANSWERS_MS = 10
+"""A transaction of DynamoDB takes about that long. On the first node only: a bench where answers take time is slower."""
+EACH_MINUTE = {"type": "cron", "expression": "* * * * *"}
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def names_of(topic_partition: int) -> list[str]:
+    names = (f"feed-{number}" for number in range(SCHEDULES))
+    return [name for name in names if schedule_shard("flights", name, SHARDS) % TOPIC_PARTITIONS == topic_partition]
+
+
+def test_us_01_given_ten_thousand_names_then_the_topic_partitions_share_them_evenly() -> None:
+    """US-01: 10,000 on 16 topic partitions, none left out, none with a tenth more or less than its share ..."""
+    shares = [len(names_of(topic_partition)) for topic_partition in range(TOPIC_PARTITIONS)]
+    assert sum(shares) == SCHEDULES
+    assert all(abs(share - SCHEDULES / TOPIC_PARTITIONS) < 0.1 * SCHEDULES / TOPIC_PARTITIONS for share in shares)
+
+
+@pytest.mark.parametrize("topic_partition", range(TOPIC_PARTITIONS))
+def test_us_01_given_its_share_of_ten_thousand_then_each_fires_ten_times_in_ten_minutes_once_each_and_in_time(
+    topic_partition: int,
+) -> None:
+    """US-01: ... each fires 10 times in 10 minutes, 0 doubles, and the p99 of lateness is below 2 s."""
+    node = topic_partition % NODES
+    story = Story(
+        owner=f"node-{node}", shards=SHARDS, topic_partitions=TOPIC_PARTITIONS, topic_partition=topic_partition
+    )
+    names = names_of(topic_partition)
+    for name in names:
+        story.append("tidegate.requests", topic_partition, an_apply(a_spec(name, EACH_MINUTE)))
+    begin = story.now // MINUTE * MINUTE + MINUTE
+    story.run(begin - SECOND - story.now)
+    assert len(story.rows("S#")) == len(names)
+    story.store_answers_after = STORE_ANSWERS_MS if node == 0 else 0
+    story.run(10 * MINUTE)
+    made = Counter((schedule_of(order), str(order.context["nominal"])) for order in story.started)
+    due = [format_instant(begin + number * MINUTE) for number in range(10)]
+    assert made == Counter((name, nominal) for name in names for nominal in due)
+    lateness = sorted(mark.at % MINUTE for mark in story.marks if mark.begins)
+    assert len(lateness) == 10 * len(names)
+    assert lateness[len(lateness) * 99 // 100] < 2 * SECOND

@@ -1,0 +1,122 @@
+"""What is left out is passed over by days, and nothing that is not left out with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from time import process_time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from tidegate_core.model.instants import Instant, format_instant, parse_instant
+from tidegate_core.triggers import Trigger
+from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
+
+ANY: TypeAdapter[Any] = TypeAdapter(Trigger)
+DAY = 86_400_000
+EVEN = {"type": "cron", "expression": "0 */2 * * * ? 2027-2034", "dialect": "quartz"}
+ROME, TOKYO = "Europe/Rome", "Asia/Tokyo"
+
+
+def cron(expression: str, *exclude: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"type": "cron", "expression": expression, **({"exclude": list(exclude)} if exclude else {}), **fields}
+
+
+def even_in(zone: str, minutes: str = "*/2") -> dict[str, Any]:
+    return {**EVEN, "expression": EVEN["expression"].replace("*/2", minutes, 1), "zone": zone}
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        pytest.param(cron("*/2 * * * *", EVEN), id="cron"),
+        pytest.param(cron("*/2 * * * *", EVEN, zone=ROME), id="with clock changes"),
+        pytest.param(cron("*/2 * * * *", even_in("Asia/Kolkata"), zone=ROME), id="days of another zone"),
+        pytest.param(cron("*/2 * * * *", even_in(TOKYO, "0-59/4"), even_in("UTC", "2-59/4")), id="of two zones"),
+        pytest.param({"type": "every", "period": "2m", "exclude": [EVEN]}, id="elapsed"),
+        pytest.param({"type": "every", "period": "150s", "phase": "10s", "exclude": [even_in("UTC", "*")]}, id="odd"),
+        pytest.param({"type": "times", "specs": [cron("*/2 * * * *", EVEN)] * 3}, id="specs"),
+        pytest.param(
+            {
+                "type": "times",
+                "specs": [cron("*/2 * * * *"), cron("*/4 * * * *", zone=ROME)],
+                "exclude": [even_in("UTC")],
+            },
+            id="beside specs",
+        ),
+    ],
+)
+def test_given_years_of_every_other_minute_left_out_then_the_search_takes_days_in_a_step(
+    trigger: dict[str, Any],
+) -> None:
+    """Review finding: such a year took a second of the shard's lane, and an apply refused two months of it."""
+    parsed: TimeTrigger = ANY.validate_python(trigger)
+    last, began = parse_instant("2026-12-30T00:00:00Z"), process_time()
+    while (following := parsed.next_after(last, "n/a")) is not None and following < parse_instant(
+        "2027-01-02T00:00:00Z"
+    ):
+        last = following
+    spent = process_time() - began
+    assert following is not None
+    assert format_instant(following)[:13] in {"2034-12-31T15", "2034-12-31T18", "2034-12-31T23", "2035-01-01T00"}
+    assert spent < 3
+    assert parsed.last_before(following, "n/a") == last
+    search = Search(STEPS_PER_SEARCH)
+    assert parsed.next_after(last, "n/a", search) == following
+    assert not search.gave_up
+
+
+def naive(trigger: TimeTrigger, after: Instant, until: Instant) -> list[Instant]:
+    """Walks what the trigger names, instant by instant."""
+    named = until_end(lambda instant: trigger.named_after(instant, "n/a", Search()), after, until)
+    return [instant for instant in named if trigger.excluded_at(instant) is None]
+
+
+def until_end(next_after: Callable[[Instant], Instant | None], after: Instant, until: Instant) -> list[Instant]:
+    found, following = list[Instant](), next_after(after)
+    while following is not None and following < until:
+        found.append(following)
+        following = next_after(following)
+    return found
+
+
+MINUTES = st.sampled_from(["*", "*/2", "*/7", "1-59/2", "0", "15,45", "0-29"])
+HOURS = st.sampled_from(["*", "2", "1-3", "0-11", "*/6", "12-23"])
+ZONES = st.sampled_from(["UTC", ROME, TOKYO, "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia"])
+EXCLUDED = st.builds(
+    lambda minutes, hours, days, zone: {"type": "cron", "expression": f"{minutes} {hours} {days} * *", "zone": zone},
+    *(MINUTES, HOURS, st.sampled_from(["*", "27-31", "29"]), ZONES),
+)
+NAMING = st.one_of(
+    st.builds(lambda minutes, hours, zone: cron(f"{minutes} {hours} * * *", zone=zone), MINUTES, HOURS, ZONES),
+    st.builds(lambda period: {"type": "every", "period": period}, st.sampled_from(["7m", "10m", "70s", "3h", "100s"])),
+    st.builds(
+        lambda at, zone: {"type": "every", "period": {"days": 1}, "at": at, "zone": zone},
+        *(st.sampled_from(["02:30", "00:00"]), ZONES),
+    ),
+)
+UNION = st.builds(lambda specs: {"type": "times", "specs": specs}, st.lists(NAMING, min_size=1, max_size=3))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    trigger=st.one_of(NAMING, UNION),
+    exclude=st.lists(EXCLUDED, min_size=1, max_size=3),
+    begin=st.sampled_from(["2026-03-27", "2026-10-23", "2026-06-26", "2026-11-01"]),
+)
+def test_given_any_exclusions_then_the_same_instants_are_left_as_one_by_one(
+    trigger: dict[str, Any], exclude: list[dict[str, Any]], begin: str
+) -> None:
+    """Through clock changes, and in either direction."""
+    parsed: TimeTrigger = ANY.validate_python({**trigger, "exclude": exclude})
+    after = parse_instant(f"{begin}T11:17:00Z")
+    expected = naive(parsed, after, after + 5 * DAY)
+    found = until_end(lambda instant: parsed.next_after(instant, "n/a"), after, after + 5 * DAY)
+    assert found == expected
+    for earlier, later in pairwise(expected):
+        assert parsed.last_before(later, "n/a") == earlier

@@ -1,0 +1,140 @@
+"""The judges of `at_least_every` and of shared limits object when one fact of a world that is right is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_testkit.simulation.checks import violations
+from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.dispositions import check_dispositions
+from tidegate_testkit.simulation.checks.evidence import check_evidence
+from tidegate_testkit.simulation.checks.limits import check_limits
+from tidegate_testkit.simulation.checks.reminders import check_reminders
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.timeline import START
+from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS
+from tidegate_testkit.simulation.world import World, build
+
+SEED = 7
+"""Of a calm world in which `rather` is left alone, and is reminded of nothing before it is reminded of something."""
+SEED_OF_MANY = 6
+"""Of one in which some need three permits."""
+REMINDED = "rather"
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return run(build(SEED, faults=False))
+
+
+@pytest.fixture(scope="module")
+def world_of_many() -> World:
+    return run(build(SEED_OF_MANY, faults=False))
+
+
+@pytest.fixture
+def case(world: World) -> Case:
+    return Case(world)
+
+
+def found(problems: Iterable[str], invariant: str, *words: str) -> bool:
+    return any(each.startswith(f"{invariant}:") and all(word in each for word in words) for each in problems)
+
+
+def reminders(case: Case) -> list[LedgerRow]:
+    """Returns what reminders made of nothing, in the order of their times."""
+    return sorted((row for row in case.rows_of[REMINDED] if row.reason == "nothing_new"), key=lambda row: row.nominal)
+
+
+def with_one_changed(case: Case, wanted: LedgerRow, **changes: Any) -> Case:
+    changed = Case(case.world)
+    changed.rows = [replace(row, **changes) if row == wanted else row for row in case.rows]
+    return changed
+
+
+def with_trigger(case: Case, **changes: Any) -> Case:
+    """Returns the case with another trigger in what the schedule's user wrote."""
+    changed = Case(case.world)
+    changed.lives = [
+        replace(life, definition=replace(life.definition, trigger={**life.definition.trigger, **changes}))
+        if life.name == REMINDED
+        else life
+        for life in case.lives
+    ]
+    return changed
+
+
+def test_given_worlds_in_which_all_is_right_then_nothing_is_wrong_and_there_is_something_to_judge(
+    case: Case, world_of_many: World
+) -> None:
+    assert violations(case.world) == violations(world_of_many) == []
+    assert len(reminders(case)) >= 2
+    assert any(len(begun.in_use) >= 3 for begun in world_of_many.limits.begun)
+
+
+# -- at_least_every -----------------------------------------------------------------------------------------------------
+
+
+def test_given_a_reminder_that_left_nothing_then_it_never_came(case: Case) -> None:
+    begin = START + case.swarm.busy_ms + 2 * HEAL_AFTER_MS
+    lost = next(row for row in reminders(case) if row.nominal > begin)
+    lie = Case(case.world)
+    lie.rows = [row for row in case.rows if row != lost]
+    assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
+
+
+def test_given_a_reminder_before_its_time_then_it_is_early(case: Case) -> None:
+    row = reminders(case)[-1]
+    assert found(check_reminders(with_one_changed(case, row, nominal=row.nominal - 5_000)), "I1", "before its time")
+
+
+def test_given_a_reminder_of_nothing_then_what_became_a_later_job_had_not_come(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = reminders(case)[0]
+    (begin,) = [segment.begin for life in case.lives if life.name == REMINDED for segment in case.segments(life)]
+    later = next(each for each in case.rows_of[REMINDED] if each.nominal > row.nominal and each.reason == "")
+    seen = case.record.evidence[later.job_id]
+    first, *rest = json.loads(seen.chunks[0])
+    assert not found(check_reminders(case), "I3")
+    changed = json.dumps([{**first, "at": begin.done + 1_000}, *rest])
+    monkeypatch.setattr(seen, "chunks", [changed, *seen.chunks[1:]])
+    assert found(check_reminders(Case(case.world)), "I3", REMINDED, str(first["event_id"]))
+
+
+def test_given_a_schedule_that_wants_empty_jobs_then_an_entry_of_nothing_is_wrong(case: Case) -> None:
+    lie = with_trigger(case, allow_empty=True)
+    assert found(check_dispositions(lie), "I1", "nothing_new")
+    assert found(check_evidence(lie), "I1", "without any evidence")
+
+
+def test_given_a_job_of_nothing_then_only_a_schedule_that_wants_one_may_have_it(case: Case) -> None:
+    row = reminders(case)[0]
+    lie = with_one_changed(case, row, disposition="launched", reason="")
+    assert found(check_evidence(lie), "I1", row.job_id, "without any evidence")
+
+
+# -- shared limits ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["one is not taken", "one is beyond its limit", "one is not needed"])
+def test_given_a_run_that_needs_three_permits_then_it_has_just_those_and_each_within_its_limit(
+    world_of_many: World, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    case = Case(world_of_many)
+    begun = next(each for each in case.world.limits.begun if len(each.in_use) >= 3)
+    last = max(begun.in_use)
+    in_use = {
+        "one is not taken": {name: number for name, number in begun.in_use.items() if name != last},
+        "one is beyond its limit": {**begun.in_use, last: 100},
+        "one is not needed": {**begun.in_use, "LIMIT#another": 1},
+    }[wrong]
+    assert not found(check_limits(case), "I4")
+    monkeypatch.setattr(case.world.limits, "begun", [replace(begun, in_use=in_use)])
+    assert found(check_limits(case), "I4", begun.schedule)
