@@ -121,7 +121,8 @@ def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView
             document.spec, expected_version=wish.expected_version, reason=wish.reason, actor=wish.actor
         )
     if wish.dry_run:
-        return api.try_schedule(document.spec, expected_version=0 if wish.create_only else wish.expected_version)
+        expected = 0 if wish.create_only else wish.expected_version
+        return api.try_schedule(document.spec, expected_version=expected, on_update=wish.on_update)
     receipt = api.apply_schedule(
         document.spec,
         expected_version=wish.expected_version,

@@ -18,8 +18,8 @@ from tidegate_cli.exits import CommandFailed, Exit
 from tidegate_cli.output import EMPTY, dump, note, show_table
 from tidegate_cli.output import Format as Output
 from tidegate_core.model.durations import Duration, format_duration, parse_duration
-from tidegate_core.model.instants import Instant, as_datetime, parse_instant
-from tidegate_core.model.problems import InvalidInput
+from tidegate_core.model.instants import Instant, as_datetime, format_instant, parse_instant
+from tidegate_core.model.problems import InvalidInput, Problem, did_you_mean
 from tidegate_simulator import (
     DefinitionRefused,
     Happening,
@@ -83,17 +83,22 @@ def _simulated(wanted: Wanted) -> Report:
     begin, end = _value("--from", wanted.begin, parse_instant), _value("--to", wanted.end, parse_instant)
     if begin >= end:
         raise CommandFailed(f"--to {wanted.end}: is not after --from {wanted.begin}", Exit.USAGE)
+    happenings = _happenings(wanted.events, begin, end)
+    planned = _planned_runs(wanted.runs)
+    _refuse_strangers(planned, {document.title for document in documents} | _applied_by(happenings))
     try:
-        return simulate(
+        report = simulate(
             [document.spec for document in documents],
             begin,
             end,
-            happenings=_happenings(wanted.events, begin, end),
-            runs=RunPlan.of(_planned_runs(wanted.runs), _otherwise(wanted.duration)),
+            happenings=happenings,
+            runs=RunPlan.of((run for _, run in planned), _otherwise(wanted.duration)),
             outages=_outages(wanted.outages, begin, end),
             load=None if wanted.load == "none" else _value("--load", wanted.load, _share),
             minimum_period_ms=_value("--minimum-period", wanted.minimum_period, parse_duration),
         )
+        _note_unmet(planned, report)
+        return report
     except DefinitionRefused as refused:
         document = documents[refused.index]
         problems = [f"{document.place_of(each.field)}: schedule {document.title}: {each}" for each in refused.problems]
@@ -158,8 +163,38 @@ def _happenings(path: Path | None, begin: Instant, end: Instant) -> list[Happeni
     return found
 
 
-def _planned_runs(path: Path | None) -> list[PlannedRun]:
-    return [_read(place, document, PlannedRun.read) for place, document in _lines(path)]
+def _planned_runs(path: Path | None) -> list[tuple[str, PlannedRun]]:
+    """Returns each line with its `file:line`."""
+    return [(place, _read(place, document, PlannedRun.read)) for place, document in _lines(path)]
+
+
+def _applied_by(happenings: Iterable[Happening]) -> set[str]:
+    """Returns the schedules that requests of the events file apply."""
+    requests = (json.loads(each.value) for each in happenings if each.topic == "requests")
+    specs = [{**request.get("spec", {}), **request} for request in requests if request["type"] == "schedule.apply"]
+    return {f"{spec.get('namespace')}/{spec.get('name')}" for spec in specs}
+
+
+def _refuse_strangers(planned: Iterable[tuple[str, PlannedRun]], known: set[str]) -> None:
+    """Whoever plans a failure and mistypes the schedule would believe that it was simulated."""
+    problems = [
+        (
+            place,
+            Problem("schedule", f'"{run.schedule}" is not simulated here', did_you_mean(run.schedule, sorted(known))),
+        )
+        for place, run in planned
+        if run.schedule is not None and run.schedule not in known
+    ]
+    if problems:
+        raise CommandFailed("\n  ".join(f"{place}: {problem}" for place, problem in problems), Exit.USAGE)
+
+
+def _note_unmet(planned: Iterable[tuple[str, PlannedRun]], report: Report) -> None:
+    """An occurrence may well be merged into another one, so that it has no run: this is no mistake, but worth a word."""
+    ran = {(each.schedule, each.nominal) for each in report.occurrences if each.started_at is not None}
+    for place, run in planned:
+        if run.nominal is not None and (run.schedule, run.nominal) not in ran:
+            note(f"{place}: {run.schedule} had no run for {format_instant(run.nominal)}")
 
 
 def _read(place: str, document: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]) -> T:

@@ -162,10 +162,12 @@ class Client:
         answer = self._transport.send("POST", f"{BASE}/schedules", query=query, body=[dict(spec) for spec in specs])
         return [ReceiptView.model_validate(item) for item in answer["items"]]
 
-    def try_schedule(self, spec: Mapping[str, Any], *, expected_version: int | None = None) -> DryRun:
+    def try_schedule(
+        self, spec: Mapping[str, Any], *, expected_version: int | None = None, on_update: str | None = None
+    ) -> DryRun:
         """Checks a definition and says what applying it would do; changes nothing."""
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
-        query = {"dry_run": "true", "expected_version": expected_version}
+        query = {"dry_run": "true", "expected_version": expected_version, "on_update": on_update}
         answer = self._transport.send("PUT", BASE + path, query=query, body=dict(spec))
         return DryRun.model_validate(answer)
 

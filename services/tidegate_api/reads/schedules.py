@@ -104,7 +104,7 @@ class ScheduleReads:
                 "changed": changed,
                 "next": [moment(instant) for instant in applied.next],
                 "reading": reading_of(spec.trigger) or None,
-                "warnings": [str(warning) for warning in schedule_warnings(spec)],
+                "warnings": [str(warning) for warning in schedule_warnings(spec, now)],
             }
         )
 

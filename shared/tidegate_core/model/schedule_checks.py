@@ -66,9 +66,23 @@ def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
     ]
 
 
-def schedule_warnings(spec: ScheduleSpec) -> list[Problem]:
-    """Returns what is allowed and hardly ever meant; a dry run tells."""
-    return [warning for warning in (catch_up_warning(spec), _delay_warning(spec)) if warning is not None]
+def schedule_warnings(spec: ScheduleSpec, now: Instant) -> list[Problem]:
+    """Returns what is allowed and hardly ever meant, when it is applied at `now`; a dry run tells."""
+    warnings = (catch_up_warning(spec), _delay_warning(spec), _too_old_warning(spec, now))
+    return [warning for warning in warnings if warning is not None]
+
+
+def _too_old_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
+    """Returns that a single instant is not made up for: of what has passed only that fires at once."""
+    trigger = spec.trigger
+    if not isinstance(trigger, AtTrigger) or spec.sends_messages or trigger.instant >= now - spec.catchup.window:
+        return None
+    window = format_duration(spec.catchup.window)
+    return Problem(
+        "trigger.instant",
+        f"has passed longer ago than catchup.window, {window}: it will not run, and end as expired/catchup_window",
+        "name a later one, or a longer window",
+    )
 
 
 def _delay_warning(spec: ScheduleSpec) -> Problem | None:
@@ -120,7 +134,7 @@ def check_schedule(
     identity = f"{spec.namespace}/{spec.name}"
     minimum_ms = max(minimum_period_ms, SHORTEST_PERIOD_MS)
     # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
-    search = Search(STEPS_PER_SEARCH)
+    search = Search(STEPS_PER_SEARCH, TEN_YEARS_MS)
     found: list[Problem | None] = []
     for place, trigger in _of_time(spec):
         found += [

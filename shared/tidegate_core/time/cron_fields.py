@@ -8,6 +8,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from tidegate_core.model.instants import LATEST_INSTANT
 from tidegate_core.time import cron_text, quartz_text
 from tidegate_core.time.cron_items import CronError, Dialect, FieldText
 from tidegate_core.time.special_days import SpecialDay
@@ -18,8 +19,9 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _DAY_SECONDS = 86_400
 _MONTH_LENGTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 _MONTH_NAMES = "January February March April May June July August September October November December".split()
-_SEARCH_DAYS = 3_653
-"""Ten years, the horizon in which a schedule has to have a next occurrence (SEMANTICS 1.7)."""
+_LAST_DAY = LATEST_INSTANT // (_DAY_SECONDS * 1000)
+"""A search ends with the instants that there are, 1970 to 2286, and not sooner: a Monday of 29 February comes after 28 or 40 years,
+and an occurrence that was not found is lost for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class CronFields:
     years: frozenset[int] | None = None
 
     def next_wall(self, wall: int) -> int | None:
-        """Returns the first named local time strictly after `wall`, or None within ten years."""
+        """Returns the first named local time strictly after `wall`, or None up to 2286."""
         day, second = divmod(wall, _DAY_SECONDS)
         if self.names_day(day):
             later = self._next_in_day(second)
@@ -59,7 +61,7 @@ class CronFields:
         return None if following is None else following * _DAY_SECONDS + self.minutes[0] * 60 + self.seconds[0]
 
     def previous_wall(self, wall: int) -> int | None:
-        """Returns the last named local time strictly before `wall`, or None within ten years."""
+        """Returns the last named local time strictly before `wall`, or None from 1970 on."""
         day, second = divmod(wall, _DAY_SECONDS)
         if self.names_day(day):
             earlier = self._previous_in_day(second)
@@ -98,9 +100,8 @@ class CronFields:
         return when.month in self.months and (self.years is None or when.year in self.years)
 
     def _next_day(self, day: int) -> int | None:
-        last = day + _SEARCH_DAYS
         day += 1
-        while day <= last:
+        while day <= _LAST_DAY:
             if self.names_day(day):
                 return day
             when = date.fromordinal(day + _EPOCH_ORDINAL)
@@ -109,9 +110,8 @@ class CronFields:
         return None
 
     def _previous_day(self, day: int) -> int | None:
-        last = day - _SEARCH_DAYS
         day -= 1
-        while day >= last:
+        while day >= 0:
             if self.names_day(day):
                 return day
             when = date.fromordinal(day + _EPOCH_ORDINAL)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from tidegate_core.model.instants import TEN_YEARS_MS, Instant
+from tidegate_core.model.instants import LATEST_INSTANT, Instant
 from tidegate_core.time.zones import LARGEST_SHIFT_SECONDS, Segment, Zone
 
 DstGap: TypeAlias = Literal["shift", "skip"]
@@ -19,7 +19,7 @@ DstOverlap: TypeAlias = Literal["first", "last", "both"]
 """In which pass a local time fires that a clock change repeats."""
 SkipReason: TypeAlias = Literal["dst_gap", "zone_jump"]
 
-_TEN_YEARS_SECONDS = TEN_YEARS_MS // 1000
+_LAST_SECOND = LATEST_INSTANT // 1000
 
 
 class WallTimes(Protocol):
@@ -30,10 +30,10 @@ class WallTimes(Protocol):
         """Whether they follow real time through clock changes."""
 
     def next_wall(self, wall: int) -> int | None:
-        """Returns the first of them strictly after `wall`, or None within ten years."""
+        """Returns the first of them strictly after `wall`, or None up to 2286."""
 
     def previous_wall(self, wall: int) -> int | None:
-        """Returns the last of them strictly before `wall`, or None within ten years."""
+        """Returns the last of them strictly before `wall`, or None from 1970 on."""
 
 
 class DstPolicy(NamedTuple):
@@ -79,12 +79,12 @@ def next_fire(times: WallTimes, zone: Zone, after: Instant, policy: DstPolicy = 
         policy: For fixed times.
 
     Returns:
-        An instant, or None when nothing follows within ten years.
+        An instant, or None when nothing follows, up to the last one that there is (2286).
     """
     second = after // 1000
     segment = zone.segment_at(second)
     found = times.next_wall(max(second + segment.offset, _lowest_wall(times, segment, policy) - 1))
-    while found is not None and segment.start <= second + _TEN_YEARS_SECONDS:
+    while found is not None and segment.start <= _LAST_SECOND:
         if found < _highest_wall(times, segment, policy):
             return (found - segment.offset) * 1000
         shown_until = segment.end + segment.offset
@@ -98,11 +98,11 @@ def next_fire(times: WallTimes, zone: Zone, after: Instant, policy: DstPolicy = 
 
 
 def previous_fire(times: WallTimes, zone: Zone, before: Instant, policy: DstPolicy = DEFAULT_POLICY) -> Instant | None:
-    """Returns the last instant strictly before `before` that the times name, or None within ten years before it."""
+    """Returns the last instant strictly before `before` that the times name, or None from 1970 on."""
     end = -(-before // 1000)
     segment = zone.segment_at(end - 1)
     found = times.previous_wall(min(end + segment.offset, _highest_wall(times, segment, policy)))
-    while found is not None and segment.end > end - _TEN_YEARS_SECONDS:
+    while found is not None and segment.end > 0:
         if found >= _lowest_wall(times, segment, policy):
             return (found - segment.offset) * 1000
         if _shifts(times, segment, policy) and _first_in_gap(times, segment) is not None:

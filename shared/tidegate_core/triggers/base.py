@@ -14,11 +14,18 @@ from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model
 from tidegate_core.model.document import AtMost, Document, Whole
 from tidegate_core.model.durations import NO_END, Duration, DurationField, EndlessDurationField, format_duration
 from tidegate_core.model.facts import Fact
-from tidegate_core.model.instants import TEN_YEARS_MS, Instant, InstantField
+from tidegate_core.model.instants import LATEST_INSTANT, Instant, InstantField
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, WallClock, note_on, skips_between
-from tidegate_core.triggers.exclusions import ALL_MINUTES, MAX_EXCLUSIONS, Exclusion, Span, excluded_span
+from tidegate_core.triggers.exclusions import (
+    ALL_MINUTES,
+    MAX_EXCLUSIONS,
+    Exclusion,
+    Span,
+    excluded_dates,
+    excluded_span,
+)
 from tidegate_core.triggers.latches import Terms
 from tidegate_core.triggers.passing import DAYS_PASSED_OVER, Minutes, ahead, back, minutes_left_out
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
@@ -80,11 +87,11 @@ class TimeTrigger(Document, ABC):
         Args:
             after: The last scheduled nominal, never the present: a late look must not lose an occurrence.
             identity: The schedule's own id, for triggers that spread their load by a stable hash of it.
-            search: How long it may take; by default as long as ten years have instants.
+            search: How long it may take; by default as long as there are instants.
         """
         search = search or Search()
         floor = after if self.start is None else max(after, self.start - 1)
-        latest = floor + TEN_YEARS_MS
+        latest = min(floor + search.ahead, LATEST_INSTANT)
         while search.takes(len(self.exclude or ())):
             following = self._following(floor, identity, search)
             if following is None or not self.is_within(following):
@@ -145,7 +152,12 @@ class TimeTrigger(Document, ABC):
 
     def excluded_at(self, instant: Instant) -> Span | None:
         """Returns the span around the instant that is left out, or None."""
-        return None if self.exclude is None else excluded_span(self.exclude, self.own_zone, instant)
+        if self.exclude is None:
+            return None
+        # Years in one step: whoever leaves them out need not wait for them to be walked.
+        return excluded_dates(self.exclude, self.own_zone, instant) or excluded_span(
+            self.exclude, self.own_zone, instant
+        )
 
     def kept(self, identity: str) -> Minutes:
         """Returns which minutes of a day of UTC may have an occurrence: what it may name and does not leave out."""

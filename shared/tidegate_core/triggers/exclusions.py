@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlia
 from pydantic import BeforeValidator, Field, PlainSerializer, Strict, WithJsonSchema, model_validator
 
 from tidegate_core.model.document import Document
-from tidegate_core.model.instants import Instant
+from tidegate_core.model.instants import LATEST_INSTANT, Instant
 from tidegate_core.model.planned import PLATFORM, PlannedKinds, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.cron_fields import DayRule, parse_cron
@@ -145,6 +145,22 @@ def excluded_span(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant
         if minutes is not None:
             begin, end = (day * DAY_SECONDS + minute * 60 - segment.offset for minute in minutes)
             return Span(max(begin, segment.start) * 1000, min(end, segment.end) * 1000)
+    return None
+
+
+def excluded_dates(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant) -> Span | None:
+    """Returns most of the dates around the instant that one exclusion leaves out, where those are many days; or None.
+
+    Arguments as of `excluded_span`. A day or two at either end are left to that: where they begin and end is the zone's to say.
+    """
+    second = instant // 1000
+    for exclusion in exclusions:
+        if isinstance(exclusion, ExcludedDates) and exclusion.last is not None:
+            first, last = (each.toordinal() - _EPOCH_ORDINAL for each in (exclusion.first, exclusion.last))
+            # No clock is a day away from UTC.
+            begin, end = (first + 1) * DAY_SECONDS, min((last - 1) * DAY_SECONDS, LATEST_INSTANT // 1000)
+            if begin <= second < end:
+                return Span(begin * 1000, end * 1000)
     return None
 
 

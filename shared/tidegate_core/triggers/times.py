@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tidegate_core.model.document import AtMost
 from tidegate_core.model.durations import Duration
-from tidegate_core.model.instants import TEN_YEARS_MS, Instant
+from tidegate_core.model.instants import Instant
 from tidegate_core.model.problems import refused
 from tidegate_core.time.wall_clock import Skip, SkipReason
 from tidegate_core.triggers.at import AtTrigger
@@ -130,7 +130,7 @@ class TimesTrigger(TimeTrigger):
             span = spec.excluded_at(instant)
             if span is None:
                 return instant
-            if instant > after + TEN_YEARS_MS:
+            if instant > after + search.ahead:
                 search.left_out = True
                 return None
             # A day at a time: another one's may be the next.

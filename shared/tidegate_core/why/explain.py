@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, Run
+from tidegate_core.triggers.at import AtTrigger
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 from tidegate_core.why.asked import Asked, asked
 from tidegate_core.why.facts import Facts
@@ -111,7 +112,10 @@ def _trigger(facts: Facts) -> list[Reason]:
         return [Reason("not_due", text, following, {"nominal": format_instant(following)})]
     if trigger.fires_left(state.fires) == 0:
         return [max_fires(facts, spec)]
-    return [Reason("no_more_instants", "its trigger names no further instant")]
+    once = (
+        f"; why --at {format_instant(trigger.instant)} says what became of it" if isinstance(trigger, AtTrigger) else ""
+    )
+    return [Reason("no_more_instants", f"its trigger names no further instant{once}")]
 
 
 def _events(facts: Facts) -> list[Reason]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate_core.constraints.base import Compared
+from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
@@ -44,7 +45,9 @@ def _at(views: Views, facts: Facts, asked: Asked, instant: Instant) -> list[Reas
         return _of_time(views, facts, spec, asked, instant, told)
     if told:
         return told
-    return _before_it(facts) if spec is None else _of_events(facts, instant)
+    if spec is None:
+        return _caught_up_with(views, facts, instant) or _before_it(facts)
+    return _of_events(facts, instant)
 
 
 def _told(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
@@ -68,6 +71,14 @@ def _of_records(views: Views, facts: Facts, rows: Sequence[LedgerRow], jobs: Seq
 def _stands_for(record: LedgerRow | Job, instant: Instant) -> bool:
     begins = record.nominal if record.covered_from is None else record.covered_from
     return begins <= instant <= record.nominal
+
+
+def _caught_up_with(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
+    """Returns what stands for an instant before the schedule was made: its `on_create` may reach back."""
+    first = parsed(facts.of_incarnation[0].spec) if facts.of_incarnation else None
+    if first is None or not isinstance(first.trigger, TimeTrigger) or not names(first.trigger, facts.ref, instant):
+        return []
+    return _told_of_another(views, facts, instant)
 
 
 def _before_it(facts: Facts) -> list[Reason]:

@@ -370,6 +370,19 @@ def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process:
     assert process.bus.produced == []
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_given_dry_run_of_an_update_that_cannot_keep_what_is_pending_then_it_is_refused_as_the_apply_would_be(
+    process: Process, own: bool
+) -> None:
+    spec = runnable(process)
+    put_schedule(process, spec)
+    changed = {**spec, "trigger": {"type": "every", "period": "3h"}, **({"on_update": "carry"} if own else {})}
+    query = {"dry_run": "true", **({} if own else {"on_update": "carry"})}
+    answer = process.http.put(PUT_SCHEDULE, json=changed, params=query)
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (400, "on_update")
+
+
 @pytest.mark.parametrize("file", ["none.py", ""])
 def test_given_dry_run_of_a_program_file_that_is_not_there_or_a_folder_then_it_is_refused_as_the_apply_would_be(
     process: Process, file: str

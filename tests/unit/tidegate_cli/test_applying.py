@@ -82,8 +82,8 @@ def test_given_dry_run_and_expected_version_then_both_are_asked_for(api: FakeApi
     api.answers["PUT /schedules/flights/land"] = (200, {"namespace": "flights", "name": "land", "would": "create"})
     (tmp_path / "a.yaml").write_text(SCHEDULE)
     command = ["schedule", "apply", "-f", str(tmp_path), "--expected-version", "0"]
-    assert main.run([*command, "--dry-run"]) == 0
-    assert dict(api.asked[0].url.params) == {"dry_run": "true", "expected_version": "0"}
+    assert main.run([*command, "--dry-run", "--on-update", "carry"]) == 0
+    assert dict(api.asked[0].url.params) == {"dry_run": "true", "expected_version": "0", "on_update": "carry"}
     api.answers["PUT /schedules/flights/land"] = (200, RECEIPT)
     assert main.run(command) == 0
     assert api.asked[1].url.params["expected_version"] == "0"

@@ -170,6 +170,16 @@ def test_given_a_wrong_option_then_usage_and_what_to_write(
             'events.jsonl:1: type: "schedule.stop"',
         ),
         ("runs.jsonl", '{"state": "failed"}', "runs.jsonl:1: state: is not a field here; it is called outcome"),
+        (
+            "runs.jsonl",
+            '\n{"schedule": "flights/laod"}',
+            'runs.jsonl:2: schedule: "flights/laod" is not simulated here; did you mean flights/load?',
+        ),
+        (
+            "runs.jsonl",
+            '{"schedule": "land"}',
+            'runs.jsonl:1: schedule: "land" is not simulated here; one of: flights/join',
+        ),
         ("runs.jsonl", '{"nominal": "2026-01-01T00:00:00Z"}', "runs.jsonl:1: nominal: has no schedule beside it"),
     ],
 )
@@ -192,3 +202,23 @@ def test_given_the_lines_of_the_documentation_then_they_are_accepted_as_they_sta
     assert [len(each) for each in found] == [7, 1]
     assert b'"2026-01-02"' in found[0][1].value
     assert [PlannedRun.read(line).about[0] for line in runs] == ["flights/land", "flights/land"]
+
+
+def test_given_a_line_of_runs_about_an_occurrence_that_never_is_then_a_note_names_it(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A newcomer's failure was never simulated, and nothing said so."""
+    lines = [f'{{"schedule": "flights/load", "nominal": "2026-01-01T0{hour}:00:00Z"}}\n' for hour in (3, 4)]
+    (files / "runs.jsonl").write_text("".join(reversed(lines)))
+    assert simulated(files) == 0
+    *_, told = capsys.readouterr().err.splitlines()
+    assert told == f"{files}/runs.jsonl:1: flights/load had no run for 2026-01-01T04:00:00Z"
+
+
+def test_given_a_line_of_runs_about_a_schedule_that_is_applied_on_the_way_then_it_counts(files: Path) -> None:
+    target = {"type": "program", "program": {"type": "python", "file": "jobs/late.py"}}
+    spec = {"namespace": "flights", "name": "late", "target": target, "trigger": {"type": "every", "period": "1h"}}
+    event = {"at": "2026-01-01T02:30:00Z", "type": "schedule.apply", "spec": spec}
+    (files / "events.jsonl").write_text(json.dumps(event))
+    (files / "runs.jsonl").write_text('{"schedule": "flights/late", "outcome": "failed"}')
+    assert simulated(files) == 0

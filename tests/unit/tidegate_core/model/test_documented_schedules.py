@@ -49,7 +49,7 @@ def dry_run(document: Doc) -> ScheduleSpec:
     """What `schedule apply --dry-run` does with it, and `schedule next` where it is about time."""
     spec = parse_schedule(document)
     assert check_schedule(spec, now=NOW) == ()
-    assert schedule_warnings(spec) == []
+    assert schedule_warnings(spec, NOW) == []
     if isinstance(spec.trigger, TimeTrigger):
         assert preview(spec.trigger, f"{spec.namespace}/{spec.name}", NOW, count=3)
     return spec

@@ -138,8 +138,26 @@ def test_given_a_delay_as_long_as_the_period_where_the_newest_waits_then_there_i
     for overlap in ("keep_latest", "coalesce", "cancel_running", "queue"):
         document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": trigger, "overlap": overlap}
         spec = parse_schedule({**document, "constraints": constraints})
-        fields = [warning.field for warning in schedule_warnings(spec)]
+        fields = [warning.field for warning in schedule_warnings(spec, NOW)]
         assert fields == (["constraints[0].after"] if warned and overlap != "queue" else [])
+
+
+@pytest.mark.parametrize(
+    ("instant", "catchup", "warned"),
+    [
+        ("2026-11-13T22:00:00Z", {}, False),
+        ("2026-11-13T21:59:59Z", {}, True),
+        ("2026-11-13T21:59:59Z", {"window": "8d"}, False),
+    ],
+)
+def test_given_a_past_instant_that_is_not_made_up_for_then_there_is_a_warning(
+    instant: str, catchup: dict[str, Any], warned: bool
+) -> None:
+    """A newcomer's `at` of the last month was accepted with a past NEXT, and nothing ever said that it would not run."""
+    trigger = {"type": "at", "instant": instant}
+    document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": trigger, "catchup": catchup}
+    fields = [warning.field for warning in schedule_warnings(parse_schedule(document), NOW)]
+    assert fields == (["trigger.instant"] if warned else [])
 
 
 def among(leaf: dict[str, Any]) -> dict[str, Any]:

@@ -148,11 +148,15 @@ def test_given_message_then_what_needs_a_job_is_refused(field: str) -> None:
         ),
         ({"type": "cron", "dialect": "quartz", "expression": "0/5 * * * * ?"}, "trigger.expression", "minimum period"),
         ({"type": "cron", "dialect": "quartz", "expression": "0 0 6 * * ? 2020"}, "trigger", "next ten years"),
-        ({**DAILY, "exclude": [{"type": "cron", "expression": "* 6 * * *"}]}, "trigger", "next ten years"),
+        (
+            {**DAILY, "exclude": [{"type": "cron", "expression": "* 6 * * *"}]},
+            "trigger.exclude",
+            "no time is left in ten years",
+        ),
         (
             {**DAILY, "exclude": [{"type": "dates", "first": "2026-01-01", "last": "2040-01-01"}]},
-            "trigger",
-            "next ten years",
+            "trigger.exclude",
+            "no time is left in ten years",
         ),
         ({"type": "times", "specs": [{"type": "at", "instant": "2026-01-01T00:00:00Z"}]}, "trigger", "next ten years"),
     ],

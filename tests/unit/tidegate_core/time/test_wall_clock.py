@@ -281,9 +281,14 @@ def test_given_milliseconds_then_after_is_strict_and_before_too() -> None:
     assert previous_fire(fields, zone, six) == six - 86_400_000
 
 
-def test_given_leap_day_then_it_is_found_over_years_and_nothing_beyond_ten_is() -> None:
+def test_given_leap_day_then_it_is_found_over_years_also_over_more_than_ten() -> None:
+    """That a schedule's first time lies within ten years is the apply's to check; a later one must not get lost."""
     after = parse_instant("2026-01-01T00:00:00Z")
 
     assert times("0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", 1) == ["2028-02-29T00:00:00Z"]
-    assert next_fire(parse_cron("0 0 29 2 1", day_rule="and"), zone_named("UTC"), after) is None  # 2044
-    assert previous_fire(parse_cron("0 0 29 2 1", day_rule="and"), zone_named("UTC"), after - 315_532_800_000) is None
+    mondays, utc = parse_cron("0 0 29 2 1", day_rule="and"), zone_named("UTC")
+    assert next_fire(mondays, utc, after) == parse_instant("2044-02-29T00:00:00Z")
+    assert previous_fire(mondays, utc, after) == parse_instant("2016-02-29T00:00:00Z")
+    never = parse_cron("0 0 0 29 2 ? 2021", "quartz")
+    assert next_fire(never, utc, after) is None
+    assert previous_fire(never, utc, after) is None

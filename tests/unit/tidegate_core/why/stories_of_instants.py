@@ -143,7 +143,7 @@ def _two_have_been() -> Explanation:
 
 @story(
     "no_more_instants",
-    "no_more_instants: its trigger names no further instant",
+    "no_more_instants: its trigger names no further instant; why --at 2025-11-13T02:20:00Z says what became of it",
 )
 def _it_was_to_fire_once() -> Explanation:
     bench = applied({"type": "at", "instant": "2025-11-13T02:20:00Z"})

@@ -98,6 +98,14 @@ def test_given_a_name_that_was_made_again_then_what_was_before_is_another_schedu
     assert codes(bench, "2025-11-13T02:20:00Z") == ["not_there_yet"]
 
 
+def test_given_a_catch_up_of_the_creation_then_what_stands_for_an_earlier_instant_is_told() -> None:
+    """Made at 02:13; asked for 23:00 it was `not_there_yet`, although a job stood for it."""
+    bench = applied(every("1h", start="2025-11-12T20:00:00Z"), catchup={"on_create": "coalesce"})
+    bench.run(SECOND)
+    assert codes(bench, "2025-11-13T00:00:00Z") == codes(bench, "2025-11-13T02:00:00Z") != ["not_there_yet"]
+    assert codes(bench, "2025-11-13T00:30:00Z") == ["not_there_yet"]
+
+
 def test_given_a_chain_of_merged_jobs_then_the_first_and_what_stands_for_all_are_told() -> None:
     bench = lived(every("1m"), behaviour=Behaviour(runs_for=130 * MINUTE), overlap="coalesce")
     bench.run(300 * MINUTE)
