@@ -25,7 +25,7 @@ from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.model.instants import as_datetime
 from tidegate_core.model.states import Disposition, RunState
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
-from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 from tidegate_core.why.reason import Explanation
 
 SEEN_BY_LAUNCHER = frozenset({"no_report", "cancelled"})
@@ -48,6 +48,7 @@ def schedule_view(state: ScheduleState, definition: Definition | None, now: int)
         suspension=_suspension(state),
         version=state.version,
         next=[] if spec is None else [as_datetime(instant) for instant in coming_instants(spec, state, now)],
+        fires_left=spec.trigger.fires_left(state.fires) if spec and isinstance(spec.trigger, TimeTrigger) else None,
         changed_at=moment(state.changed_at),
         actor=state.actor,
         reason=state.reason,

@@ -134,16 +134,16 @@ def next_instants(
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Show what a time trigger will do: its coming instants, and what clock changes make of them."""
-    from tidegate_cli.previewing import show_next
+    from tidegate_cli.previewing import show_next, show_next_of
 
     if (schedule is None) == (file is None):
         raise CommandFailed("give either NAMESPACE/NAME or --file", Exit.USAGE)
     if file is not None:
-        specs = [document.spec for document in read_documents(file)]
+        show_next([document.spec for document in read_documents(file)], after, count, output)
     else:
         with api_client() as api:
-            specs = [api.schedule(*split_schedule(schedule or "")).spec]
-    show_next(specs, after, count, output)
+            view = api.schedule(*split_schedule(schedule or ""))
+        show_next_of(view, after, count, output)
 
 
 @app.command()

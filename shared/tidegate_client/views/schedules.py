@@ -35,6 +35,7 @@ class ScheduleView(View):
         suspension: While it is suspended: since when, by whom and why.
         version: Counts 1, 2, 3 ... within the name; also its ETag.
         next: Up to three coming instants of a time trigger.
+        fires_left: Occurrences that are still to come, where the trigger has `max_fires`.
         reason: Of the last request that changed it.
         gone: Deleted schedules that its trigger waited for, and does without now.
         spec: The definition in its canonical form.
@@ -48,6 +49,7 @@ class ScheduleView(View):
     suspension: Suspension | None = None
     version: int
     next: list[Moment] = Field(default_factory=list)
+    fires_left: int | None = None
     changed_at: Moment | None = None
     actor: str | None = None
     reason: str | None = None

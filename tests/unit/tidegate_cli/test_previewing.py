@@ -79,3 +79,49 @@ def test_given_a_time_trigger_among_others_then_its_instants_are_shown_with_what
         *("2026-03-31T00:30:00Z", "Tue", "2026-03-31", "02:30:00+02:00", "Europe/Rome", "latches", "triggers[0]")
     ]
     assert "triggers[0]: dialect unix5" in captured.err
+
+
+def a_file(tmp_path: Path, trigger: str) -> str:
+    path = tmp_path / "a.yaml"
+    target = "{type: program, program: {type: python, file: jobs/load.py}}"
+    path.write_text(f"namespace: n\nname: a\ntarget: {target}\ntrigger: {trigger}\n")
+    return str(path)
+
+
+def test_given_max_fires_then_no_more_instants_are_shown_than_are_left(
+    api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`next` went on with `fires` where `why` said max_fires_reached."""
+    file = a_file(tmp_path, "{type: every, period: 1h, max_fires: 2}")
+    assert main.run(["schedule", "next", "-f", file, "--count", "5"]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 1 + 2
+    assert captured.err == "n/a: max_fires is 2, and 2 of them are left\n"
+    spec = {
+        "namespace": "n",
+        "name": "a",
+        "target": {"type": "program", "program": {"type": "python", "file": "/a.py"}},
+    }
+    spec["trigger"] = {"type": "every", "period": "1h", "max_fires": 4}
+    for left in (1, 0):
+        view = {"namespace": "n", "name": "a", "status": "active", "version": 1, "fires_left": left, "spec": spec}
+        api.answers["GET /schedules/n/a"] = (200, view)
+        assert main.run(["schedule", "next", "n/a", "-o", "json"]) == 0
+        captured = capsys.readouterr()
+        assert len(json.loads(captured.out)) == left
+        assert captured.err == f"n/a: max_fires is 4, and {left} of them are left\n"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "told"),
+    [
+        ("{type: every, period: 5s}", "fires every 5s, the minimum period is 10s"),
+        ('{type: cron, dialect: quartz, expression: "0 0 0 1 1 ? 2020"}', "names no time in the next ten years"),
+        ('{type: cron, dialect: quartz, expression: "0 0 0 1 1 ? 2020"}', "n/a: names no instant from "),
+    ],
+)
+def test_given_a_file_that_an_apply_would_refuse_then_that_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], trigger: str, told: str
+) -> None:
+    assert main.run(["schedule", "next", "-f", a_file(tmp_path, trigger), "--count", "2"]) == 0
+    assert told in capsys.readouterr().err
