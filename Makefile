@@ -85,6 +85,10 @@ test-quick: setup ## Unit and chart tests that need neither Java nor a broker
 simulate: setup ## Random histories of a simulated cluster, judged, on all cores (SEEDS=500 FROM=1000 ARGS="--figures FILE")
 	@$(BIN)/python -m tidegate_testkit.simulation --seeds $(SEEDS) --from $(FROM) $(ARGS)
 
+.PHONY: stories
+stories: setup ## CDAP's user story US-01 at its full size: 10,000 schedules on 16 topic partitions
+	@TIDEGATE_STORIES=whole $(BIN)/python -m pytest -q tests/unit/tidegate_core/decisions/test_ten_thousand_crons.py
+
 .PHONY: oracle
 oracle: setup ## Random (expression, zone, instant) triples against a brute-force walker, on all cores (TRIPLES=1000000)
 	@$(BIN)/python -m tidegate_testkit.oracle --triples $(TRIPLES) $(ARGS)

@@ -67,7 +67,7 @@ class CompositeTrigger(EventTrigger, ABC):
         **_POLICIES,
         **planned(PLATFORM, "ttl", hint="it stands on each leaf"),
         **planned(PLATFORM, "pairing", "min"),
-        **planned(PLATFORM, "driver", hint="a time trigger among others is a latch, as driver: data would have it"),
+        **planned(PLATFORM, "driver", hint="it stands on the time trigger"),
     }
     PLANNED_VALUES: ClassVar = {"correlate": planned(PLATFORM, "*", hint="only data_partition works now")}
 

@@ -7,7 +7,7 @@ ones before that change nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -31,12 +31,16 @@ class TickLeaf(LeafTrigger, TimeTrigger, ABC):
     Attributes:
         max_fires: Its ticks in one version of the schedule; then it latches no more.
         flexible: Of a trigger that makes jobs by itself.
+        driver: `data`: a tick is a latch among the others.
         ttl: How long a tick holds: inside of `all_of` and `at_least` as long as the time-out, 24 h where that ends nothing; in
             `any_of` for ever.
     """
 
-    PLANNED_FIELDS: ClassVar = planned(PLATFORM, "driver", hint="a tick is a latch among the others")
+    PLANNED_VALUES: ClassVar = {"driver": planned(PLATFORM, "time", hint="a tick is a latch among the others for now")}
+    LATER_FIELDS: ClassVar = frozenset({"driver"})
     PAIRS: ClassVar[bool] = False
+
+    driver: Literal["data"] = "data"
 
     take: ClassVar[Take] = "all"
     at_least_every: ClassVar[None] = None

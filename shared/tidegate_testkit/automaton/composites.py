@@ -28,6 +28,18 @@ class Leaf:
 
 
 @dataclass(slots=True)
+class Clock(Leaf):
+    """Is latched by each instant that is `phase` ms after a multiple of `period` ms, unless it is latched already."""
+
+    count: int = 1
+    period: int = 0
+    phase: int = 0
+
+    def next_after(self, instant: int) -> int:
+        return instant + self.period - (instant - self.phase) % self.period
+
+
+@dataclass(slots=True)
 class Some:
     """So many of its children: all of them, one of them, or k."""
 
@@ -58,13 +70,16 @@ class Automaton:
     `ends_at` is the end of its day: whatever is there then is a time-out, also where each latch has its own end alone.
     """
 
-    def __init__(self, tree: Tree, timeout: int | None, on_timeout: OnTimeout, ends_at: int | None = None) -> None:
+    def __init__(
+        self, tree: Tree, timeout: int | None, on_timeout: OnTimeout, ends_at: int | None = None, now: int = 0
+    ) -> None:
         self.fired: list[tuple[Manifest, bool]] = []
         self.expired: list[str] = []
         self._tree = tree
         self._leaves = leaves_of(tree)
         self._timeout = None if on_timeout == "wait" else timeout
         self._fires_partly = on_timeout == "partial"
+        self._ticked = now
         self._ends_at = ends_at
 
     def event(self, dataset: str, data_partition: str, at: int) -> None:
@@ -81,7 +96,19 @@ class Automaton:
             leaf.held.clear()
 
     def pass_time(self, until: int) -> None:
-        """Lets each deadline come that is due by then."""
+        """Lets each tick and each deadline come that is due by then; of one instant the deadlines first."""
+        clocks = [leaf for leaf in self._leaves if isinstance(leaf, Clock)]
+        while (tick := min((clock.next_after(self._ticked) for clock in clocks), default=until + 1)) <= until:
+            self._pass_deadlines(tick)
+            for clock in clocks:
+                if clock.next_after(self._ticked) == tick and not clock.held:
+                    clock.held[str(tick)] = tick
+            self._ticked = tick
+            if self._tree.is_satisfied:
+                self._fire(partly=False)
+        self._pass_deadlines(until)
+
+    def _pass_deadlines(self, until: int) -> None:
         while (due := self._next()) is not None and due[0] <= until:
             at, leaf = due
             if leaf is not None:

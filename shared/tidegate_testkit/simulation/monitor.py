@@ -52,6 +52,7 @@ class StoreMonitor:
         self._check_witness(written)
         self._note_evidence(written, before)
         self._note_outages(written, before)
+        self._note_positions(written, before)
         self._note_upstreams(written)
         self._check_pacing(written, before)
         if written.name in OWNERLESS:
@@ -126,6 +127,12 @@ class StoreMonitor:
                 fact.begin != was.begin or fact.end < was.end for was, fact in zip(old, new, strict=False)
             ):
                 self._fail(f"I1: {written.name} {written.token} made of the facts {old} of {key.pk} {new}")
+
+    def _note_positions(self, written: Transaction, before: BeforeImages) -> None:
+        for key in (action.key for action in written.actions if action.key.sk == "PROGRESS"):
+            slot = (self._store.memory.look(key) or {}).get("slot")
+            if isinstance(slot, int) and slot != (before.get(key) or {}).get("slot"):
+                self._record.passed[int(key.pk.removeprefix("SH#"))].append((self._store.now, slot))
 
     def _check_pacing(self, written: Transaction, before: BeforeImages) -> None:
         """What makes up for the past runs one at a time, however long that takes (SEMANTICS 3.5)."""

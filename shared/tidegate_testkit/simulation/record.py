@@ -195,6 +195,7 @@ class Record:
         evidence: By its id.
         outages: Facts by shard, in the order in which they were written; a later one may go on with an earlier one.
         queues: When a shard's inbox became empty, and when not any more, as (true time, whether it is empty).
+        passed: The durable delivery positions of each shard, as (true time, slot), in their order.
         holders: Who took the present epoch of a shard or of a topic partition's position, by partition key.
         upstreams: What lost a schedule that it waited for, by the id of the stored answer.
         failures: What must not happen at all (an actor that raises, a monitor that objects).
@@ -212,6 +213,7 @@ class Record:
     evidence: defaultdict[str, EvidenceSeen] = field(default_factory=lambda: defaultdict(EvidenceSeen))
     outages: defaultdict[int, dict[Outage, None]] = field(default_factory=lambda: defaultdict(dict))
     queues: defaultdict[int, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
+    passed: defaultdict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     holders: dict[str, Author] = field(default_factory=dict)
     upstreams: dict[str, UpstreamSeen] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)

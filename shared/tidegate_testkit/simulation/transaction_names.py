@@ -15,9 +15,11 @@ OWNERS: Final = (
 """Transactions that nodes send. `mixed` is a group of decisions of several kinds."""
 OF_SOURCES: Final = ("move_sources",)
 """Those that only worlds with a source have: faults aim at them there."""
+OF_TICKS: Final = ("latch",)
+"""Likewise, with a composite that has a leaf of time."""
 OWNERLESS: Final = ("start", "finished")
 """Those that API processes send for programs."""
-TRANSACTIONS: Final = (*OWNERS, *OF_SOURCES, *OWNERLESS)
+TRANSACTIONS: Final = (*OWNERS, *OF_SOURCES, *OF_TICKS, *OWNERLESS)
 
 RARE: Final = (
     "void",
@@ -49,7 +51,6 @@ HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_
 """What else such a world hardly meets. There are worlds that hunt just these (`faults/rare_moments.py`)."""
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
-    "latch": "no simulated schedule has a time trigger among others yet",
     "map": "`tidegate init` writes it before there is a cluster",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",

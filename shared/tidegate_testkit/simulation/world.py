@@ -31,6 +31,7 @@ from tidegate_testkit.simulation.sharing import with_shared_limits
 from tidegate_testkit.simulation.sources import SourceUser, source_users
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
+from tidegate_testkit.simulation.ticking import ticking
 from tidegate_testkit.simulation.timeline import START, Timeline
 from tidegate_testkit.simulation.trace import Trace
 from tidegate_testkit.simulation.troubles import Troubles
@@ -92,6 +93,7 @@ def build(
     definitions = with_shared_limits(source(seed, "shared limits"), definitions)
     definitions = paced(source(seed, "shared rate"), definitions, drawn)
     definitions = with_retries(source(seed, "retries"), definitions)
+    definitions += ticking(drawn, source(seed, "ticks"))
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     limits.priorities |= {each.name: each.priority for each in definitions}
     rates.of |= {each.name: each.rate for each in definitions if each.rate is not None}

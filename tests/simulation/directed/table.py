@@ -271,6 +271,9 @@ RULES: Table = {
     "a request while the position stands within the slot of a fire": (
         "messages/recurring_messages: messages_of_the_same_instant_that_were_passed_then_what_an_update_ends_is_no_less_open",
     ),
+    "a hand-over in front of requests in the queue": (
+        "messages/sending: inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what_was_sent_are_dealt_with",
+    ),
     "a fire behind a message that cannot be sent yet": (
         "messages/recurring_messages: a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time",
         "messages/slots: a_row_that_is_due_and_not_ready_then_the_slot_behind_it_is_the_next_one",

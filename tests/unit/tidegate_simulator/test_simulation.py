@@ -439,3 +439,15 @@ def test_given_a_run_that_no_program_could_be_then_its_line_is_refused(fields: d
     with pytest.raises(InvalidInput) as refusal:
         PlannedRun.read(fields)
     assert [each.field for each in refusal.value.problems] == [field]
+
+
+def test_given_a_time_trigger_among_others_then_its_ticks_meet_what_comes() -> None:
+    """CD-067: at the tick with what has come, else when it comes; a tick that meets nothing is told."""
+    trigger = all_of({**every("2h"), "ttl": "1h"}, {**on_data(), "ttl": "1h"}, on_timeout="wait")
+    events = happenings(a_partition("01:30", "d1"), a_partition("04:20", "d2"))
+    report = ran(a_schedule(trigger=trigger), happenings=events)
+    assert [(clock(each.nominal), each.result) for each in report.occurrences] == [
+        ("00:00", "expired/evidence_expired"),
+        ("02:00", "succeeded"),
+        ("04:00", "succeeded"),
+    ]

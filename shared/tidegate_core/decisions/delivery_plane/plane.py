@@ -119,8 +119,13 @@ class DeliveryPlane:
         yield from self.checkpoints.write(last=True)
 
     def _is_still(self) -> bool:
-        under_way = self._writing or self.checkpoints.is_writing or self.slots.holds_position
+        under_way = self._writing or self.checkpoints.is_writing or self.slots.holds_position or self._is_held_up()
         return self._firing.is_idle and not (under_way or self._is_sent_ahead())
+
+    def _is_held_up(self) -> bool:
+        """Whether what is left to be done keeps the position from passing what was sent: rows wait for it that lie before that."""
+        sent = self.checkpoints.sent_through
+        return bool(self._work) and any(row.stage is Stage.WRITTEN and row.place < sent for row in self.slots)
 
     def _is_sent_ahead(self) -> bool:
         """Whether the position cannot pass all that was sent before the window is extended: that is being done."""
@@ -171,7 +176,7 @@ class DeliveryPlane:
 
     def _write_in_turn(self) -> Operation[None]:
         """One send or cancel at a time, in order of arrival: two of one message never overlap."""
-        while not self._draining:
+        while not self._draining or self._is_held_up():
             if not self._work:
                 yield self._work_signal
                 continue

@@ -29,6 +29,7 @@ from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.checks.sources import check_sources
 from tidegate_testkit.simulation.checks.stops import check_stops
+from tidegate_testkit.simulation.checks.ticks import check_ticks
 from tidegate_testkit.simulation.checks.upstreams import check_upstreams
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ CHECKS: tuple[Check, ...] = (
     check_events,
     check_sources,
     check_evidence,
+    check_ticks,
     check_reminders,
     check_limits,
     check_constraints,

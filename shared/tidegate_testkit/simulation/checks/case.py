@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tidegate_core.decisions.delivery_plane import checkpoints
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, LedgerPlace, LedgerRow
 from tidegate_testkit.simulation.checks.controls import WideSpans
@@ -24,6 +25,8 @@ SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold"})
 """Transactions without which no position passes what was sent, so that sending stops at I8's bound."""
 A_MESSAGE_WAITS_FOR: Final = SENDING_WAITS_FOR | {"cursor", "inboxed"}
 """The same, and those without which nobody may rely on its create."""
+SENT_BEHIND: Final = "decisions.delivery_plane.checkpoints:CHECKPOINT_AFTER_FIRES"
+"""The knob of I8's bound."""
 LATE_NEWS_MS: Final = 4_000
 """A node that goes on learns within this that it has lost its membership."""
 
@@ -113,6 +116,25 @@ class Case:
             *broker.refusals,
         )
         return any(START + start <= end and begin <= START + goes_on for start, goes_on in periods)
+
+    def is_at_bound(self, shard: int, begin: int, end: int) -> bool:
+        """Whether an owner had sent so much behind the shard's durable position, at some time in between, that I8's bound has it
+        wait for a checkpoint. Messages that moved to a later slot are taken for passed: this errs on the strict side.
+        """
+        most = dict(self.swarm.knobs).get(SENT_BEHIND, checkpoints.CHECKPOINT_AFTER_FIRES)
+        passed = self.record.passed[shard]
+        moments = [end, *(at - 1 for at, _ in passed if begin < at <= end)]
+        return any(self._is_behind(shard, moment, most) for moment in moments)
+
+    def _is_behind(self, shard: int, moment: int, most: int) -> bool:
+        slot = max((slot for at, slot in self.record.passed[shard] if at <= moment), default=0)
+        behind: dict[str, list[int]] = {}
+        for each in self.record.deliveries:
+            if each.sent.at <= moment and each.nominal > slot and each.id.startswith(f"{shard:04d}-"):
+                behind.setdefault(each.sent.stint, []).append(each.sent.at)
+        return any(
+            len(sent) >= most and moment - min(sent) >= checkpoints.CHECKPOINT_AFTER_MS for sent in behind.values()
+        )
 
     def last_act(self, stint: Stint) -> int:
         """Returns when the stint could do something for the last time: a frozen node learns of its end later."""

@@ -185,6 +185,6 @@ def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
             segment.surely(row.nominal) and segment.surely(announced.appended[0]) for segment in case.segments(life)
         )
     }
-    if timely == {leaf["dataset"] for leaf in life.definition.trigger["triggers"]}:
+    if timely == {leaf.get("dataset") for leaf in life.definition.trigger["triggers"]}:
         return "all that it waited for came in time"
     return None

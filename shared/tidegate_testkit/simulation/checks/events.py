@@ -27,7 +27,8 @@ def check_events(case: Case) -> Iterator[str]:
 
 
 def _mark(entry: Entry) -> str:
-    return f"{entry['leaf']} {entry.get('event_id') or entry.get('run_id')}"
+    told = entry.get("event_id") or entry.get("run_id") or entry["at"]  # A tick is its instant.
+    return f"{entry['leaf']} {told}"
 
 
 def _check_counts(case: Case, life: Life) -> Iterator[str]:
@@ -62,7 +63,7 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
                     continue
                 if announced.dataset == leaf["dataset"] and _is_heard(case, last[0], announced.appended[0]):
                     yield f"{number} {announced.id}"
-        else:
+        elif leaf["type"] == "run_status":
             lost = {each.upstream for each in case.record.upstreams_of(life.name)}
             for row in case.rows_of.get(leaf["schedule"], []) if leaf["schedule"] not in lost else []:
                 counts = row.state in leaf["states"] or (leaf["states"] == ["started"] and row.started_at is not None)
@@ -101,7 +102,7 @@ def _check_told(life: Life, body: Body, told: list[str], entries: list[Entry]) -
     with_less = "at_least_every" in trigger and body.context["missing"]
     if trigger["type"] == "data_partitions" and len(told) < trigger["count"] and not with_less:
         yield f"I3: {name} fired with {len(told)} of {trigger['count']}"
-    if trigger["type"] == "all_of" and told != [f"{dataset}/{body.context['correlation']!s}" for dataset in "bc"]:
+    if trigger.get("correlate") and told != [f"{dataset}/{body.context['correlation']!s}" for dataset in "bc"]:
         yield f"I3: {name} for {body.context['correlation']!s} was told of {told}"
     if trigger["type"] == "run_status":
         upstream = body.context["upstream"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
+from tidegate_testkit.simulation.ticking import leaves_of_time
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -35,7 +36,10 @@ def check_evidence(case: Case) -> Iterator[str]:
             if case.world.at_rest:
                 yield from _check_fate(case, life, evidence, entries, is_open=evidence in still_open)
         for row in case.rows_of.get(life.name, []):
-            if row.trigger == "events" and row.job_id not in counted and not may_be_empty(life.definition.trigger, row):
+            # Of ticks that met nothing, and that one decision has walked together, the ledger alone speaks.
+            in_vain = row.reason in NOT_IN_TIME and bool(leaves_of_time(life.definition))
+            may_be_without = in_vain or may_be_empty(life.definition.trigger, row)
+            if row.trigger == "events" and row.job_id not in counted and not may_be_without:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason} without any evidence"
 
 
@@ -46,7 +50,7 @@ def _check_entries(case: Case, life: Life, evidence: str, entries: list[Entry]) 
         yield f"I3: {evidence} of {life.name} answers {len(entries)} runs: {entries}"
     if trigger.get("take") == "exactly_n" and len({entry["key"] for entry in entries}) > trigger["count"]:
         yield f"I3: {evidence} of {life.name} has more than {trigger['count']} entries: {entries}"
-    if trigger["type"] == "all_of":
+    if trigger.get("correlate"):  # Else a job that waits takes what comes.
         apart = max(entry["at"] for entry in entries) - min(entry["at"] for entry in entries)
         # Its clock stands still while the schedule is held or frozen.
         if apart >= parse_duration(trigger["timeout"]) and not any(step.parks for step in case.steps(life)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tidegate_core.model.durations import parse_duration
@@ -35,16 +35,18 @@ def check_fires(case: Case) -> Iterator[str]:
 
 def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
     segments, ended_at = case.segments(life), case.world.ended_at
-    stood_for = list(accounted(life.definition.trigger, rows))
-    entries = Counter(stood_for)
-    yield from (f"I1: {life.name} {at_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
-    made = Counter(instant for _, instant in stood_for)
     must: Counter[int] = Counter()
     may: Counter[int] = Counter()
     for incarnation in sorted({segment.begin.incarnation for segment in segments}):
         mine = [segment for segment in segments if segment.begin.incarnation == incarnation]
         must.update({instant for segment in mine for instant in surely_due(case, life, segment, ended_at)})
         may.update({instant for segment in mine for instant in maybe_due(life, segment, ended_at)})
+    stood_for = list(
+        accounted(life.definition.trigger, rows, lambda at: may[at] > 0 and not case.wide.maybe(NAMESPACE, at))
+    )
+    entries = Counter(stood_for)
+    yield from (f"I1: {life.name} {at_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
+    made = Counter(instant for _, instant in stood_for)
     for instant in sorted(must):
         if made[instant] < must[instant]:
             yield f"I1: {life.name} {at_text(instant)} was due and has {made[instant]} of {must[instant]} entries"
@@ -110,31 +112,44 @@ def shown_in(segment: Segment) -> list[int]:
     return [parse_instant(instant) for instant in (receipt.body.get("next") or [])] if receipt else []
 
 
-def accounted(trigger: dict[str, Any], rows: list[LedgerRow]) -> Iterator[tuple[str, int]]:
+def accounted(
+    trigger: dict[str, Any], rows: list[LedgerRow], may_be_due: Callable[[int], bool]
+) -> Iterator[tuple[str, int]]:
     """Yields (incarnation, instant) for each instant of each entry that stands for it.
 
     What stands for an outage has the only entry of its instants; what was merged into another job has an entry of its own,
     and that other one only its own part of all that it says to stand for.
+
+    Args:
+        trigger: The schedule's.
+        rows: Of its ledger.
+        may_be_due: Of instants at which nothing was suspended.
     """
     into = merged_into(rows)
     for row in rows:
-        for instant in _own_instants(trigger, row, into, rows):
+        for instant in _own_instants(trigger, row, into, rows, may_be_due):
             yield row.incarnation, instant
 
 
 def _own_instants(
-    trigger: dict[str, Any], row: LedgerRow, into: dict[str, list[LedgerRow]], rows: list[LedgerRow]
+    trigger: dict[str, Any],
+    row: LedgerRow,
+    into: dict[str, list[LedgerRow]],
+    rows: list[LedgerRow],
+    may_be_due: Callable[[int], bool],
 ) -> list[int]:
-    """What it stands for may have holes: what ended by itself before the others were merged."""
+    """What it stands for may have holes: what ended by itself before the others were merged, and what was suspended."""
     merged = into.get(row.job_id, [])
-    if not merged:
+    if not merged or row.covered is None:
         return instants_of(trigger, row)
-    if row.covered is not None and row.covered - sum(each.covered or 1 for each in merged) == 1:
-        return [row.nominal]
     mine = [each for each in rows if each.incarnation == row.incarnation]
     others = [each for each in mine if each in merged or each.job_id not in into]
     theirs = {instant for each in others for instant in instants_of(trigger, each)}
-    return [instant for instant in instants_of(trigger, row) if instant not in theirs]
+    own = [instant for instant in instants_of(trigger, row) if instant not in theirs]
+    number = row.covered - sum(each.covered or 1 for each in merged)
+    # It says how many they are, and they are the newest: whoever merges others has just been made.
+    due = own if len(own) <= number else [each for each in own if each == row.nominal or may_be_due(each)]
+    return due[max(0, len(due) - number) :]
 
 
 def merged_into(rows: list[LedgerRow]) -> dict[str, list[LedgerRow]]:

@@ -95,6 +95,7 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
         and not case.is_disturbed(since, expires, A_MESSAGE_WAITS_FOR)
         and all(case.is_held(number, since, expires) for number in set(letter.topic_partitions))
         and all(case.is_served(shard, since, expires) for shard in set(letter.shards))
+        and not any(case.is_at_bound(shard, since, expires) for shard in set(letter.shards))
     )
 
 

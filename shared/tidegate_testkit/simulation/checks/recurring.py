@@ -89,11 +89,13 @@ def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bo
     shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
     first = max(nominal, segment.begin.done) + SKEW_MS
     served = [each.serving for each in case.stints_of_shard(shard) if each.serving is not None]
-    looks = [first, *(each for each in served if each >= first)]
+    passed = [at for at, _slot in case.record.passed[shard]]  # An owner that I8's bound has stopped goes on then.
+    looks = [first, *(each for each in (*served, *passed) if each >= first)]
     return any(
         (turn := turn_of(case, shard, nominal, look) + SETTLE_MS) < until
         and case.is_served(shard, look, turn)
         and not case.is_disturbed(look, turn)
+        and not case.is_at_bound(shard, look, turn)
         for look in looks
     )
 

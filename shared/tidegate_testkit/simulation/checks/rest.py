@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_testkit.simulation import cluster as parts
@@ -43,6 +44,8 @@ def open_work(world: World) -> list[str]:
         sk = str(item["sk"])
         if sk.startswith(OPEN_KINDS):
             found.append(f"{item['pk']!s} {sk}")
+        elif sk.startswith("T#") and sk.endswith(NEXT_TICK):
+            found.append(f"{item['pk']!s} {sk}")  # Ticks are still to come, and none lasts as long as a look.
         elif sk == "LIMIT" and item.get("in_use") and not keys.is_rate(Key(str(item["pk"]), sk)):
             found.append(f"{item['pk']!s} is in use")
     found += _unread(world)

@@ -29,7 +29,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
 )
 from tidegate_testkit.simulation.pacing import RATES
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
-from tidegate_testkit.simulation.transaction_names import OF_SOURCES
+from tidegate_testkit.simulation.transaction_names import OF_SOURCES, OF_TICKS
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
 
@@ -226,6 +226,23 @@ def sources(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *held)))
 
 
+def ticks(swarm: Swarm, chance: Random) -> Swarm:
+    """Composites with a leaf of time: owners fall, or stand still, as soon as a tick has latched; in some worlds what would say
+    how far the events are read takes effect late.
+    """
+    falls = tuple(
+        Trouble(
+            chance.randint(0, 40_000),
+            chance.choice(("crash", "crash", "pause")),
+            chance.randint(200, 9_000),
+            once_applied=chance.choice((*OF_TICKS, *OF_TICKS, "count", "mixed", "cursor")),
+        )
+        for _ in range(5)
+    )
+    store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_TICKS})))
+    return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+
+
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
     return replace(swarm, busy_ms=max(swarm.busy_ms, WINDOW_MS + 24_000), bursts=(*swarm.bursts, *bursts))
 
@@ -240,6 +257,7 @@ TRAPS: Mapping[str, Trap] = {
     RATES: Trap(rates, 0.12, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
     "sources": Trap(sources, 0.08),
+    "ticks": Trap(ticks, 0.12),
     "black_out": Trap(black_out, 0.05, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),

@@ -35,6 +35,7 @@ from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCE
 from tidegate_testkit.simulation.mutants.runs import RUNS
 from tidegate_testkit.simulation.mutants.sketch import SKETCH
 from tidegate_testkit.simulation.mutants.suspends import SUSPENDS
+from tidegate_testkit.simulation.mutants.ticks import TICKS
 
 LISTS = (
     CLAUSES_OF_OWNERSHIP,
@@ -61,6 +62,7 @@ LISTS = (
     RATE_BUGS,
     CONTROLS,
     OUTAGES,
+    TICKS,
     RECURRING,
     MESSAGES,
 )

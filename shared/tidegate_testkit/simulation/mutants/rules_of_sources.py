@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.event_reading import SourceEvents
-from tidegate_core.decisions.inputs import RecordsArrived
+from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.decisions.run_plane import watermark
 from tidegate_core.effects import Effect, Poke, ReadEndOffsets
@@ -156,6 +156,26 @@ def half_of_a_pair_lies_unread_in_a_source_topic() -> Iterable[str]:
     return ran(bench, 1, "I3")
 
 
+def a_topic_is_made_anew_and_longer_than_before() -> Iterable[str]:
+    """The client reads on in it at its offset. Worlds make that too, one in some hundred (seed 237 was one)."""
+    bench = with_a_topic()
+    bench.request(a_source())
+    bench.request(an_apply(a_spec(trigger=on_data(count=100))))
+    bench.run(2 * SECOND)
+    bench.append(TOPIC, 0, {"day": "d1"}, {"day": "d2"})
+    bench.run(SECOND)
+    bench.logs.pop((TOPIC, 0))
+    bench.create_topic(TOPIC, topic_id="d" * 32)
+    bench.log(TOPIC, 0).extend(
+        LogRecord(offset, bench.now, None, f'{{"day": "e{offset}"}}'.encode()) for offset in range(4)
+    )
+    bench.hand_over(TOPIC, 0, 2)
+    bench.run(70 * SECOND)
+    for row in bench.rows("TP"):
+        if TOPIC_ID in str(row["pk"]) and row["next"] != 2:
+            yield f"I3: the position in the topic of before is {row['next']!s}, not 2"
+
+
 RULES_OF_SOURCES = (
     Mutant(
         "before the source",
@@ -191,7 +211,6 @@ RULES_OF_SOURCES = (
         "records of a topic that was made anew move the position of the old one, and are read again by their own",
         breaks="I3",
         patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
-        within=180,
-        directed=(65,),
+        scenario=a_topic_is_made_anew_and_longer_than_before,
     ),
 )

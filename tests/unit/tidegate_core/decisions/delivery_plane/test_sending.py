@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from tidegate_core.decisions.delivery_plane import plane
 from tidegate_core.decisions.inputs import Poked, RecordsArrived
-from tidegate_core.effects import Commit, Produce, Read, ReadRange, Refused, Write
+from tidegate_core.effects import Commit, Drained, Produce, Read, ReadRange, Refused, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.position import Position
 from tidegate_core.model.shards import message_shard
@@ -18,7 +19,18 @@ from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_cancel, a_send
+from tidegate_testkit.builders import (
+    MINUTE,
+    REQUESTS,
+    REQUESTS_ID,
+    SECOND,
+    Doc,
+    a_cancel,
+    a_recurring,
+    a_send,
+    an_apply,
+    every,
+)
 
 
 @pytest.fixture
@@ -464,3 +476,39 @@ def test_given_a_create_whose_position_is_not_durable_then_it_is_not_delivered_y
     bench.lose(lambda effect: getattr(getattr(effect, "transaction", None), "name", "") == "cursor", times=1_000)
     bench.run(10 * SECOND)
     assert bench.on("out") == []
+
+
+def test_given_inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what_was_sent_are_dealt_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seed 840164: a message's row stood before fires that had been sent, and waited for its inbox row, which waited for others."""
+    monkeypatch.setattr(plane, "INBOXED_TOGETHER_MAX", 1)
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    rows = [
+        an_inboxed(a_send("m-1", after="1h", receipt=True), bench.now),
+        an_inboxed(a_send("m-2", after="3s", topic="elsewhere"), bench.now + 1),
+    ]
+    bench.lose(a_commit("inboxed"), times=1_000)
+    bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[1:]])
+    bench.give(Poked(0))
+    assert len(messages(bench)) == 1
+    bench._rules.clear()
+    bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[:1]])
+    bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic.endswith("receipts"))
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == 5
+    assert bench.on("elsewhere") == []
+    bench.drain()
+    bench.run(SECOND)
+    assert bench.all_asked(Drained) == []
+    bench.release()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    assert len(bench.on("elsewhere")) == 1
+    bench.crash()
+    bench.run(10 * SECOND)
+    sent = [each.headers["tidegate-id"] for each in bench.on("out")]
+    assert len(sent) == len(set(sent)) > 8, "a planned hand-over repeats none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from tidegate_core.records.run_plane import LedgerRow
@@ -27,8 +28,9 @@ def an_entry(job: str, at: int, disposition: str = "launched", detail: str | Non
     )
 
 
-def instants(*rows: LedgerRow) -> list[int]:
-    return sorted(at // 1_000 for _, at in accounted(SECONDLY, list(rows)))
+def instants(*rows: LedgerRow, suspended: Collection[int] = ()) -> list[int]:
+    found = accounted(SECONDLY, list(rows), lambda at: at // 1_000 not in suspended)
+    return sorted(at // 1_000 for _, at in found)
 
 
 def test_given_one_of_an_outage_that_ended_by_itself_then_what_the_others_were_merged_into_does_not_stand_for_it() -> (
@@ -48,3 +50,11 @@ def test_given_an_instant_that_was_made_beside_what_was_merged_then_it_is_there_
     merged = an_entry("a", 2, "coalesced", "into c", covered=2, covered_from=1_000)
     again = an_entry("b", 2)
     assert instants(merged, again, an_entry("c", 3, covered=3, covered_from=1_000)) == [1, 2, 2, 3]
+
+
+def test_given_a_suspended_span_between_what_was_merged_then_nobody_stands_for_it() -> None:
+    """Seed 840064: an outage on both sides of a freeze; what it left was merged at the resume."""
+    merged = an_entry("a", 2, "coalesced", "into b", covered=2, covered_from=1_000)
+    rest = an_entry("b", 6, covered=4, covered_from=1_000)
+    assert instants(merged, rest, suspended=(3, 4)) == [1, 2, 5, 6]
+    assert instants(merged, rest) == [1, 2, 5, 6], "as many as it says: else what was lost would seem to be there"

@@ -1,0 +1,89 @@
+"""Protections of the ticks of composites (docs/protocol.md, decision 21), each taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tidegate_core.decisions.run_plane import gathering
+from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
+from tidegate_core.decisions.run_plane.timers import move_row, nominal_row
+from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.ticks import Tick
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, every, on_data
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+
+# -- bugs -----------------------------------------------------------------------------------------------------------------
+
+
+def moving_no_row(_: Any) -> Any:
+    def moved(unit: UnitOfWork, before: ScheduleState, after: ScheduleState) -> None:
+        move_row(unit, nominal_row(before), nominal_row(after))
+
+    return moved
+
+
+def leaving_the_cursor(take: Callable[..., tuple[ScheduleState, list[Tick]]]) -> Any:
+    def taken(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, through: int) -> Any:
+        return state, take(unit, state, trigger, through)[1]
+
+    return taken
+
+
+def counting_before_the_ticks(fold_all: Callable[[Gathering, Groups, int], None]) -> Any:
+    def folded(self: Gathering, groups: Groups, through: int) -> None:
+        fold_all(self, groups, 0 if groups else through)
+
+    return folded
+
+
+# -- stories --------------------------------------------------------------------------------------------------------------
+
+
+def ticks_and_data_that_nobody_counts_for_a_while() -> Iterable[str]:
+    """The first data meets the first tick, and would expire alone if the ticks came after all of it."""
+    bench = Bench()
+    bench.run(SECOND)
+    ten = {**every("10m"), "ttl": "5m"}
+    bench.request(an_apply(a_spec(trigger=all_of(ten, {**on_data("a"), "ttl": "5m"}))))
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=10_000)
+    for day in ("d1", "d2", "d3"):
+        bench.run((8 if day == "d1" else 10) * MINUTE)
+        bench.event(an_event(day, "a"))
+    bench.as_usual()
+    bench.away(2 * MINUTE)
+    bench.run(MINUTE)
+    told = [str(order.context["manifest"]) for order in bench.started]
+    if not any("d1" in manifest for manifest in told):
+        yield f"I3: what came with the first tick met none: {told}"
+
+
+TICKS = (
+    Mutant(
+        "row of the next tick",
+        "a tick latches, and the next one has no timer row: the schedule ticks no more",
+        breaks="I1",
+        patches=(Patch(gathering, "move_rows", moving_no_row),),
+        within=2,
+        trap="ticks",
+    ),
+    Mutant(
+        "cursor of ticks",
+        "a tick latches and the cursor stays: the next look takes it again",
+        breaks="I1",
+        patches=(Patch(gathering, "take_ticks", leaving_the_cursor),),
+        within=2,
+        trap="ticks",
+    ),
+    Mutant(
+        "ticks before events",
+        "what is counted late is not preceded by the ticks before it, and expires alone",
+        breaks="I3",
+        patches=(Patch(Gathering, "fold_all", counting_before_the_ticks),),
+        scenario=ticks_and_data_that_nobody_counts_for_a_while,
+    ),
+)

@@ -1,0 +1,79 @@
+"""The judge of ticks: it finds what it is there to find, and nothing in a calm world."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate_testkit.simulation.checks import violations
+from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.ticks import check_ticks
+from tidegate_testkit.simulation.drawing import swarm_of, trapped
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.ticking import TRAP
+from tidegate_testkit.simulation.world import World, build
+
+SEED = 871_004
+"""Of a calm world in which both schedules fire and go on to the end, and ticks come to nothing."""
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return run(build(SEED, swarm=trapped(swarm_of(SEED, faults=False), SEED, TRAP)))
+
+
+@pytest.fixture
+def case(world: World) -> Case:
+    return Case(world)
+
+
+def a_tick(case: Case, name: str) -> tuple[str, dict[str, Any]]:
+    """Returns evidence that a late tick is in, and the tick: no request has come after it."""
+    found = [(each, entry) for each, entries in case.entries_of[name].items() for entry in entries]
+    return max(((each, entry) for each, entry in found if entry["kind"] == "tick"), key=lambda pair: pair[1]["at"])
+
+
+def test_given_a_calm_world_then_nothing_is_wrong(world: World) -> None:
+    assert violations(world) == []
+
+
+def test_given_a_tick_in_two_pieces_of_evidence_then_it_latched_twice(case: Case) -> None:
+    evidence, entry = a_tick(case, "beat")
+    other = next(each for each in case.entries_of["beat"] if each != evidence)
+    case.entries_of["beat"][other].append(entry)
+    assert any("was latched 2 times" in each for each in check_ticks(case))
+
+
+@pytest.mark.parametrize(("at", "words"), [(1, "does not name"), (-86_400_000, "was not active")])
+def test_given_an_instant_that_is_no_tick_then_it_must_not_latch(case: Case, at: int, words: str) -> None:
+    _, entry = a_tick(case, "meet")
+    entry["at"] += at
+    assert any(words in each for each in check_ticks(case))
+
+
+def test_given_a_tick_that_is_nowhere_then_it_was_lost(case: Case) -> None:
+    evidence, entry = a_tick(case, "beat")
+    case.entries_of["beat"][evidence].remove(entry)
+    assert any("was due, and has latched nothing" in each for each in check_ticks(case))
+
+
+def test_given_a_program_that_was_told_of_no_tick_then_its_evidence_says_otherwise(case: Case) -> None:
+    body = next(each for each in case.record.bodies if each.schedule == "beat" and each.context["ticks"])
+    case.entries_of["beat"][body.run_id] = []
+    assert any("its ticks are []" in each for each in check_ticks(case))
+
+
+def test_given_data_that_a_tick_would_have_met_then_it_must_not_have_expired(case: Case) -> None:
+    ticks = {entry["at"] for found in case.entries_of["meet"].values() for entry in found if entry["kind"] == "tick"}
+    row = next(each for each in case.rows_of["meet"] if each.reason == "trigger_timeout" and each.nominal in ticks)
+    other, entry = next(
+        (each, entry) for each, found in case.entries_of["meet"].items() for entry in found if entry["kind"] != "tick"
+    )
+    case.entries_of["meet"] = {other: [{**entry, "at": row.nominal + 2_000}]}
+    case.rows_of["meet"] = [replace(row, job_id="another")]
+    assert any(each.startswith("I3: meet gave up its tick") for each in check_ticks(case))
+    # One of after the deadline lets it pass, whatever another topic partition still has.
+    case.entries_of["meet"]["later"] = [{**entry, "at": row.at}]
+    assert not any(each.startswith("I3: meet gave up its tick") for each in check_ticks(case))
