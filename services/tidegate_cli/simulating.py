@@ -264,7 +264,12 @@ def _waited(each: Occurrence) -> str:
 def _remark(each: Occurrence) -> str:
     stands_for = f"stands for {each.covered}" if each.covered > 1 else ""
     missing = f"without {', '.join(each.missing)}" if each.missing else ""
-    return "; ".join(part for part in (stands_for, missing, each.detail or "") if part)
+    return "; ".join(part for part in (stands_for, missing, _detail(each.detail or "")) if part)
+
+
+def _detail(text: str) -> str:
+    """What was unmet is kept as a document, for programs."""
+    return str(json.loads(text)["reason"]) if text.startswith("{") else text
 
 
 def _summary(report: Report) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, ValidationError, model_validator
@@ -84,7 +84,7 @@ def happenings_of(document: Mapping[str, Any], end: Instant) -> Iterator[Happeni
     if topic == "events":
         parse_events(value)
     else:
-        parse_request(value)
+        _check_request(value)
     last = min(end, end if when.until is None else when.until)
     times = range(when.at, last, when.every) if when.every else range(when.at, when.at + 1)
     if len(times) > REPEATS_MAX:
@@ -93,6 +93,21 @@ def happenings_of(document: Mapping[str, Any], end: Instant) -> Iterator[Happeni
         Happening(at, topic, _value(body, at, number) if when.every else value)
         for number, at in enumerate(times, start=1)
     )
+
+
+def _check_request(value: bytes) -> None:
+    """Raises InvalidInput; of a type that is neither a request nor an event with the events beside the requests."""
+    try:
+        parse_request(value)
+    except InvalidInput as refusal:
+        raise InvalidInput(
+            [
+                replace(each, hint=f"{each.hint}; or of events: data.partition, custom.<name>".removeprefix("; or "))
+                if each.field == "type" and each.problem.endswith("is unknown") and not each.hint.startswith("did you")
+                else each
+                for each in refusal.problems
+            ]
+        ) from refusal
 
 
 def filled_in(value: Any, texts: Mapping[str, str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from tidegate_client.views import WhyView
 
 app = typer.Typer(add_completion=False)
+
+_ID = re.compile(r"\d{4}-[a-z2-7]{26}", re.ASCII)
+"""Of a job, and of the run that it becomes."""
 
 
 @app.command("why")
@@ -39,6 +43,10 @@ def why(
     """
     if "/" not in what and at is not None:
         raise CommandFailed("--at is about a schedule: write it as NAMESPACE/NAME", Exit.USAGE)
+    if "/" not in what and not _ID.fullmatch(what):
+        raise CommandFailed(
+            f"{what}: write a schedule as NAMESPACE/NAME; it is no id of a job or a run either", Exit.USAGE
+        )
     with api_client() as api:
         view = api.why_schedule(*split_schedule(what), at=at) if "/" in what else api.why_job(what)
     _show(view, output)

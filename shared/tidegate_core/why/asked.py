@@ -49,7 +49,9 @@ def asked(text: str, zone: str) -> Asked:
         try:
             instant = parse_instant(text)
         except ValueError as error:
-            raise ValueError(f"{error}, nor a local time such as 2026-03-29T02:30") from error
+            # An instant that cannot be is none of another form.
+            other = "" if "lies outside" in str(error) else ", nor a local time such as 2026-03-29T02:30"
+            raise ValueError(f"{error}{other}") from error
         return Asked((instant,), None, None, local_text(instant, zone))
     try:
         wall = from_datetime(datetime.fromisoformat(text).replace(tzinfo=UTC)) // 1000

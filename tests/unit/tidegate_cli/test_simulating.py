@@ -169,6 +169,12 @@ def test_given_a_wrong_option_then_usage_and_what_to_write(
             '{"at": "2026-01-01T00:00:00Z", "type": "schedule.stop"}',
             'events.jsonl:1: type: "schedule.stop"',
         ),
+        (
+            "events.jsonl",
+            '{"at": "2026-01-01T00:00:00Z", "type": "nope"}',
+            'events.jsonl:1: type: "nope" is unknown',
+        ),
+        ("events.jsonl", '{"at": "2026-01-01T00:00:00Z", "type": "nope"}', "of events: data.partition, custom.<name>"),
         ("runs.jsonl", '{"state": "failed"}', "runs.jsonl:1: state: is not a field here; it is called outcome"),
         (
             "runs.jsonl",
@@ -222,3 +228,15 @@ def test_given_a_line_of_runs_about_a_schedule_that_is_applied_on_the_way_then_i
     (files / "events.jsonl").write_text(json.dumps(event))
     (files / "runs.jsonl").write_text('{"schedule": "flights/late", "outcome": "failed"}')
     assert simulated(files) == 0
+
+
+def test_given_what_expired_at_a_constraint_then_the_remark_has_its_words(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was the JSON that is kept for programs."""
+    text = SCHEDULES.replace("constraints:", "pending_timeout: 30m\nconstraints:")
+    (files / "schedules.yaml").write_text(text)
+    assert simulated(files) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "expired/" in line)
+    assert "{" not in line
+    assert "Europe/Rome opens at 2026-01-01T05:00:00Z" in line

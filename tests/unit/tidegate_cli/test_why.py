@@ -65,3 +65,11 @@ def test_given_job_that_waits_then_each_verdict_of_the_last_look_is_shown_with_i
     assert lines[at + 3].split()[:2] == ["concurrency", "-"]
     assert main.run(["job", "list"]) == 0
     assert "22:00:00Z" in capsys.readouterr().out.splitlines()[1]
+
+
+def test_given_a_schedule_without_its_namespace_then_usage_says_how_to_write_it(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["why", "nope"]) == 2
+    assert "nope: write a schedule as NAMESPACE/NAME" in capsys.readouterr().err
+    assert api.asked == []

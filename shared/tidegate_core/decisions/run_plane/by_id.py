@@ -16,7 +16,7 @@ from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import ScheduleTrigger
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.run_plane import Definition, Job, Run, ScheduleState
+from tidegate_core.records.run_plane import Definition, Job, LedgerPlace, LedgerRow, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -107,7 +107,7 @@ class TriggerNow:
 
 @dataclass(frozen=True, slots=True)
 class CancelJob:
-    """`job.cancel`: a job that waits is cancelled; one that became a run is answered as `too_late`."""
+    """`job.cancel`: a job that waits is cancelled; one that became a run, or has ended, is answered as `too_late`."""
 
     job_id: str
     request_id: str
@@ -122,7 +122,7 @@ class CancelJob:
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         job = unit.record(Job, keys.job(unit.shard, self.job_id))
-        ended = None if job is not None else _ended(unit, self.job_id)
+        ended = None if job is not None else _ended(unit, self.job_id) or _closed(unit, self.job_id)
         found = job or ended
         if found is None or self.namespace not in (None, found.namespace):
             status = ReceiptStatus.NOT_FOUND
@@ -183,6 +183,13 @@ class CancelRun:
             at=now,
         )
         answer(unit, self.outcome, receipt, now, under=self.namespace)
+
+
+def _closed(unit: UnitOfWork, job_id: str) -> LedgerRow | None:
+    """Returns the ledger's entry of a job that has ended and never became a run."""
+    place = keys.ledger_place(unit.shard, job_id)
+    found = unit.record(LedgerPlace, place)
+    return None if found is None else unit.record(LedgerRow, Key(place.pk, found.entry, place.table))
 
 
 def _ended(unit: UnitOfWork, run_id: str) -> Run | None:

@@ -76,7 +76,7 @@ def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int) -> list[U
     holders = () if own is None else own.holders
     if len(holders) + ahead < limit.max:
         return []
-    return [Unmet(_full(limit, len(holders), holders), limit.on_unmet == "abort", own=key_text(key))]
+    return [Unmet(_full(limit, len(holders), holders, ahead=ahead), limit.on_unmet == "abort", own=key_text(key))]
 
 
 def unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[Unmet]:
@@ -89,8 +89,13 @@ def unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[Unmet]:
     return [Unmet(_full(limit, state.in_use, state.holders, others_wait=others_wait), aborts, is_shared=True)]
 
 
-def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, others_wait: bool = False) -> Hold:
-    reason = f"{in_use} of {limit.max} runs of {limit.words()} are running: {', '.join(sorted(holders))}"
+def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, ahead: int = 0, others_wait: bool = False) -> Hold:
+    reason = f"{in_use} of {limit.max} runs of {limit.words()} are running"
+    if in_use:
+        reason += f": {', '.join(sorted(holders))}"
+    if ahead and in_use < limit.max:
+        jobs = "a job that waits goes" if ahead == 1 else f"{ahead} jobs that wait go"
+        reason = f"{jobs} before it; {reason}"
     if others_wait:
         reason = f"others wait for {limit.words()} since longer; {reason}"
     values: dict[str, Compared] = {"scope": limit.scope, "name": limit.name, "max": limit.max, "in_use": in_use}

@@ -141,3 +141,10 @@ def test_given_what_is_neither_an_instant_nor_a_local_time_then_it_says_what_to_
         why(served(applied()), at)
     (problem,) = refusal.value.problems
     assert problem.field == "at"
+
+
+@pytest.mark.parametrize(("at", "is_another_form"), [("9999-01-01T00:00:00Z", False), ("yesterday", True)])
+def test_given_an_instant_that_cannot_be_then_no_other_form_of_it_is_offered(at: str, is_another_form: bool) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        why(served(applied(every("1h"))), at)
+    assert ("nor a local time" in str(refusal.value)) == is_another_form

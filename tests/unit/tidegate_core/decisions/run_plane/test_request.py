@@ -444,6 +444,20 @@ def test_given_a_job_cancel_then_its_answer(bench: Bench, which: Doc, status: st
     assert (bench.rows("J#") == []) == (status == "cancelled")
 
 
+def test_given_a_job_that_was_cancelled_before_then_a_second_cancel_is_too_late_and_only_in_its_namespace(
+    bench: Bench,
+) -> None:
+    """It was `not_found`, where the documents say `too_late` and `why` knew it well."""
+    bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
+    bench.run(MINUTE)
+    (job,) = bench.rows("J#")
+    asked = {"type": "job.cancel", "job_id": str(job["id"])}
+    assert answer(bench, {"id": "1", **asked})["status"] == "cancelled"
+    again = answer(bench, {"id": "2", **asked})
+    assert (again["status"], again["namespace"], again["name"]) == ("too_late", job["namespace"], job["name"])
+    assert answer(bench, {"id": "3", **asked, "namespace": "others"})["status"] == "not_found"
+
+
 def test_given_a_job_that_became_a_run_then_its_cancel_is_too_late() -> None:
     bench = Bench(behaviour=Behaviour(runs_for=None))
     bench.run(SECOND)
