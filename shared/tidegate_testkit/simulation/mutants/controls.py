@@ -79,7 +79,8 @@ CONTROLS = (
         "a wide suspend leaves what is pending alone, and runs before the gate start",
         breaks="I7",
         patches=(Patch(EndCovered, "_jobs_and_runs", leaving_it_pending),),
-        within=30,
+        within=75,
+        directed=(31,),
         trap="wide_controls",
     ),
     Mutant(

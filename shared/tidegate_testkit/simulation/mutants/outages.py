@@ -59,7 +59,7 @@ OUTAGES = (
         "an owner that writes an outage down over its own checkpoint of unknown fate takes itself for fenced",
         breaks="I8",
         patches=(Patch(outage_watch, "record_outages", signing_the_position),),
-        within=4,
+        within=12,
         trap="silence",
     ),
     Mutant(
@@ -103,7 +103,7 @@ OUTAGES = (
         "a run that nobody could submit for hours is given up as soon as somebody is back",
         breaks="I1",
         patches=(Patch(runs, "served_deadline", lambda _: lambda began, deadline, outages: deadline),),
-        within=8,
+        within=20,
         trap="black_out",
     ),
 )

@@ -37,13 +37,14 @@ RETRIES = (
         "a run whose tries are used up fails, and nobody is told that no further one comes",
         breaks="dead letters",
         patches=(Patch(run_ends, "outbox_row", in_silence),),
-        within=6,
+        within=24,
+        directed=(9,),
     ),
     Mutant(
         "retry after the stop",
         "a program that fails after its schedule was stopped is tried again",
         breaks="I7",
         patches=(Patch(retrying, "_may_launch", lambda _: lambda unit, state, run: True),),
-        within=60,
+        within=45,
     ),
 )
