@@ -43,8 +43,8 @@ async def test_given_create_time_topic_then_an_unsafe_difference_is_found_and_st
 async def test_given_no_topics_then_check_says_so_and_makes_none(world: World) -> None:
     settings = world.settings.model_copy(update={"topic_prefix": f"{world.settings.topic_prefix}y"})
     admin = TopicAdmin(settings)
-    assert [each.what for each in await asyncio.to_thread(admin.check)] == ["exists"] * 7
-    assert [each.what for each in await asyncio.to_thread(admin.check)] == ["exists"] * 7
+    assert [each.what for each in await asyncio.to_thread(admin.check)] == ["exists"] * 8
+    assert [each.what for each in await asyncio.to_thread(admin.check)] == ["exists"] * 8
 
 
 async def test_given_no_broker_then_topics_are_unavailable(world: World) -> None:
