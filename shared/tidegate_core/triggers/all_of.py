@@ -27,6 +27,8 @@ class AllOfTrigger(CompositeTrigger):
         "on_timeout": "abort",
     }
 
+    MAY_OPEN_BY_TICK: ClassVar[bool] = True
+
     type: Literal["all_of"] = "all_of"
     timeout: DurationField = Field(default=DEFAULT_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"})
 

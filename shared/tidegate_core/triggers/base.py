@@ -297,6 +297,19 @@ class EventTrigger(Document, ABC):
         """Returns the key of the evidence that a tick of one of its time leaves belongs to."""
         return ""
 
+    @property
+    def opens_by_tick(self) -> bool:
+        """Whether each tick opens evidence of its own (`driver: time`), instead of being a latch."""
+        return False
+
+    def terms_of_instance(self, tick: Instant) -> Terms:
+        """Returns the deadlines of what a tick has opened; of triggers that open by ticks."""
+        raise NotImplementedError
+
+    def terms_before_tick(self) -> Terms:
+        """Returns how long that holds which waits for the next tick; of triggers that open by ticks."""
+        raise NotImplementedError
+
     def paired_by(self, leaf: int, event: Fact) -> str | None:
         """Returns the value that the event is correlated by, None where the trigger pairs freely."""
         return self.leaves()[leaf].correlation_of(event) if self.correlate else None
@@ -314,6 +327,8 @@ class LeafTrigger(EventTrigger, ABC):
     """The field that says how much is needed."""
     PAIRS: ClassVar[bool] = True
     """Whether one event can satisfy it, so that a value's one event can meet another's."""
+    OF_TIME: ClassVar[bool] = False
+    """Whether it is instants that it counts."""
 
     correlate: ClassVar[None] = None
 

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from tidegate_core.model.document import Flag
 from tidegate_core.model.durations import Duration, DurationField
 from tidegate_core.model.facts import Fact
-from tidegate_core.model.instants import Instant
+from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.triggers.base import (
@@ -74,6 +74,8 @@ class CompositeTrigger(EventTrigger, ABC):
     LATER_FIELDS: ClassVar = frozenset({"at_least_every", "allow_empty"})
 
     take: ClassVar[Take] = "all"
+    MAY_OPEN_BY_TICK: ClassVar[bool] = False
+    """Whether all of its children are needed, so that each tick of one can wait for the others."""
 
     triggers: Children
     correlate: Correlate | None = None
@@ -99,9 +101,27 @@ class CompositeTrigger(EventTrigger, ABC):
         return self
 
     @model_validator(mode="after")
+    def _one_tick_opens(self) -> Self:
+        paths = self.paths()
+        path = next((path for path, leaf in paths if leaf.opens_by_tick), None)
+        if path is None:
+            return self
+        if not self.MAY_OPEN_BY_TICK or path.count("triggers[") > 1:
+            hint = "leave driver out, or put it into the outermost all_of"
+            raise refused("time stands directly in the outermost all_of only", field=f"{path}.driver", hint=hint)
+        others = [other for other, leaf in paths if leaf.OF_TIME and other != path]
+        if others:
+            hint = "make one of type times, or a schedule of its own for each"
+            raise refused("is a second trigger of time beside driver: time", field=f"{others[0]}.type", hint=hint)
+        if self.window is not None:
+            hint = "each instant has a state of its own already"
+            raise refused("has no place beside driver: time", field="window", hint=hint)
+        return self
+
+    @model_validator(mode="after")
     def _reminds_of_one_state(self) -> Self:
         if self.at_least_every is not None and not self.has_one_state:
-            hint = "with correlate, window or or_mode: each it would not be clear whose job it makes"
+            hint = "with correlate, window, driver: time or or_mode: each it would not be clear whose job it makes"
             raise refused("needs one state for all that comes", field="at_least_every", hint=hint)
         if self.allow_empty and self.at_least_every is None:
             raise refused("needs at_least_every", field="allow_empty", hint="nothing else fires without events")
@@ -110,7 +130,11 @@ class CompositeTrigger(EventTrigger, ABC):
     @property
     def has_one_state(self) -> bool:
         """Whether all that comes meets in one piece of evidence."""
-        return self.correlate is None and self.window is None
+        return self.correlate is None and self.window is None and not self.opens_by_tick
+
+    @property
+    def opens_by_tick(self) -> bool:
+        return any(leaf.opens_by_tick for leaf in self.leaves())
 
     @model_validator(mode="after")
     def _one_each_when_correlated(self) -> Self:
@@ -203,7 +227,17 @@ class CompositeTrigger(EventTrigger, ABC):
         # One value stands for itself, as it always has; several as a list, which no value can be mistaken for.
         return parts[0] if self.correlate and len(parts) == 1 else _as_list(parts)
 
+    def terms_of_instance(self, tick: Instant) -> Terms:
+        # What it has holds as long as it is open: nothing of it goes back.
+        ends_at = None if self.on_timeout == "wait" or self.timeout is None else tick + self.timeout
+        return Terms(ttls=(None,) * len(self.leaves()), on_timeout=self.on_timeout, ends_at=ends_at)
+
+    def terms_before_tick(self) -> Terms:
+        return Terms(ttls=self.terms(0).ttls)
+
     def group_of_tick(self, at: Instant) -> str:
+        if self.opens_by_tick:
+            return format_instant(at)
         return "" if self.window is None else _as_list([self.window.name_of(at)])
 
     def _group(self, leaf: int, event: Fact, at: Instant) -> list[str]:

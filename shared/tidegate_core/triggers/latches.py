@@ -132,6 +132,12 @@ class Latches:
         """Whether something about the entry's data partition is here, to be taken back."""
         return entry.about in self._latches[entry.leaf].about
 
+    def has(self, entry: Counted) -> bool:
+        """Whether the entry repeats, replaces or takes back something that is here."""
+        if entry.gone or entry.anew:
+            return self.holds(entry)
+        return entry.key in self._latches[entry.leaf].weights
+
     def is_stale(self, entry: Counted) -> bool:
         """Whether an entry that was read late had ceased to hold before what is here came: paired, they would be no pair."""
         ttl = self._terms.ttls[entry.leaf]

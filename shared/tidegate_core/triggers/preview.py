@@ -24,7 +24,7 @@ class Upcoming:
 
     Attributes:
         instant: A nominal, or the first instant after a gap.
-        result: `fires`; `latches` a composite that waits for others as well; or `skipped/<reason>` for local times that do neither.
+        result: `fires`; `latches` a composite that waits for others as well, or `opens` an instance of it that does; or `skipped/<reason>` for local times that do neither.
         local: The instant on the trigger's own wall clock, with its offset.
         zone: Of that clock.
         note: What a clock change has to do with it, and which leaf of a composite it latches; empty when there is neither.
@@ -70,7 +70,8 @@ def preview_ticks(trigger: EventTrigger, identity: str, after: Instant, count: i
     for place, (path, leaf) in enumerate(paths):
         if isinstance(leaf, TickLeaf):
             counts = [*alone[:place], 1, *alone[place + 1 :]]
-            result = "fires" if trigger.missing(counts) is None else "latches"
+            others = "opens" if leaf.opens_by_tick else "latches"
+            result = "fires" if trigger.missing(counts) is None else others
             shown += [_of_leaf(each, path, result) for each in preview(leaf, identity, after, count)]
     shown.sort(key=lambda each: each.instant)  # Of one instant in the order of the leaves.
     return shown[: min(count, MAX_SHOWN)]

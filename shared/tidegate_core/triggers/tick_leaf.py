@@ -14,7 +14,6 @@ from pydantic import model_validator
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.facts import Fact
 from tidegate_core.model.instants import Instant, format_instant
-from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.calendar_periods import CalendarPeriod
 from tidegate_core.triggers.at import AtTrigger
@@ -31,16 +30,17 @@ class TickLeaf(LeafTrigger, TimeTrigger, ABC):
     Attributes:
         max_fires: Its ticks in one version of the schedule; then it latches no more.
         flexible: Of a trigger that makes jobs by itself.
-        driver: `data`: a tick is a latch among the others.
+        driver: `data`: a tick is a latch among the others. `time`: each tick opens an instance of its own, which waits for what
+            else stands in the `all_of`.
         ttl: How long a tick holds: inside of `all_of` and `at_least` as long as the time-out, 24 h where that ends nothing; in
             `any_of` for ever.
     """
 
-    PLANNED_VALUES: ClassVar = {"driver": planned(PLATFORM, "time", hint="a tick is a latch among the others for now")}
     LATER_FIELDS: ClassVar = frozenset({"driver"})
     PAIRS: ClassVar[bool] = False
+    OF_TIME: ClassVar[bool] = True
 
-    driver: Literal["data"] = "data"
+    driver: Literal["data", "time"] = "data"
 
     take: ClassVar[Take] = "all"
     at_least_every: ClassVar[None] = None
@@ -51,7 +51,14 @@ class TickLeaf(LeafTrigger, TimeTrigger, ABC):
         if self.flexible is not None:
             hint = "take it out; jobs are delayed by a constraint"
             raise refused("is of a trigger that makes jobs by itself", field="flexible", hint=hint)
+        if self.driver == "time" and self.ttl is not None:
+            hint = "an instance ends with the timeout of the all_of"
+            raise refused("is of a latch, and with driver: time it is none", field="ttl", hint=hint)
         return self
+
+    @property
+    def opens_by_tick(self) -> bool:
+        return self.driver == "time"
 
     @property
     @abstractmethod

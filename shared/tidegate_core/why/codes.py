@@ -73,6 +73,7 @@ LEDGER: Final[Mapping[str, str]] = {
     "skipped/overlap": "as many runs as may be were open (`overlap: skip`)",
     "skipped/replaced": "a later one took its place (`overlap: keep_latest` or `cancel_running`)",
     "skipped/max_pending": "as many jobs as `max_pending` waited (`on_overflow: reject`)",
+    "skipped/open_instances": "as many instances as may be wait for what belongs to earlier instants (`driver: time`)",
     "skipped/outage": "nobody served the schedule then, and `catchup` says `none`",
     "skipped/dst_gap": "a clock change left its local time out (`dst_gap: skip`)",
     "skipped/zone_jump": "the zone was defined anew and left its local time out",

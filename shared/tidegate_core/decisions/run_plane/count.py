@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.entries import Entry, entry_of
-from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
+from tidegate_core.decisions.run_plane.gathering import Groups
 from tidegate_core.decisions.run_plane.hearing import Heard, heard_since_resume
+from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.facts import fact_from_json
@@ -63,7 +64,7 @@ class CountEvents:
                 # A match of an older generation: it was made before the update, so it is not for the new one.
                 if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
                     sorting.add(matched)
-        gathering = Gathering(unit, state, spec, now)
+        gathering = gathering_of(unit, state, spec, now)
         gathering.fold_all(sorting.groups, sorting.last_at)
         gathering.close()
 

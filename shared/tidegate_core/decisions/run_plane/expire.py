@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST, AtLeastEvery
 from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.gathering import Gathering
+from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.standing import keeps_pending, present_evidence, version_of
 from tidegate_core.decisions.run_plane.timers import NEXT_TICK
@@ -68,7 +68,7 @@ class ExpireEvidence:
             return  # Its clock stands still, or has stood still: the resume sets it going with a row of its own.
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
-        gathering = Gathering(unit, state, spec, now, self.unread)
+        gathering = gathering_of(unit, state, spec, now, self.unread)
         gathering.fold_all({}, self.row.at)
         held = gathering.stored(group)
         if held is not None and held.evidence.deadline == self.row.at:  # A tick before it may have moved it.

@@ -129,7 +129,7 @@ class Gathering:
         if evidence.version != self._state.version:
             return None
         log = log_of(self._unit, evidence.id, evidence.chunks)
-        return Held(evidence, replayed(self._latches(log[0]), log), stored, log)
+        return Held(evidence, replayed(self._latches_of(log), log), stored, log)
 
     def pass_time(self, held: Held) -> None:
         """Lets the deadline pass that the evidence's row stands for."""
@@ -174,6 +174,10 @@ class Gathering:
     def _with_clock(self, entry: Entry) -> Entry:
         still = stopped_by(self._state, entry["at"])
         return {**entry, STILL: still} if still else entry
+
+    def _latches_of(self, log: list[Entry]) -> Latches:
+        """Returns the automaton of evidence of which a log tells, before any of it."""
+        return self._latches(log[0])
 
     def _latches(self, first: Entry) -> Latches:
         """Returns the automaton of evidence that an entry opens."""
@@ -289,7 +293,7 @@ class Gathering:
 
     def _fire(self, held: Held) -> Held | None:
         """The job exists. With `take: all` it absorbs until its admission; else what comes next is the next one's."""
-        sealed = held.apart or self._trigger.take == "exactly_n"
+        sealed = held.apart or self._trigger.take == "exactly_n" or self._trigger.opens_by_tick
         self._write_log(held)
         job = self._job(held)
         self.add_job(replace(job, chunks=held.evidence.chunks) if sealed else job)

@@ -124,6 +124,24 @@ def expire_evidence(
     write_ledger(unit, job, "expired", reason, now, detail)
 
 
+def skip_tick(unit: UnitOfWork, state: ScheduleState, job_id: str, tick: int, now: int, most: int) -> None:
+    """Writes down that a tick has opened no instance, because `most` are open."""
+    job = Job(
+        id=job_id,
+        namespace=state.namespace,
+        name=state.name,
+        incarnation=state.incarnation,
+        version=state.version,
+        generation=state.generation,
+        state="pending_trigger",
+        trigger="events",
+        nominal=tick,
+        satisfied_at=now,
+        deadline=now,
+    )
+    write_ledger(unit, job, "skipped", "open_instances", now, f"{most} instances of the schedule wait already")
+
+
 def clean_up_later(unit: UnitOfWork, evidence_id: str, chunks: int, now: int) -> None:
     """Sees to it that the chunks go: in the transaction that ends what they belong to, so that none is left behind."""
     if chunks:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.gathering import Gathering
+from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.timers import NEXT_TICK
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
@@ -45,6 +45,6 @@ class LatchTicks:
             return  # A row left behind by an update, a suspend or a delete, or by what was counted since.
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
-        gathering = Gathering(unit, state, spec, now, self.unread)
+        gathering = gathering_of(unit, state, spec, now, self.unread)
         gathering.fold_all({}, self.through)
         gathering.close()

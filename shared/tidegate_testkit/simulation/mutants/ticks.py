@@ -7,6 +7,7 @@ from typing import Any
 
 from tidegate_core.decisions.run_plane import gathering
 from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
+from tidegate_core.decisions.run_plane.instances import Instances
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -40,6 +41,13 @@ def counting_before_the_ticks(fold_all: Callable[[Gathering, Groups, int], None]
     return folded
 
 
+def newest_first(open_at: Callable[[Instances, int], list[str]]) -> Any:
+    def found(self: Instances, at: int) -> list[str]:
+        return open_at(self, at)[::-1]
+
+    return found
+
+
 # -- stories --------------------------------------------------------------------------------------------------------------
 
 
@@ -60,6 +68,20 @@ def ticks_and_data_that_nobody_counts_for_a_while() -> Iterable[str]:
     told = [str(order.context["manifest"]) for order in bench.started]
     if not any("d1" in manifest for manifest in told):
         yield f"I3: what came with the first tick met none: {told}"
+
+
+def instants_whose_data_come_late() -> Iterable[str]:
+    """The 02:20 and the 02:30 are open when data come: they are the older one's."""
+    bench = Bench()
+    bench.run(SECOND)
+    ten = {**every("10m"), "driver": "time"}
+    bench.request(an_apply(a_spec(trigger=all_of(ten, on_data("a")))))
+    bench.run(20 * MINUTE)
+    bench.event(an_event("d1", "a"))
+    bench.run(MINUTE)
+    nominals = [str(order.context["nominal"]) for order in bench.started]
+    if nominals != ["2025-11-13T02:20:00Z"]:
+        yield f"I3: what the oldest instance waited for was told to {nominals}"
 
 
 TICKS = (
@@ -85,5 +107,12 @@ TICKS = (
         breaks="I3",
         patches=(Patch(Gathering, "fold_all", counting_before_the_ticks),),
         scenario=ticks_and_data_that_nobody_counts_for_a_while,
+    ),
+    Mutant(
+        "oldest instance first",
+        "what comes goes to the newest open instance: the older ones never have theirs",
+        breaks="I3",
+        patches=(Patch(Instances, "_open_at", newest_first),),
+        scenario=instants_whose_data_come_late,
     ),
 )

@@ -123,6 +123,20 @@ def meet_at_an_instant(bench: Bench) -> None:
     bench.run(5 * SECOND)
 
 
+def wait_for_what_belongs_to_an_instant(bench: Bench) -> None:
+    """6.5, `driver: time`: instances that data come for early, late, in an outage, and never."""
+    ten = {**every("10s"), "driver": "time"}
+    bench.request(an_apply(a_spec(trigger=all_of(ten, on_data("a"), timeout="25s"), args=["${nominal}"])))
+    bench.run(5 * SECOND)
+    for day in ("d1", "d2", "d3"):
+        bench.event(an_event(day, "a"))
+        bench.run(14 * SECOND)
+    bench.now += 21 * SECOND  # The node was away, for less than the time-out.
+    bench.run(SECOND)
+    bench.event(an_event("d4", "a"))
+    bench.run(4 * SECOND)
+
+
 def start_at_an_instant(bench: Bench) -> None:
     """Ticks that fire alone, with what has come by then."""
     bench.request(an_apply(a_spec(trigger={"type": "any_of", "triggers": [every("15s"), on_data("a", 2)]})))
@@ -322,6 +336,7 @@ SCENARIOS: list[Scenario] = [
     count_by_correlation,
     wait_for_deadlines,
     meet_at_an_instant,
+    wait_for_what_belongs_to_an_instant,
     start_at_an_instant,
     remind_of_what_is_there,
     follow_a_run,

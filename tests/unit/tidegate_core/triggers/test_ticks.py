@@ -110,6 +110,11 @@ def test_given_a_gap_that_a_leaf_skips_then_the_preview_shows_what_is_left_out()
     assert [each.result for each in shown] == ["skipped/dst_gap", "latches"]
 
 
+def test_given_a_leaf_that_opens_instances_then_the_preview_says_so() -> None:
+    trigger = a_trigger(all_of({**every("1h"), "driver": "time"}, on_data("a")))
+    assert [each.result for each in preview_ticks(trigger, REF, 0, 2)] == ["opens", "opens"]
+
+
 def test_given_no_leaf_of_time_then_there_is_nothing_to_preview() -> None:
     trigger = a_trigger(all_of(on_data("a"), on_data("b")))
     assert preview_ticks(trigger, REF, 0, 5) == []

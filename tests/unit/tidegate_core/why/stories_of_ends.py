@@ -143,6 +143,18 @@ def _the_queue_is_full() -> Explanation:
 
 
 @story(
+    "skipped/open_instances",
+    (
+        "skipped/open_instances: as many instances as may be wait for what belongs to earlier instants (`driver: time`); "
+        "decided at 2025-11-13T02:46:00.500Z: 32 instances of the schedule wait already"
+    ),
+)
+def _too_many_instants_wait_for_their_data() -> Explanation:
+    each = {**every("1m"), "driver": "time"}
+    return entry(lived(all_of(each, on_data("a")), for_ms=35 * MINUTE), "skipped/open_instances")
+
+
+@story(
     "skipped/outage",
     ("skipped/outage: nobody served the schedule then, and `catchup` says `none`; decided at 2025-11-13T06:13:22Z"),
 )

@@ -1,0 +1,208 @@
+"""`driver: time`: each tick opens an instance of its own, with its own evidence and its own time-out (SEMANTICS 6.5, 6.6)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.tidegate_core.decisions.run_plane.counting import REF, a_desk, count, entries, evidence, jobs
+
+from tidegate_core.decisions.run_plane.count import CountEvents
+from tidegate_core.decisions.run_plane.expire import ExpireEvidence
+from tidegate_core.decisions.run_plane.instances import OPEN_MAX, TicksFirst
+from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
+from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK, tick_row
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.run_plane import EvidenceChunk, InboxRow, LedgerRow, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, Doc, a_match, all_of, an_inbox_row, every, on_data
+from tidegate_testkit.desk import Desk
+
+FIRST = NOW - NOW % HOUR + HOUR
+"""The first tick of an hourly trigger after NOW."""
+HOURLY = {**every("1h"), "driver": "time"}
+ONE = all_of(HOURLY, on_data("a"))
+BOTH = all_of(HOURLY, on_data("a"), on_data("b"), timeout="6h")
+
+
+def a_ticking_desk(trigger: Doc, **state: object) -> Desk:
+    desk = a_desk(trigger, **{"next_tick": FIRST, **state})
+    row = tick_row(state_of(desk))
+    assert row is not None
+    desk.lay(row)
+    return desk
+
+
+def state_of(desk: Desk) -> ScheduleState:
+    state = desk.record(ScheduleState, keys.schedule_state(0, *REF.split("/")))
+    assert state is not None
+    return state
+
+
+def tick(desk: Desk, now: int | None = None) -> None:
+    """Decides on the row of the next tick, at its time or later."""
+    row = tick_row(state_of(desk))
+    assert row is not None
+    desk.decide(LatchTicks(row, now or row.at), now or row.at)
+
+
+def data(number: int, at: int, leaf: int = 1) -> InboxRow:
+    return an_inbox_row(number, a_match(f"d{number}", leaf=leaf, dataset=" ab"[leaf], at=at))
+
+
+def told(desk: Desk, number: int = 0) -> list[str]:
+    """Returns what the n-th job was made of, by their nominals."""
+    job = sorted(jobs(desk), key=lambda job: job.nominal)[number]
+    return [str(entry.get("partition", "tick")) for entry in entries(desk, job.id)]
+
+
+def deadlines(desk: Desk) -> list[TimerRow]:
+    rows = desk.records(TimerRow, "T#")
+    return sorted((row for row in rows if row.kind == "E" and not row.ref.endswith(NEXT_TICK)), key=lambda row: row.at)
+
+
+def hours(*places: int) -> list[str]:
+    return [format_instant(FIRST + place * HOUR) for place in places]
+
+
+def test_given_ticks_without_data_then_each_opens_an_instance_of_its_own() -> None:
+    desk = a_ticking_desk(ONE)
+    for _ in range(3):
+        tick(desk)
+    assert evidence(desk) == dict.fromkeys(hours(0, 1, 2), (1, 0))
+    assert [row.at for row in deadlines(desk)] == [FIRST + (24 + place) * HOUR for place in range(3)]
+
+
+def test_given_one_event_then_it_is_the_oldest_instances_and_the_others_go_on_waiting() -> None:
+    """I3: an event counts once."""
+    desk = a_ticking_desk(ONE)
+    tick(desk)
+    tick(desk)
+    late = FIRST + HOUR + MINUTE
+    count(desk, data(1, late), now=late)
+    (job,) = jobs(desk)
+    assert (job.nominal, job.satisfied_at, job.correlation) == (FIRST, late, None)
+    assert told(desk) == ["tick", "d1"]
+    assert list(evidence(desk)) == hours(1)
+
+
+def test_given_what_the_oldest_has_already_then_the_next_one_takes_it() -> None:
+    """Tomorrow's half may come before today's other half; each day meets its own."""
+    desk = a_ticking_desk(BOTH)
+    tick(desk)
+    tick(desk)
+    at = FIRST + HOUR + MINUTE
+    count(desk, data(1, at), data(2, at + 1), data(3, at + 2, leaf=2), now=at + 2)
+    assert told(desk) == ["tick", "d1", "d3"]
+    assert evidence(desk) == {hours(1)[0]: (1, 1, 0)}
+    count(desk, data(4, at + 3, leaf=2), now=at + 3)
+    assert told(desk, 1) == ["tick", "d2", "d4"]
+
+
+def test_given_what_nothing_lacks_then_it_waits_and_all_of_it_is_the_next_ticks() -> None:
+    desk = a_ticking_desk(ONE)
+    count(desk, data(1, NOW), data(2, NOW + 1), now=NOW + 1)
+    assert evidence(desk) == {"": (0, 2)}
+    tick(desk)
+    (job,) = jobs(desk)
+    assert (job.nominal, told(desk)) == (FIRST, ["d1", "d2", "tick"])
+    assert evidence(desk) == {}
+    tick(desk)
+    assert evidence(desk) == {hours(1)[0]: (1, 0)}
+
+
+def test_given_what_waits_for_longer_than_its_ttl_then_no_tick_takes_it() -> None:
+    desk = a_ticking_desk(all_of(HOURLY, {**on_data("a"), "ttl": "10m"}))
+    count(desk, data(1, FIRST - 11 * MINUTE), now=FIRST - 11 * MINUTE)
+    tick(desk)
+    assert (evidence(desk), jobs(desk)) == ({hours(0)[0]: (1, 0)}, [])
+    (row,) = desk.records(LedgerRow, "L#")
+    assert row.reason == "evidence_expired"
+
+
+def test_given_the_time_out_then_it_counts_from_the_tick_and_ends_one_instance() -> None:
+    """6.6: from the tick, whenever the data came."""
+    desk = a_ticking_desk(BOTH)
+    count(desk, data(1, FIRST - MINUTE), now=FIRST - MINUTE)
+    tick(desk)
+    tick(desk)
+    first, second = deadlines(desk)
+    assert (first.at, second.at) == (FIRST + 6 * HOUR, FIRST + 7 * HOUR)
+    desk.decide(ExpireEvidence(first), first.at)
+    (row,) = desk.records(LedgerRow, "L#")
+    assert (row.disposition, row.reason, row.nominal) == ("expired", "trigger_timeout", FIRST)
+    assert row.detail == "1 of 1 data partitions of b"
+    assert hours(0)[0] not in evidence(desk)
+    assert hours(1)[0] in evidence(desk)
+
+
+def test_given_partial_then_the_time_out_fires_with_what_is_there() -> None:
+    desk = a_ticking_desk({**BOTH, "on_timeout": "partial"})
+    tick(desk)
+    count(desk, data(1, FIRST + MINUTE), now=FIRST + MINUTE)
+    (row,) = deadlines(desk)
+    desk.decide(ExpireEvidence(row), row.at)
+    job = min(jobs(desk), key=lambda job: job.nominal)
+    assert (job.nominal, job.missing) == (FIRST, ("1 of 1 data partitions of b",))
+
+
+def test_given_data_after_an_instances_time_out_then_it_does_not_take_it_though_nobody_has_ended_it() -> None:
+    """Downtime does not change what meets."""
+    desk = a_ticking_desk(all_of(HOURLY, on_data("a"), timeout="90m"))
+    tick(desk)
+    late = FIRST + 95 * MINUTE
+    count(desk, data(1, late), now=late)
+    (job,) = jobs(desk)
+    assert (job.nominal, told(desk)) == (FIRST + HOUR, ["tick", "d1"])
+    (row,) = deadlines(desk)
+    desk.decide(ExpireEvidence(row), late)
+    assert [row.nominal for row in desk.records(LedgerRow, "L#")] == [FIRST]
+
+
+def test_given_wait_then_an_instance_waits_without_an_end() -> None:
+    desk = a_ticking_desk({**ONE, "on_timeout": "wait"})
+    tick(desk)
+    assert deadlines(desk) == []
+
+
+def test_given_the_same_data_partition_again_then_it_replaces_and_counts_for_no_other_instance() -> None:
+    desk = a_ticking_desk(BOTH)
+    tick(desk)
+    tick(desk)
+    at = FIRST + HOUR + MINUTE
+    again = an_inbox_row(2, a_match("d1", leaf=1, dataset="a", at=at + 1))
+    count(desk, data(1, at), again, now=at + 1)
+    assert evidence(desk) == {hours(0)[0]: (1, 1, 0), hours(1)[0]: (1, 0, 0)}
+
+
+def test_given_more_open_instances_than_may_be_then_a_tick_opens_none_and_the_ledger_says_so() -> None:
+    desk = a_ticking_desk({**ONE, "timeout": "30d"})
+    for _ in range(OPEN_MAX + 1):
+        tick(desk)
+    assert sorted(evidence(desk)) == hours(*range(OPEN_MAX))
+    (row,) = desk.records(LedgerRow, "L#")
+    assert (row.disposition, row.reason, row.nominal) == ("skipped", "open_instances", FIRST + OPEN_MAX * HOUR)
+    assert state_of(desk).next_tick == FIRST + (OPEN_MAX + 1) * HOUR
+
+
+def test_given_more_ticks_before_an_event_than_one_decision_takes_then_they_go_first() -> None:
+    """Else what came for different instants of an outage would meet in one."""
+    desk = a_ticking_desk(ONE)
+    late = FIRST + 20 * HOUR
+    row = data(1, late)
+    desk.lay(row)
+    with pytest.raises(TicksFirst) as told_of:
+        desk.decide(CountEvents(REF, (row.key(0),)), late)
+    first = told_of.value
+    desk.decide(LatchTicks(first.row, first.through), late)
+    assert len(evidence(desk)) == GROUPS_OF_TICKS_MAX
+    assert state_of(desk).next_tick == FIRST + GROUPS_OF_TICKS_MAX * HOUR
+
+
+def test_given_a_job_then_its_entries_are_its_own() -> None:
+    desk = a_ticking_desk(ONE)
+    count(desk, data(1, NOW), now=NOW)
+    tick(desk)
+    (job,) = jobs(desk)
+    chunks = [each for each in desk.records(EvidenceChunk, "EC#") if each.evidence_id == job.id]
+    assert job.chunks == len(chunks) == 2
+    assert deadlines(desk) == []
