@@ -7,12 +7,11 @@ from itertools import count
 import pytest
 from mypy_boto3_dynamodb import DynamoDBClient
 
-from tidegate_core.constraints.spans import EXACT_MAX, SLICES
-from tidegate_core.records.limits import SharedLimit
+from tidegate_core.records.limits import GONE_MAX, SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Applied, Transaction, Update
 from tidegate_core.transactions.limits import mark_queue, offer_slots
-from tidegate_core.transactions.rates import EXPIRED_MAX, Counted, count_admission, take_back
+from tidegate_core.transactions.rates import Counted, count_admission, take_back
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.store import MemoryStore
@@ -20,7 +19,6 @@ from tidegate_ports.store import Store
 from tidegate_testkit.builders import NOW
 
 RATE = keys.shared_rate("flights", "group", "conformance", 60_000, None)
-LARGEST = EXACT_MAX + SLICES + 1 + EXPIRED_MAX
 TOKENS = count()
 
 
@@ -42,12 +40,12 @@ def rate_in(store: Store) -> SharedLimit:
 
 
 def test_given_a_rate_at_its_largest_then_one_write_takes_all_out_that_counts_no_more(store: Store) -> None:
-    for number in range(LARGEST):
+    for number in range(GONE_MAX):
         counted = Counted(RATE, NOW + number)
         assert takes(store, count_admission(counted, f"job-{number}", 1, SharedLimit(), NOW, forced=True))
     full = rate_in(store)
-    assert (full.in_use, len(full.counts)) == (LARGEST, LARGEST)
-    later = NOW + LARGEST
+    assert (full.in_use, len(full.counts)) == (GONE_MAX, GONE_MAX)
+    later = NOW + GONE_MAX
     assert takes(store, mark_queue(RATE, "mark"))
     assert takes(store, offer_slots(RATE, ["job"]))
     offered = rate_in(store)

@@ -11,6 +11,11 @@ from tidegate_core.store.values import Item, Key
 
 COUNT: Final = "@"
 """Before the instant in the names of attributes that hold how many admissions of a rate count until then."""
+EXPIRED_MAX: Final = 16
+"""Counts of passed spans that may lie in the item: taking them out at each admission would have shards refuse one another."""
+GONE_MAX: Final = 117
+"""Counts that one write takes out: it names each in its condition, and a store takes 4 KB and 300 operators of that. The item of
+a rate has no more, unless many owners have counted at one moment, each without those of the others; what is left goes next."""
 
 
 def count_name(until: int) -> str:
@@ -51,7 +56,7 @@ class SharedLimit:
         )
 
     def at(self, now: int) -> SharedLimit:
-        """Returns the limit as of an instant: admissions whose span has passed count no more."""
+        """Returns the limit as of an instant: admissions whose span has passed count no more, as far as one write can see to it."""
         expired = self.expired(now)
         if not expired:
             return self
@@ -59,8 +64,9 @@ class SharedLimit:
         return replace(self, in_use=self.in_use - sum(expired.values()), counts=live)
 
     def expired(self, now: int) -> dict[int, int]:
-        """Returns the counts of a rate that are in its item still, and count no more."""
-        return {until: count for until, count in self.counts.items() if until <= now}
+        """Returns the counts of a rate that are in its item still, and count no more: the oldest `GONE_MAX`."""
+        passed = sorted(until for until in self.counts if until <= now)
+        return {until: self.counts[until] for until in passed[:GONE_MAX]}
 
     def falls_below(self, most: int) -> int | None:
         """Returns when fewer than `most` count, if nothing else happens; None: by itself never."""

@@ -137,6 +137,13 @@ def offer_slots(limit: Key, job_ids: Sequence[str], expired: Mapping[int, int] =
     return Update(limit, expression, names, {**jobs, **minus}, gone)
 
 
+def take_out(limit: Key, expired: Mapping[int, int]) -> Update:
+    """Takes out of a rate what counts no more."""
+    gone = conditions.counted_as_seen(expired)
+    expression = f"ADD #in_use :minus REMOVE {', '.join(gone.names)}"
+    return Update(limit, expression, {"#in_use": "in_use", **gone.names}, {":minus": -sum(expired.values())}, gone)
+
+
 def lapse_offers(limit: Key, job_ids: Sequence[str]) -> Update:
     """Takes the word back. A job that was admitted meanwhile has used it up; one that was not is refused from now on."""
     return Update(limit, "DELETE #offered :jobs", {"#offered": "offered"}, {":jobs": frozenset(job_ids)})

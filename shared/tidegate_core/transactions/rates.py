@@ -2,8 +2,9 @@
 
 The item counts in `in_use`, as that of each shared limit, so `in_use < max` is the condition of every admission, and the queue is
 the same. Beside it stands until when each admission counts (`SharedLimit.counts`). Whoever comes and finds the item full of what
-counts no more takes that out in the very write of its own admission; the home does when it offers. Both say what they have seen, so
-nothing is taken out twice, and nobody has to agree on a revision: up to `max` shards admit at the same moment.
+counts no more takes that out in the very write of its own admission, a forced one, too; the home does when it offers, and when much
+has gathered. All say what they have seen, so nothing is taken out twice, and nobody has to agree on a revision: up to `max` shards
+admit at the same moment.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tidegate_core.records.limits import SharedLimit, count_name
+from tidegate_core.records.limits import EXPIRED_MAX, SharedLimit, count_name
 from tidegate_core.store import keys
 from tidegate_core.store.values import Condition, Key, Update, Value
 from tidegate_core.transactions import conditions
 
-EXPIRED_MAX: Final = 16
-"""Counts of passed spans that may lie in the item: taking them out at each admission would have shards refuse one another."""
 _RATE: Final = "RATE#"
 
 
@@ -55,7 +54,8 @@ def count_admission(
         most: By the admitting schedule's own version.
         state: The item as it was read.
         now: The present.
-        forced: The rate does not hold for it; it counts all the same.
+        forced: The rate does not hold for it; it counts all the same, and takes out what has gathered: where all are forced,
+            nobody else would, until no write could name it all.
     """
     names = {"#in_use": "in_use", "#until": count_name(counted.until)}
     values: dict[str, Value] = {":one": 1}
@@ -63,20 +63,18 @@ def count_admission(
     rest = " DELETE #offered :runs" if offered else ""
     if offered:
         names["#offered"], values[":runs"] = "offered", frozenset({job_id})
-    if forced:
-        return Update(counted.limit, f"ADD #in_use :one, #until :one{rest}", names, values)
     expired = state.expired(now)
-    if state.in_use < most and len(expired) < EXPIRED_MAX:
+    if len(expired) < EXPIRED_MAX and (forced or state.in_use < most):
         expired = {}
     gone = sum(expired.values())
     demand = conditions.permit_offered if offered else conditions.permit_free
-    condition = demand(job_id, most + gone)
+    condition = None if forced else demand(job_id, most + gone)
     values[":plus"] = 1 - gone
     if expired:
         seen = conditions.counted_as_seen(expired)
         names |= seen.names
         rest += f" REMOVE {', '.join(seen.names)}"
-        condition = _both(condition, seen)
+        condition = seen if condition is None else _both(condition, seen)
     return Update(counted.limit, f"ADD #in_use :plus, #until :one{rest}", names, values, condition)
 
 

@@ -23,10 +23,10 @@ from tidegate_core.decisions.run_plane.permit_audit import PermitAudit
 from tidegate_core.effects import Poke
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.limits import SharedLimit, Waiter
+from tidegate_core.records.limits import EXPIRED_MAX, SharedLimit, Waiter
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
-from tidegate_core.transactions.limits import close_queue, lapse_offers, mark_queue, offer_slots
+from tidegate_core.transactions.limits import close_queue, lapse_offers, mark_queue, offer_slots, take_out
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 SERVE_MS: Final = 1_000
@@ -158,11 +158,17 @@ class ServeLimit:
     def _move_queue(
         self, unit: UnitOfWork, state: SharedLimit, rows: Sequence[Waiter], offers: Sequence[str], now: int
     ) -> None:
-        """One action on the limit's item a transaction: what is left is done at the next look."""
+        """One action on the limit's item a transaction: what is left is done at the next look.
+
+        What has gathered in a rate goes also where nothing can be offered: more than one write takes out would be there for ever.
+        """
+        expired = state.expired(now)
         if rows and state.queued is None:
             unit.apply(mark_queue(self.limit, f"{rows[-1].job_id}@home"))
         elif offers:
-            unit.apply(offer_slots(self.limit, offers, state.expired(now)))
+            unit.apply(offer_slots(self.limit, offers, expired))
+        elif rows and len(expired) >= EXPIRED_MAX:
+            unit.apply(take_out(self.limit, expired))
         elif not rows and not state.offered and state.queued is not None:
             unit.apply(close_queue(self.limit, state.queued))
 

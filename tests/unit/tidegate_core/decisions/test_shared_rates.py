@@ -21,8 +21,11 @@ from tests.unit.tidegate_core.decisions.test_admission_in_crowds import (
 from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
 from tidegate_core.effects import Commit, Read
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.limits import SharedLimit
+from tidegate_core.records.limits import EXPIRED_MAX, GONE_MAX, SharedLimit
 from tidegate_core.records.run_plane import Job
+from tidegate_core.store import keys
+from tidegate_core.store.values import Transaction
+from tidegate_core.transactions.rates import Counted, count_admission
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 
@@ -358,6 +361,41 @@ def test_given_a_large_rate_then_its_item_stays_small() -> None:
     assert len(admitted(bench)) == 300
     bench.run(5 * MINUTE + 15 * SECOND)
     assert len(admitted(bench)) == 301
+
+
+def test_given_a_rate_whose_admissions_are_all_forced_then_its_item_stays_small_and_others_pass_once_there_is_room() -> (
+    None
+):
+    """From a review: nobody took out what had expired, until no write could name it all, and the rate stood still for ever."""
+    bench = a_bench()
+    forced = {"pending_timeout": "1s", "pending_timeout_action": "force", "overlap": "allow"}
+    spec = a_spec("a", every("10s"), file=FILE, constraints=[rate(1)], **forced)
+    bench.request(an_apply(spec, "apply-a"))
+    for _ in range(30):
+        bench.run(MINUTE)
+        assert len(the_rate(bench).counts) <= 8 + EXPIRED_MAX
+    bench.request(a_request("suspend", "a", mode="drop"))
+    schedules(bench, ["b"], rate(1))
+    bench.run(2 * MINUTE)
+    trigger(bench, "b")
+    bench.run(USED_WITHIN_MS)
+    assert schedule_of(bench.started[-1]) == "b"
+    assert bench.notices("decision_failed") == []
+
+
+def test_given_more_expired_counts_than_a_write_takes_out_then_the_home_sees_to_it_for_who_waits() -> None:
+    bench = a_bench()
+    schedules(bench, ["a"], rate(1), overlap="allow")
+    key = keys.shared_rate("flights", "group", "crowd", MINUTE, None)
+    for number in range(3 * GONE_MAX):
+        counted = Counted(key, bench.now - number)
+        forced = count_admission(counted, f"old-{number}", 1, SharedLimit(), bench.now, forced=True)
+        bench.store.transact(Transaction("admit", (forced,), f"old-{number}", None))
+    trigger(bench, "a")
+    bench.run(5 * SECOND)
+    assert len(begun(bench)) == 1
+    assert the_rate(bench).in_use == 1
+    assert bench.notices("decision_failed") == []
 
 
 # -- whatever falls -------------------------------------------------------------------------------------------------------------

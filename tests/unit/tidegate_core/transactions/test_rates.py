@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_core.constraints.spans import EXACT_MAX, SLICES, Span
-from tidegate_core.records.limits import SharedLimit
+from tidegate_core.records.limits import EXPIRED_MAX, GONE_MAX, SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Applied, Transaction, Update
-from tidegate_core.transactions.limits import lapse_offers, mark_queue, offer_slots
-from tidegate_core.transactions.rates import EXPIRED_MAX, Counted, count_admission, take_back
+from tidegate_core.transactions.limits import lapse_offers, mark_queue, offer_slots, take_out
+from tidegate_core.transactions.rates import Counted, count_admission, take_back
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import NOW
 
@@ -172,10 +172,46 @@ def test_given_a_large_rate_then_no_span_has_more_and_its_item_is_small_and_free
 
 
 def test_given_the_largest_item_then_taking_it_all_out_is_an_expression_that_the_store_takes() -> None:
-    counts = dict.fromkeys(range(NOW, NOW + EXACT_MAX + SLICES + 1 + EXPIRED_MAX), 1)
+    """And so of one that is larger yet: what is left goes with the next write."""
+    assert GONE_MAX == EXACT_MAX + SLICES + 1 + EXPIRED_MAX
+    counts = dict.fromkeys(range(NOW, NOW + 2 * GONE_MAX), 1)
     state = SharedLimit(in_use=len(counts), counts=counts, offered=frozenset({"job"}))
     taken = admission(state, NOW + 10 * PER, 1)
     assert taken.condition is not None
     for expression in (taken.expression, taken.condition.expression):
         assert len(expression) <= EXPRESSION_BYTES_MAX
         assert sum(expression.count(each) for each in (" = ", "AND", "OR", "NOT", "<", "(", ",")) <= OPERATORS_MAX
+
+
+def test_given_nothing_but_forced_admissions_then_the_item_does_not_grow() -> None:
+    """What they count was taken out by nobody, until no condition could name it any more."""
+    store = MemoryStore()
+    for number in range(500):
+        assert admit(store, NOW + number * PER // 20, 1, forced=True)
+        state = rate_in(store)
+        assert state.in_use == sum(state.counts.values())
+        assert len(state.counts) <= 20 + EXPIRED_MAX
+    assert rate_in(store).at(NOW + 499 * PER // 20).in_use == 20
+    assert not admit(store, NOW + 499 * PER // 20, 20)
+    assert admit(store, NOW + 501 * PER // 20, 20)
+
+
+def test_given_two_forced_ones_that_take_out_the_same_then_the_second_is_refused() -> None:
+    store = MemoryStore()
+    for number in range(EXPIRED_MAX):
+        assert admit(store, NOW + number, EXPIRED_MAX)
+    seen = rate_in(store)
+    assert change(store, admission(seen, NOW + 2 * PER, 1, forced=True))
+    assert not change(store, admission(seen, NOW + 2 * PER + 1, 1, forced=True))
+    assert rate_in(store) == SharedLimit(in_use=1, counts={NOW + 3 * PER: 1})
+
+
+def test_given_more_than_one_write_takes_out_then_nobody_passes_before_the_rest_is_out() -> None:
+    store = MemoryStore()
+    for number in range(2 * GONE_MAX):
+        assert change(store, count_admission(Counted(RATE, NOW + number), "job", 1, SharedLimit(), NOW, forced=True))
+    later = NOW + 2 * GONE_MAX
+    assert not admit(store, later, 1)
+    assert change(store, take_out(RATE, rate_in(store).expired(later)))
+    assert admit(store, later, 1)
+    assert (rate_in(store).in_use, len(rate_in(store).counts)) == (1, 1)
