@@ -28,8 +28,8 @@ SILENT, MISSING, SLOW = "silent", "missing", "slow"
 """What is found out about a topic that does not answer at once. A slow one is waited for."""
 SILENT_FOR_MS: Final = 60_000
 """So long that is remembered."""
-JUST_NOW_MS: Final = 1_000
-"""As old may that be where a request is about this very topic: found out by itself."""
+PATIENT_ROUNDS: Final = 3
+"""So often a request begins anew for topics that are slow; after that one that does not tell at once counts as silent."""
 ASK_AGAIN_MS: Final = 250
 GIVE_WAY_MS: Final = 20
 
@@ -77,13 +77,16 @@ def own_ends(host: Host) -> Operation[dict[str, dict[str, int]]]:
     return {events: dict(own.offsets)}
 
 
-def ends_at_once(host: Host, topics: Sequence[str], about: str | None = None) -> Operation[dict[str, dict[str, int]]]:
+def ends_at_once(
+    host: Host, topics: Sequence[str], about: str | None = None, begun_at: int = 0
+) -> Operation[dict[str, dict[str, int]]]:
     """Returns the ends of users' topics; empty ones of a topic that is not there, none of one that is known not to answer.
 
     Args:
         host: Shared parts of the partition actor.
         topics: Their names.
-        about: The one of them that the request is about: what is known of it has to be new.
+        about: The one of them that the request is about: what was found out of it before the request began does not count.
+        begun_at: When that was, ms since the epoch. An instant and no age: how long its reads take is up to the store.
 
     Raises:
         Untold: Some did not answer within half a second, which nobody knew of them.
@@ -93,7 +96,7 @@ def ends_at_once(host: Host, topics: Sequence[str], about: str | None = None) ->
     patience_ms = LANE_PATIENCE_MS
     for topic in topics:
         since, what = host.untold_topics.get(topic, (0, ""))
-        if host.now - since >= (JUST_NOW_MS if topic == about else SILENT_FOR_MS):
+        if since < begun_at if topic == about else host.now - since >= SILENT_FOR_MS:
             wanted.append(topic)
         elif what == SLOW:
             wanted.append(topic)
@@ -107,13 +110,16 @@ def ends_at_once(host: Host, topics: Sequence[str], about: str | None = None) ->
     return known
 
 
-def find_out(host: Host, topics: Sequence[str], meanwhile: Callable[[], Operation[None]]) -> Operation[None]:
+def find_out(
+    host: Host, topics: Sequence[str], meanwhile: Callable[[], Operation[None]], patient: bool = True
+) -> Operation[None]:
     """Asks topics for 5 s at most, and keeps in mind what it finds out of them.
 
     Args:
         host: Shared parts of the partition actor.
         topics: That have not answered at once.
         meanwhile: What goes on while they are asked.
+        patient: Whether a slow one is waited for; else it counts as silent.
     """
     give_up = host.now + SILENT_AFTER_MS
     told: dict[str, dict[str, int]] = {}
@@ -124,9 +130,11 @@ def find_out(host: Host, topics: Sequence[str], meanwhile: Callable[[], Operatio
         yield from meanwhile()
         yield from host.sleep(GIVE_WAY_MS)
     for topic in topics:
-        if topic not in told:
-            host.note("source_topic_silent", topic=topic)
         what = SILENT if topic not in told else SLOW if told[topic] else MISSING
+        if what == SLOW and not patient:
+            what = SILENT
+        if what == SILENT:
+            host.note("source_topic_silent", topic=topic)
         host.untold_topics[topic] = (host.now, what)
 
 

@@ -54,7 +54,7 @@ class ApplySource(ApplyRequest):
         yield from lane.decide_alone(MoveSources(request, request_id, position, None, own_topics(lane), outcome))
         if outcome.receipt is None:
             assert isinstance(request, SourceApply)
-            first = yield from _first_offsets(lane, request, self.row.origin)
+            first = yield from _first_offsets(lane, request, self.row.origin, outcome.begun_at)
             opening = MoveSources(request, request_id, position, first, own_topics(lane), outcome)
             yield from lane.decide_alone(opening)
         elif isinstance(request, SourceDelete) and outcome.receipt.status is ReceiptStatus.ACCEPTED:
@@ -68,11 +68,11 @@ def own_topics(lane: Lane) -> str:
     return lane.host.holding.requests.name.removesuffix("requests")
 
 
-def _first_offsets(lane: Lane, request: SourceApply, origin: str) -> Operation[str | Problem]:
+def _first_offsets(lane: Lane, request: SourceApply, origin: str, begun_at: int) -> Operation[str | Problem]:
     """Stores the topic's ends, read after the source was listed, or returns why it has none."""
     topic = request.spec.topic
     others = (yield from present_sources(lane.host)).topics_of(None)
-    found = yield from ends_at_once(lane.host, sorted({topic, *others}), about=topic)
+    found = yield from ends_at_once(lane.host, sorted({topic, *others}), topic, begun_at)
     if topic not in found:
         return Problem(
             "spec.topic", f'"{topic}" does not answer now', "apply again once all its topic partitions have a leader"

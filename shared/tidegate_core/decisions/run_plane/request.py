@@ -9,7 +9,7 @@ from tidegate_core.decisions.delivery_plane.recurring_change import RecurringCha
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.host import Fenced
 from tidegate_core.decisions.lane import Closed, Lane
-from tidegate_core.decisions.log_ends import Untold, find_out
+from tidegate_core.decisions.log_ends import PATIENT_ROUNDS, Untold, find_out
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -75,15 +75,18 @@ class ApplyRequest(Procedure):
     def _receipt_once_told(self, lane: Lane) -> Operation[str]:
         """Applies it; where topics do not answer at once the lane's decisions have their turn until it is known which do.
 
-        Nothing that was read before that is used after it: it begins anew, as a successor would.
+        Nothing that was read before that is used after it: it begins anew, as a successor would. Each time more is known than
+        before, so there is an end to it.
         """
+        begun_at, rounds = lane.host.now, 0
         while True:
             try:
-                return (yield from self._receipt(lane))
+                return (yield from self._receipt(lane, begun_at))
             except Untold as untold:
-                yield from find_out(lane.host, untold.topics, lane.give_way)
+                rounds += 1
+                yield from find_out(lane.host, untold.topics, lane.give_way, patient=rounds <= PATIENT_ROUNDS)
 
-    def _receipt(self, lane: Lane) -> Operation[str]:
+    def _receipt(self, lane: Lane, begun_at: int) -> Operation[str]:
         try:
             request = parse_request(self.row.body.encode())
         except RefusedRecord as refused:
@@ -101,7 +104,8 @@ class ApplyRequest(Procedure):
             yield from self._leave_index(lane, request)
             return stored.body
         # An answer that is not settled is our own, from before a crash: only what is pending is left to be ended.
-        outcome = Outcome(subject, None if stored is None else Receipt.model_validate_json(stored.body))
+        so_far = None if stored is None else Receipt.model_validate_json(stored.body)
+        outcome = Outcome(subject, so_far, begun_at=begun_at)
         yield from self._apply(lane, request, request_id, outcome)
         yield from self._leave_index(lane, request)
         assert outcome.receipt is not None

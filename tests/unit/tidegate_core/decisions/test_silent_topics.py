@@ -115,3 +115,37 @@ def test_given_a_request_that_is_told_nothing_then_those_behind_it_are_applied_a
     bench.run(SILENT_AFTER_MS + 2 * SECOND)
     assert bench.status_of("apply-nightly") == "accepted"
     assert bench.status_of("gone") == "accepted"
+
+
+@pytest.mark.parametrize("store_answers_after", [300, 1_100])
+def test_given_a_slow_store_then_a_source_whose_topic_is_silent_is_refused_and_what_stands_behind_it_goes_on(
+    bench: Bench, store_answers_after: int
+) -> None:
+    """Found in review: what was found out was too old once the request had read anew, so it was found out for ever."""
+    bench.answer_with(asks, None, FAR_TOO_OFTEN)
+    bench.store_answers_after = store_answers_after
+    bench.request(a_source_apply("second", "src-2"))
+    bench.request(an_apply(a_spec("behind", trigger=every("1h"))))
+    bench.run(60 * SECOND)
+    assert bench.status_of("src-2") == "rejected"
+    assert bench.status_of("apply-behind") == "accepted"
+    assert len(bench.notices("source_topic_silent")) == 1
+
+
+def test_given_a_topic_that_answers_slowly_and_then_not_at_all_again_and_again_then_the_request_ends(
+    bench: Bench,
+) -> None:
+    """Found in review: rounds without an end. It answers when it is found out, and never when its ends are wanted just after."""
+    asked_at = bench.now
+
+    def just_after_another(effect: Effect) -> bool:
+        nonlocal asked_at
+        if not asks(effect):
+            return False
+        before, asked_at = asked_at, bench.now
+        return bench.now - before < LANE_PATIENCE_MS
+
+    bench.answer_with(just_after_another, None, FAR_TOO_OFTEN)
+    bench.request(a_source_apply("second", "src-2"))
+    bench.run(60 * SECOND)
+    assert bench.status_of("src-2") == "rejected"
