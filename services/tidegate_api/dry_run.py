@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate_api.parts import Services
 from tidegate_client.views import DryRun
-from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.problems import Problem
 from tidegate_core.model.programs import ProgramTarget
 from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule_checks import check_schedule
@@ -24,9 +24,8 @@ async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool 
         ApiProblem: 409, another version is expected.
     """
     now = services.clock.now_ms()
-    answer = await services.schedules.try_apply(wanted, now)
-    # Like the owner: an unchanged definition may have run its course.
-    if answer.would != "unchanged":
+
+    async def found() -> tuple[Problem, ...]:
         problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
         target = wanted.spec.target
         if with_file and isinstance(target, ProgramTarget):
@@ -35,6 +34,6 @@ async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool 
             if unusable is not None:
                 hint = "give the path of a file that nodes and API can read"
                 problems += (Problem("target.program.file", unusable, hint),)
-        if problems:
-            raise InvalidInput(problems)
-    return answer
+        return problems
+
+    return await services.schedules.try_apply(wanted, now, found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.page_tokens import Place
@@ -12,11 +13,11 @@ from tidegate_api.problems import ApiProblem, not_found
 from tidegate_api.reads.convert import moment, schedule_view
 from tidegate_api.reads.ranges import Keep, RangeReader, Span
 from tidegate_client.views import DryRun, Page, ScheduleView
-from tidegate_core.decisions.run_plane.control import applied_spec, version_conflict
+from tidegate_core.decisions.run_plane.control import applied_spec, is_unchanged, status_after, version_conflict
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.updating import update_problems
 from tidegate_core.model.position import FIRST_POSITION
-from tidegate_core.model.problems import InvalidInput
+from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule_checks import schedule_warnings
@@ -27,6 +28,8 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_core.triggers.preview import reading_of
 from tidegate_ports.store import Store
+
+Check: TypeAlias = Callable[[], Awaitable[tuple[Problem, ...]]]
 
 SHOWN_SEPARATELY = frozenset({"kind", "namespace", "name"})
 
@@ -69,12 +72,18 @@ class ScheduleReads:
         found = await self.definitions([(shard, namespace, name, state.version)])
         return schedule_view(state, found.get(key), now)
 
-    async def try_apply(self, request: ScheduleApply, now: int) -> DryRun:
+    async def try_apply(self, request: ScheduleApply, now: int, check: Check) -> DryRun:
         """Returns what the request would do now, by the very functions that decide it.
+
+        Args:
+            request: What would be asked for.
+            now: The present.
+            check: Finds what is wrong with a definition that changes something (an unchanged one may have run its course).
+                Its instants are searched for only when that is nothing.
 
         Raises:
             ApiProblem: 409, another version is expected.
-            InvalidInput: The update cannot be done in this way.
+            InvalidInput: The update cannot be done in this way, or the check has found something.
         """
         spec = request.spec
         shard = await self.shard_of(spec.namespace, spec.name)
@@ -84,17 +93,20 @@ class ScheduleReads:
             detail = f"{spec.namespace}/{spec.name}: {conflict}"
             raise ApiProblem(409, detail, errors=[conflict], reason=ReceiptStatus.CONFLICT.value)
         how = request.on_update or spec.on_update
-        applied = applied_spec(before, spec, FIRST_POSITION, None, None, now, how)
+        unchanged = is_unchanged(before, spec)
         exists = before is not None and before.status != "deleted"
         changed: list[str] = []
-        if exists and before is not None and applied.definition is not None:
+        if exists and before is not None and not unchanged:
             found = await self.definitions([(shard, spec.namespace, spec.name, before.version)])
             definition = found.get(_definition_key(shard, before))
             former = None if definition is None else parsed(definition.spec)
             changed = [] if definition is None else _changed(definition.spec, spec.canonical_json())
-            if applied.state is not None and (problems := update_problems(how, spec, former, applied.state.status)):
+            if problems := update_problems(how, spec, former, status_after(before, spec)):
                 raise InvalidInput(problems)
-        would = "unchanged" if applied.definition is None else "replace" if exists else "create"
+        if not unchanged and (problems := await check()):
+            raise InvalidInput(problems)
+        applied = applied_spec(before, spec, FIRST_POSITION, None, None, now, how)
+        would = "unchanged" if unchanged else "replace" if exists else "create"
         return DryRun.model_validate(
             {
                 "namespace": spec.namespace,

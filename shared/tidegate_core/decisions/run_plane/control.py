@@ -165,6 +165,20 @@ def next_state(
     return replace(base, position=position.text(), changed_at=now, **changes)  # type: ignore[arg-type]  # fields by name
 
 
+def is_unchanged(before: ScheduleState | None, spec: ScheduleSpec) -> bool:
+    """Whether the schedule is there as the spec has it, and waits for nothing that is gone: applying it changes nothing."""
+    return (
+        before is not None and before.status != "deleted" and before.spec_hash == spec.spec_hash() and not before.gone
+    )
+
+
+def status_after(before: ScheduleState | None, spec: ScheduleSpec) -> str:
+    """Returns the status after an apply that changes something, which only a new schedule's definition decides."""
+    if before is None or before.status == "deleted":
+        return "suspended" if spec.suspended else "active"
+    return before.status
+
+
 def applied_spec(
     before: ScheduleState | None,
     spec: ScheduleSpec,
@@ -177,9 +191,7 @@ def applied_spec(
     """`schedule.apply`: every change restarts unless it says otherwise (SEMANTICS 12.2); an identical spec changes nothing
     (12.1), unless the trigger has lost schedules that it waited for: then it listens to them anew.
     """
-    spec_hash = spec.spec_hash()
-    alike = before is not None and before.spec_hash == spec_hash and not before.gone
-    if alike and before is not None and before.status != "deleted":
+    if before is not None and is_unchanged(before, spec):
         return untouched(ReceiptStatus.UNCHANGED, before, position)
     fresh = before is None or before.status == "deleted"
     state = next_state(before, position, spec.namespace, spec.name, now)
@@ -193,7 +205,13 @@ def applied_spec(
     else:
         state = replace(_restarted(state, spec, now), kept_from=kept_from(before), carried=before.carried)
     state = replace(
-        state, version=state.version + 1, spec_hash=spec_hash, actor=actor, reason=reason, expires_at=None, gone=()
+        state,
+        version=state.version + 1,
+        spec_hash=spec.spec_hash(),
+        actor=actor,
+        reason=reason,
+        expires_at=None,
+        gone=(),
     )
     definition = Definition(
         namespace=spec.namespace, name=spec.name, version=state.version, spec=spec.canonical_json(), created_at=now

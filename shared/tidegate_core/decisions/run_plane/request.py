@@ -279,12 +279,12 @@ class ApplyRequest(Procedure):
     ) -> Operation[Applied]:
         spec = request.spec
         how = request.on_update or spec.on_update
-        applied = control.applied_spec(before, spec, position, request.actor, request.reason, now, how)
-        if applied.definition is None or applied.state is None:
-            return applied
+        if before is not None and control.is_unchanged(before, spec):
+            return control.untouched(ReceiptStatus.UNCHANGED, before, position)
         holding = lane.host.holding
         former = None if definition is None else parsed(definition.spec)
-        errors = update_problems(how, spec, former, applied.state.status)
+        # Its instants are searched for only where the checks found, within their bound, that there is one.
+        errors = update_problems(how, spec, former, control.status_after(before, spec))
         if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
             errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
         if not spec.sends_messages:
@@ -295,7 +295,8 @@ class ApplyRequest(Procedure):
                 errors += (Problem(field="target.program.file", problem=inspected.problem, hint=hint),)
         if errors:
             return Applied(ReceiptStatus.REJECTED, errors=errors)
-        if fires(applied.state) and _begins_anew(applied, before):
+        applied = control.applied_spec(before, spec, position, request.actor, request.reason, now, how)
+        if applied.state is not None and fires(applied.state) and _begins_anew(applied, before):
             yield from listen(lane, applied.state, spec)
         return applied
 

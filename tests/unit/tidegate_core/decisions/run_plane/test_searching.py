@@ -1,0 +1,50 @@
+"""How long one step of the actor searches a trigger for an instant: an apply once stood 12 s still, for the whole process."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import available_timezones
+
+import pytest
+
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import SECOND, a_spec, all_of, an_apply, on_data
+
+ZONES = sorted(zone for zone in available_timezones() if zone.startswith(("Europe/", "America/")))[:50]
+# Each leaves out two minutes of every hour: only together they are all, and no one zone is enough to see it.
+NEVER: dict[str, Any] = {
+    "type": "cron",
+    "expression": "*/2 * * * *",
+    "exclude": [
+        {"type": "cron", "expression": f"{i * 2 % 60}-{i * 2 % 60 + 1} * * * *", "zone": zone}
+        for i, zone in enumerate(ZONES)
+    ],
+}
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What all searches have compared so far; one that goes on for ever fails."""
+    counted = [0]
+    takes = Search.takes
+
+    def counting(search: Search, comparisons: int) -> bool:
+        counted[0] += 1 + comparisons
+        assert counted[0] < 10 * STEPS_PER_SEARCH, "the search goes on and on"
+        return takes(search, comparisons)
+
+    monkeypatch.setattr(Search, "takes", counting)
+    return counted
+
+
+@pytest.mark.parametrize("trigger", [NEVER, all_of(NEVER, on_data()), {"type": "times", "specs": [NEVER]}])
+def test_given_exclusions_that_leave_nothing_then_the_apply_is_refused_within_the_bound_of_its_check(
+    trigger: dict[str, Any], compared: list[int]
+) -> None:
+    bench = Bench()
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=trigger), "it"))
+    (error,) = bench.receipts()["it"]["errors"]
+    assert "leaves out so much that no time" in error["problem"]
+    assert compared[0] <= STEPS_PER_SEARCH + 100
