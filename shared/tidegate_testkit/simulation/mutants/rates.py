@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
 from tidegate_core.constraints.spans import Span
-from tidegate_core.decisions.run_plane import parking, rates, run_ends
-from tidegate_core.store.values import Update
+from tidegate_core.decisions.run_plane import home_limits, parking, rates, run_ends
+from tidegate_core.records.limits import GONE_MAX, SharedLimit
+from tidegate_core.store import keys
+from tidegate_core.store.values import Transaction, Update
+from tidegate_core.transactions.rates import Counted, count_admission
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.stage import Stage
 from tidegate_testkit.simulation.pacing import RATES
 
 
@@ -36,6 +42,52 @@ def keeping_what_came_to_nothing(give_back: Callable[..., None]) -> Any:
             give_back(unit, limit, run, now)
 
     return given
+
+
+HOME_LEAVES_IT: Final = Patch(home_limits, "EXPIRED_MAX", lambda _: 1 << 30)
+
+
+def leaving_what_has_expired(count: Callable[..., Update]) -> Any:
+    def counted(of: Counted, job_id: str, most: int, state: SharedLimit, now: int, *, forced: bool = False) -> Update:
+        return count(of, job_id, most, replace(state, counts={}) if forced else state, now, forced=forced)
+
+    return counted
+
+
+def all_are_forced_for_a_time() -> Iterable[str]:
+    """Then nobody comes any more, and long after that somebody else."""
+    bench = Stage(behaviour=Behaviour(starts_after=10, runs_for=50)).first
+    desk = a_rate()
+    forced = {"pending_timeout": "1s", "pending_timeout_action": "force", "overlap": "allow"}
+    bench.request(an_apply(a_spec("hasty", every("10s"), constraints=[desk], **forced)))
+    bench.run(40 * MINUTE)
+    bench.request(a_request("suspend", "hasty", mode="drop"))
+    bench.run(2 * MINUTE)
+    return somebody_passes(bench, desk)
+
+
+def many_have_counted_at_one_moment() -> Iterable[str]:
+    bench = Stage(behaviour=Behaviour(starts_after=10, runs_for=50)).first
+    bench.run(SECOND)
+    rate = keys.shared_rate("flights", "group", "desk", MINUTE, None)
+    for number in range(3 * GONE_MAX):
+        first = Counted(rate, bench.now - number)
+        forced = count_admission(first, f"job-{number}", 1, SharedLimit(), bench.now, forced=True)
+        bench.transact(Transaction("admit", (forced,), f"node-b/0.0/{number}", None))
+    return somebody_passes(bench, a_rate())
+
+
+def a_rate() -> Doc:
+    return {"type": "rate", "max": 1, "per": "1m", "scope": "group", "group": "desk"}
+
+
+def somebody_passes(bench: Bench, rate: Doc) -> Iterable[str]:
+    bench.request(an_apply(a_spec("calm", every("10h"), constraints=[rate])))
+    bench.request(a_request("trigger", "calm"))
+    begun = len(bench.started)
+    bench.run(20 * SECOND)
+    if len(bench.started) == begun:
+        yield "liveness: nothing counts in the rate any more, and nobody is admitted"
 
 
 RATE_BUGS: Final = (
@@ -80,5 +132,20 @@ RATE_BUGS: Final = (
         within=18,
         trap=RATES,
         directed=(6,),
+    ),
+    Mutant(
+        "rate heap",
+        "forced admissions leave in their rate what has expired, until no condition can name it all",
+        breaks="liveness",
+        patches=(Patch(rates, "count_admission", leaving_what_has_expired),),
+        scenario=all_are_forced_for_a_time,
+        beside=(HOME_LEAVES_IT,),
+    ),
+    Mutant(
+        "rate rest",
+        "the home takes expired admissions out as it offers only, and what one write takes out makes no room",
+        breaks="liveness",
+        patches=(HOME_LEAVES_IT,),
+        scenario=many_have_counted_at_one_moment,
     ),
 )
