@@ -34,6 +34,7 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 
 TOMBSTONE_DAYS = 30
 """Of a name that never existed; longer than the requests topic's retention (7 d), so that a replayed older request still
@@ -313,13 +314,14 @@ def coming_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple
 
 
 def next_instants(spec: ScheduleSpec, state: ScheduleState) -> tuple[int, ...]:
-    """Returns up to three instants from the state's next one on, as the receipt shows them."""
+    """Returns up to three instants from the state's next one on, as the receipt shows them: those that are found soon."""
     instants: list[int] = []
+    search = Search(STEPS_PER_SEARCH)
     nominal = state.next_nominal
     ref = keys.schedule_ref(state.namespace, state.name)
     left = spec.trigger.fires_left(state.fires) if isinstance(spec.trigger, TimeTrigger) else None
     shown = NEXT_SHOWN if left is None else min(left, NEXT_SHOWN)
     while nominal is not None and len(instants) < shown and isinstance(spec.trigger, TimeTrigger):
         instants.append(nominal)
-        nominal = spec.trigger.next_after(nominal, ref)
+        nominal = spec.trigger.next_after(nominal, ref, search) if len(instants) < shown else None
     return tuple(instants)

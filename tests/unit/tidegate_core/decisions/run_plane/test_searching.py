@@ -7,6 +7,7 @@ from zoneinfo import available_timezones
 
 import pytest
 
+from tidegate_core.decisions.run_plane import control
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import SECOND, a_spec, all_of, an_apply, on_data
@@ -48,3 +49,14 @@ def test_given_exclusions_that_leave_nothing_then_the_apply_is_refused_within_th
     (error,) = bench.receipts()["it"]["errors"]
     assert "leaves out so much that no time" in error["problem"]
     assert compared[0] <= STEPS_PER_SEARCH + 100
+
+
+def test_given_instants_that_are_not_found_soon_then_the_receipt_shows_those_that_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(control, "STEPS_PER_SEARCH", 1)  # One look at one instant; the second comes to an end.
+    bench = Bench()
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger={"type": "cron", "expression": "* * * * *"}), "it"))
+    receipt = bench.receipts()["it"]
+    assert (receipt["status"], len(receipt["next"])) == ("accepted", 2)
