@@ -30,7 +30,8 @@ class TopicIds(Generic[Found]):
 
     Args:
         topics: Asks the brokers.
-        hand_on: Called with what was read, in order, and the topic's id; None when there is no such topic any more.
+        hand_on: Called with what was read, in order, and the topic's id; None when there is no such topic any more. Where it
+            raises it is called again, with the same.
     """
 
     def __init__(
@@ -62,12 +63,26 @@ class TopicIds(Generic[Found]):
         self._waiting.clear()
 
     async def _serve(self, topic: str) -> None:
-        while waiting := self._waiting.pop(topic, []):
-            topic_id = await self._id_of(topic)
-            for found in waiting:
+        try:
+            while waiting := self._waiting.pop(topic, []):
+                topic_id = await self._id_of(topic)
+                for found in waiting:
+                    await self._give(topic, found, topic_id)
+                await asyncio.sleep(ASK_GAP_S)
+        finally:
+            # Else whatever is put after an end that nobody thought of would wait for ever.
+            self._tasks.pop(topic, None)
+
+    async def _give(self, topic: str, found: Found, topic_id: str | None) -> None:
+        """Hands it on, again and again while it is not taken: who goes on with what comes after it would skip it."""
+        while True:
+            try:
                 self._hand_on(found, topic_id)
-            await asyncio.sleep(ASK_GAP_S)
-        del self._tasks[topic]
+            except Exception as bug:  # noqa: BLE001 - whatever it is, a topic must not stand still silently
+                self._notices("kafka_records_not_taken", topic=topic, reason=repr(bug))
+                await asyncio.sleep(ASK_AGAIN_S)
+            else:
+                return
 
     async def _id_of(self, topic: str) -> str | None:
         absent = 0

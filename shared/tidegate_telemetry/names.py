@@ -199,6 +199,11 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
         "The group could not be told that this member leaves; its share moves once the session has run out.", "warning"
     ),
     "kafka_topic_unknown": LogEvent("The brokers could not be asked in which topic records lie; they wait.", "warning"),
+    "kafka_records_not_taken": LogEvent(
+        "What was read of a topic could not be handed on (`reason`): a bug. It is tried again four times a second, and what comes after it "
+        "on that topic waits.",
+        "error",
+    ),
     "kafka_probe_refused": LogEvent("The group coordinator refused a membership probe.", "warning"),
     "kafka_producer_dropped": LogEvent("A producer was purged: the guard lapsed, or its client failed.", "warning"),
     "kafka_thread_stuck": LogEvent("A Kafka client did not close in time; the process ends without it.", "warning"),

@@ -46,11 +46,16 @@ class Handed:
         self.got: list[tuple[str, str | None]] = []
         self.notices: list[str] = []
         self.changed = asyncio.Event()
+        self.bugs = 0
+        """So often what is handed on is not taken."""
         self.ids: TopicIds[str] = TopicIds(
             brokers, self._take, loop=asyncio.get_running_loop(), notices=lambda event, **_: self.notices.append(event)
         )
 
     def _take(self, found: str, topic_id: str | None) -> None:
+        if self.bugs:
+            self.bugs -= 1
+            raise ValueError("a bug")
         self.got.append((found, topic_id))
         self.changed.set()
 
@@ -98,6 +103,37 @@ async def test_given_brokers_that_do_not_answer_then_the_records_wait_for_them(
     await handed.until(1)
     assert handed.got == [("r1", "id")]
     assert set(handed.notices) <= {"kafka_topic_unknown"}
+
+
+async def test_given_records_that_are_not_taken_then_they_are_handed_on_again_and_nothing_is_skipped() -> None:
+    """Found in review: one exception ended the task, and what was read of that topic from then on waited for ever."""
+    handed = Handed(Brokers("id"))
+    handed.bugs = 3
+    handed.ids.put(NAME, "r1")
+    handed.ids.put(NAME, "r2")
+    await handed.until(2)
+    handed.ids.put(NAME, "r3")
+    await handed.until(3)
+    assert handed.got == [("r1", "id"), ("r2", "id"), ("r3", "id")]
+    assert handed.notices == ["kafka_records_not_taken"] * 3
+
+
+async def test_given_a_task_that_ends_by_a_bug_of_its_own_then_the_next_record_is_served_all_the_same() -> None:
+    handed = Handed(Brokers(ValueError("a bug"), "id"))
+    told = asyncio.Event()
+
+    def refuse(*_: object, **__: object) -> None:
+        told.set()
+        raise ValueError("no notices either")
+
+    handed.ids._notices = refuse
+    handed.ids.put(NAME, "r1")
+    async with asyncio.timeout(20):
+        await told.wait()
+    await asyncio.sleep(0)
+    handed.ids.put(NAME, "r2")
+    await handed.until(1)
+    assert handed.got == [("r2", "id")]
 
 
 async def test_given_a_topic_that_is_gone_for_good_then_what_was_read_lay_in_it() -> None:
