@@ -175,7 +175,9 @@ class Lane:
             yield from self._decide_with_reads(unit, decision)
             unit.keep()
             if (yield from self._commit(unit, decision.name)):
-                return
+                if not unit.goes_on:
+                    return
+                continue
             yield from self.host.sleep(pause)
             pause = min(2 * pause, RETRY_LAST_MS)
 
@@ -262,6 +264,8 @@ class Lane:
             if not self._queue:
                 break  # Closed while it was reading: what was decided goes out, the rest is the successor's.
             self._queue.popleft()
+            if unit.goes_on:
+                break
         if not taken:
             return
         name = taken[0].name if len({decision.name for decision in taken}) == 1 else "mixed"
@@ -272,9 +276,13 @@ class Lane:
                 yield from self._drop(taken[0], error)
                 return
             committed = False
-        if not committed and not self._closed:
+        if self._closed:
+            return
+        if not committed:
             self._queue.extendleft(reversed(taken))
             self._alone = len(taken)  # One by one, so that the refused one holds nobody up.
+        elif unit.goes_on:
+            self._queue.appendleft(taken[-1])
 
     def _read_ahead(self, group: list[Work]) -> Operation[None]:
         """One read for what the group's decisions ask for first, instead of one each."""

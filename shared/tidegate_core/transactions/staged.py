@@ -50,6 +50,7 @@ class Staged:
     returns: dict[Key, tuple[Permit | Counted, ...]] = field(default_factory=dict)
     effects: list[Effect | Callable[[], None]] = field(default_factory=list)
     bytes_taken_over: int = 0
+    goes_on: bool = False
 
     @property
     def actions(self) -> int:

@@ -193,6 +193,13 @@ class UnitOfWork:
         """An effect, or a change of what is kept in memory, for when and only if the transaction is committed."""
         self._open.effects.append(effect)
 
+    def go_on(self) -> None:
+        """The decision has done part of its work: once that is committed it comes again, before all that waits behind it.
+
+        Every such part must leave less to do.
+        """
+        self._open.goes_on = True
+
     def _taken_keys(self) -> list[set[Key]]:
         staged = (self._kept, self._open)
         return [{raw.key for raw in each.raw} | set(each.returns) for each in staged]
@@ -213,6 +220,7 @@ class UnitOfWork:
         for limit, permits in self._open.returns.items():
             self._kept.returns[limit] = (*self._kept.returns.get(limit, ()), *permits)
         self._kept.effects.extend(self._open.effects)
+        self._kept.goes_on = self._open.goes_on
         self._open = Staged()
 
     def drop(self) -> None:
@@ -222,6 +230,11 @@ class UnitOfWork:
     @property
     def is_empty(self) -> bool:
         return self._kept.is_empty
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the decision that was taken over last has more to do: none may be taken over behind it."""
+        return self._kept.goes_on
 
     @property
     def actions(self) -> int:

@@ -62,25 +62,34 @@ class AtLeastEvery:
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, schedule = self.row.ref.removesuffix(AT_LEAST).split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
-        unit.forget_row(self.row.key(unit.shard))
-        if state is None or not fires(state) or str(state.generation) != self.row.detail:
-            return  # The schedule has moved on, and so have its reminders.
-        if unit.controls.covers(namespace):
+        if state is None or not self._is_due(unit, state):
+            unit.forget_row(self.row.key(unit.shard))
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
-        trigger = spec.trigger
-        assert isinstance(trigger, EventTrigger)
-        if trigger.at_least_every is None or is_dealt_with(state, trigger.at_least_every, self.row.at):
-            return
         gathering = Gathering(unit, state, spec, now, self.unread)
-        gathering.fold_all({}, self.row.at)
+        if gathering.fold_all({}, self.row.at) is not None:
+            gathering.close()
+            unit.go_on()  # The row stays: a successor has to find it as well.
+            return
+        unit.forget_row(self.row.key(unit.shard))
         held = gathering.stored("")
         if held is None:
             self._without_evidence(unit, gathering, state, spec, now)
         elif not held.evidence.job:
             gathering.fire_with_what_is_there(held)
         gathering.close()
+
+    def _is_due(self, unit: UnitOfWork, state: ScheduleState) -> bool:
+        if not fires(state) or str(state.generation) != self.row.detail:
+            return False  # The schedule has moved on, and so have its reminders.
+        if unit.controls.covers(state.namespace):
+            return False
+        spec = spec_of(unit, state.namespace, state.name, state.version)
+        assert spec is not None
+        assert isinstance(spec.trigger, EventTrigger)
+        every = spec.trigger.at_least_every
+        return every is not None and not is_dealt_with(state, every, self.row.at)
 
     def _without_evidence(
         self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int

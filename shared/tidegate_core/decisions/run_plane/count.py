@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.entries import Entry, entry_of
+from tidegate_core.decisions.run_plane.entries import Entry, as_json, entry_of
 from tidegate_core.decisions.run_plane.gathering import Groups
 from tidegate_core.decisions.run_plane.hearing import Heard, heard_since_resume
 from tidegate_core.decisions.run_plane.instances import gathering_of
@@ -49,24 +49,55 @@ class CountEvents:
         namespace, schedule = self.ref.split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
+        cut = None
+        if state is not None and fires(state) and not unit.controls.covers(namespace):
+            cut = self._count(unit, state, rows, now)
         for row in rows:
-            unit.delete(row.key(unit.shard))
-        if state is None or not fires(state) or unit.controls.covers(namespace):
-            return
-        spec = spec_of(unit, namespace, schedule, state.version)
+            _drop_counted(unit, row, cut)
+        if cut is not None:
+            unit.go_on()
+
+    @staticmethod
+    def _count(unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int) -> int | None:
+        """Counts what was appended before the first tick that there was no room for; returns that one's instant."""
+        spec = spec_of(unit, state.namespace, state.name, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
-            return
-        sorting = _Sorting(spec.trigger, namespace, heard_since_resume(unit, namespace), state.gone)
+            return None
+        sorting = _Sorting(spec.trigger, state.namespace, heard_since_resume(unit, state.namespace), state.gone)
         for row in rows:
-            fact = None
-            for matched in json.loads(row.body):
-                fact = matched.setdefault("fact", fact)  # Leaves that heard the same fact have it once.
+            for matched in _matches(row):
                 # A match of an older generation: it was made before the update, so it is not for the new one.
                 if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
                     sorting.add(matched)
         gathering = gathering_of(unit, state, spec, now)
-        gathering.fold_all(sorting.groups, sorting.last_at)
+        cut = gathering.fold_all(sorting.groups, sorting.last_at)
         gathering.close()
+        return cut
+
+
+def _matches(row: InboxRow) -> list[Entry]:
+    """Returns a row's matches, each with its fact: leaves that heard the same one have it once in the row."""
+    fact = None
+    matches: list[Entry] = json.loads(row.body)
+    for matched in matches:
+        fact = matched.setdefault("fact", fact)
+    return matches
+
+
+def _drop_counted(unit: UnitOfWork, row: InboxRow, cut: int | None) -> None:
+    """Deletes the row, or leaves in it what was appended at `cut` or later: that is still to be counted."""
+    key = row.key(unit.shard)
+    matches = [] if cut is None else _matches(row)
+    left = [matched for matched in matches if cut is not None and int(matched["at"]) >= cut]
+    if not left:
+        unit.delete(key)
+    elif len(left) < len(matches):
+        fact = None
+        body = []
+        for matched in left:
+            body.append({name: each for name, each in matched.items() if name != "fact" or each is not fact})
+            fact = matched["fact"]
+        unit.put(replace(row, body=as_json(body)), key)
 
 
 def in_decisions(rows: Iterable[tuple[Key, InboxRow]]) -> list[tuple[Key, ...]]:

@@ -95,6 +95,11 @@ def is_of_a_tick(entry: Entry) -> bool:
     return entry.get("kind") == TICK
 
 
+def before(entries: Iterable[Entry], instant: int) -> list[Entry]:
+    """Returns the entries that were appended before an instant."""
+    return [entry for entry in entries if entry["at"] < instant]
+
+
 def on_the_clock(entry: Entry) -> int:
     """Returns when it was appended, by the clock of the schedule's time-outs: it stands still in `hold` and `freeze`."""
     return int(entry["at"]) - int(entry.get(STILL, 0))

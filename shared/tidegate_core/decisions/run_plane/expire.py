@@ -55,22 +55,30 @@ class ExpireEvidence:
         ref, _ = self.row.ref.rsplit("#", 1)
         namespace, schedule = ref.split("/", 1)
         group = self.row.detail or ""
-        evidence = unit.record(Evidence, keys.evidence(unit.shard, namespace, schedule, group))
-        unit.forget_row(self.row.key(unit.shard))
-        if evidence is None or evidence.job or evidence.deadline != self.row.at:
-            return
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
-        if state is None or not keeps_pending(state) or version_of(state, evidence.version) != state.version:
-            return  # The request that has moved the schedule on is ending what is pending.
-        if unit.controls.covers(namespace):
-            return  # So is the wide suspend.
-        if present_evidence(state, evidence, now).deadline != evidence.deadline:
-            return  # Its clock stands still, or has stood still: the resume sets it going with a row of its own.
+        evidence = unit.record(Evidence, keys.evidence(unit.shard, namespace, schedule, group))
+        if state is None or evidence is None or not self._is_due(unit, state, evidence, now):
+            unit.forget_row(self.row.key(unit.shard))
+            return
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
         gathering = gathering_of(unit, state, spec, now, self.unread)
-        gathering.fold_all({}, self.row.at)
+        if gathering.fold_all({}, self.row.at) is not None:
+            gathering.close()
+            unit.go_on()  # The row stays: a successor has to find it as well.
+            return
+        unit.forget_row(self.row.key(unit.shard))
         held = gathering.stored(group)
         if held is not None and held.evidence.deadline == self.row.at:  # A tick before it may have moved it.
             gathering.pass_time(held)
         gathering.close()
+
+    def _is_due(self, unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> bool:
+        if evidence.job or evidence.deadline != self.row.at:
+            return False
+        if not keeps_pending(state) or version_of(state, evidence.version) != state.version:
+            return False  # The request that has moved the schedule on is ending what is pending.
+        if unit.controls.covers(state.namespace):
+            return False  # So is the wide suspend.
+        # Its clock stands still, or has stood still: the resume sets it going with a row of its own.
+        return present_evidence(state, evidence, now).deadline == evidence.deadline

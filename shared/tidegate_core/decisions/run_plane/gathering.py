@@ -17,6 +17,7 @@ from tidegate_core.decisions.run_plane.entries import (
     STILL,
     Entry,
     as_json,
+    before,
     counted_of,
     forgetting,
     in_chunks,
@@ -95,14 +96,25 @@ class Gathering:
 
     # -- what callers do ----------------------------------------------------------------------------------------------
 
-    def fold_all(self, groups: Groups, through: int) -> None:
-        """Adds entries of several groups, and the ticks up to `through` between them."""
-        self._state, ticks = take_ticks(self._unit, self._state, self._trigger, min(through, self._now))
+    def fold_all(self, groups: Groups, through: int) -> int | None:
+        """Adds entries of several groups, and the ticks up to `through` between them.
+
+        Returns the instant of the first tick that one decision had no room for, None when it took all of them. Nothing of that
+        instant or a later one is added then: the decision leaves it where it is and goes on (`UnitOfWork.go_on`).
+        """
+        through = min(through, self._now)
+        self._state, ticks = take_ticks(self._unit, self._state, self._trigger, through)
+        following = self._state.next_tick
+        cut = following if following is not None and following <= through else None
+        if cut is not None:
+            groups = {group: (paired, before(entries, cut)) for group, (paired, entries) in groups.items()}
         for tick in ticks:
             group = self._trigger.group_of_tick(tick.at)
             groups.setdefault(group, (None, []))[1].append(tick_entry(tick.leaf, tick.at))
         for group, (paired_by, entries) in groups.items():
-            self.fold(group, paired_by, entries)
+            if entries:
+                self.fold(group, paired_by, entries)
+        return cut
 
     def fold(self, group: str, paired_by: str | None, entries: list[Entry]) -> None:
         """Adds entries of one group, in the order of their append times."""

@@ -59,8 +59,8 @@ class Instances(Gathering):
         super().__init__(unit, state, spec, now, unread)
         self._hands: dict[str, Held | None] = {}
 
-    def fold_all(self, groups: Groups, through: int) -> None:
-        """Counts entries, and the ticks up to `through` between them.
+    def fold_all(self, groups: Groups, through: int) -> int | None:
+        """Counts entries, and the ticks up to `through` between them. Returns None: nothing is left out here.
 
         Raises:
             TicksFirst: An entry would be counted before ticks that come before it.
@@ -81,6 +81,7 @@ class Instances(Gathering):
         for held in self._hands.values():
             if held is not None and (held.unwritten or held.stored is None):
                 self._keep(held)
+        return None
 
     # -- what comes ---------------------------------------------------------------------------------------------------
 

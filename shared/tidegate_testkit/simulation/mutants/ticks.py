@@ -34,9 +34,9 @@ def leaving_the_cursor(take: Callable[..., tuple[ScheduleState, list[Tick]]]) ->
     return taken
 
 
-def counting_before_the_ticks(fold_all: Callable[[Gathering, Groups, int], None]) -> Any:
-    def folded(self: Gathering, groups: Groups, through: int) -> None:
-        fold_all(self, groups, 0 if groups else through)
+def counting_before_the_ticks(fold_all: Callable[[Gathering, Groups, int], int | None]) -> Any:
+    def folded(self: Gathering, groups: Groups, through: int) -> int | None:
+        return fold_all(self, groups, 0 if groups else through)
 
     return folded
 

@@ -5,9 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story, brought
+from tests.unit.tidegate_core.decisions.story_bench import DAY, Story, brought
 
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, every, on_data
+from tidegate_core.model.instants import parse_instant
+from tidegate_testkit.builders import (
+    MINUTE,
+    SECOND,
+    Doc,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
 
 TENS: Doc = {"type": "cron", "expression": "*/10 * * * *"}
 """Its first tick is at 02:20, 400 s after a bench begins."""
@@ -79,6 +91,47 @@ def test_given_an_outage_over_ticks_then_they_latch_once_somebody_serves_and_non
     assert nominals(story) == ["02:20"]
     story.until("02:51")
     assert nominals(story) == ["02:20", "02:50"]
+
+
+def data_while_nobody_serves(story: Story, *times: tuple[int, str]) -> None:
+    """Data that comes so many days after the first one, at that time, and is counted half an hour after the last of it."""
+    for number, (day, time_of_day) in enumerate(times, 1):
+        story.now = parse_instant(f"{DAY}T{time_of_day}:00Z") + day * 24 * 60 * MINUTE
+        story.event(an_event(f"d{number}", "raw"))
+    story.away(30 * MINUTE)
+    story.run(2 * MINUTE)
+
+
+def test_given_more_ticks_than_one_decision_takes_then_data_meets_those_that_it_would_have_met() -> None:
+    """The rest of the ticks was latched behind it, as stale: no job came of what had made one in a run that was served."""
+    ten, forty = {**every("10s"), "ttl": "5m"}, {"type": "cron", "expression": "40 * * * *", "ttl": "5m"}
+    story = a_story(all_of(ten, forty, {**on_data(), "ttl": "5m"}), overlap="allow")
+    data_while_nobody_serves(story, (0, "03:44"), (0, "03:50"))
+    ticks: Any = story.started[0].context["ticks"]
+    assert [each["instant"][11:] for each in ticks] == ["03:40:00Z", "03:43:30Z"]
+    assert brought(story)[0] == "d1"
+    assert len(story.started) == 1
+    assert story.notices("decision_failed") == []
+
+
+def test_given_ticks_of_more_windows_than_one_decision_takes_then_data_meets_that_of_its_own() -> None:
+    eight = {"type": "cron", "expression": "0 8 * * *", "ttl": "2h"}
+    window = {"every": "day", "zone": "UTC"}
+    story = a_story(all_of(eight, {**on_data(), "ttl": "2h"}, window=window), overlap="allow")
+    data_while_nobody_serves(story, (10, "09:00"), (10, "12:00"))
+    assert [order.context["nominal"] for order in story.started] == ["2025-11-23T08:00:00Z"]
+    assert brought(story)[0] == "d1"
+    assert story.words("nightly") == [*["expired/evidence_expired"] * 10, "launched"]
+
+
+def test_given_data_of_many_windows_that_nobody_counted_then_each_meets_the_tick_of_its_own() -> None:
+    """All of it may lie in one row of the inbox: what comes behind the ticks that fit stays there."""
+    eight = {"type": "cron", "expression": "0 8 * * *", "ttl": "2h"}
+    window = {"every": "day", "zone": "UTC"}
+    story = a_story(all_of(eight, {**on_data(), "ttl": "2h"}, window=window), overlap="allow")
+    data_while_nobody_serves(story, (2, "09:00"), (5, "12:00"), (12, "09:00"), (20, "08:30"))
+    assert [str(order.context["nominal"])[:10] for order in story.started] == ["2025-11-15", "2025-11-25", "2025-12-03"]
+    assert [brought(story, number) for number in range(3)] == [["d1"], ["d3"], ["d4"]]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.counting import REF, a_desk, count, entries, evidence, jobs
 
+from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
@@ -180,6 +183,51 @@ def test_given_ticks_of_many_days_then_a_decision_takes_those_of_some_and_the_ne
     tick(desk, first + 20 * 24 * HOUR)
     assert len(evidence(desk)) == GROUPS_OF_TICKS_MAX
     assert state_of(desk).next_tick == first + GROUPS_OF_TICKS_MAX * 24 * HOUR
+
+
+def a_desk_of_days() -> tuple[Desk, int]:
+    """A tick in the middle of each day, more of them than one decision takes; returns the first one as well."""
+    first = NOW - NOW % (24 * HOUR) + 36 * HOUR
+    trigger = all_of(every("24h", phase="12h"), {**on_data("a"), "ttl": "2h"}, window={"every": "day", "zone": "UTC"})
+    return a_ticking_desk(trigger, next_tick=first), first
+
+
+def test_given_data_behind_more_ticks_than_fit_then_its_row_stays_until_they_are_taken() -> None:
+    desk, first = a_desk_of_days()
+    days = GROUPS_OF_TICKS_MAX * 24 * HOUR
+    row = data(1, first + days + HOUR)
+    count(desk, row, now=first + days + HOUR)
+    assert (jobs(desk), desk.records(InboxRow, "I#")) == ([], [row])
+    assert state_of(desk).next_tick == first + days
+    desk.decide(CountEvents(REF, (row.key(0),)), first + days + HOUR)
+    assert [job.nominal for job in jobs(desk)] == [first + days]
+    assert desk.records(InboxRow, "I#") == []
+
+
+def test_given_a_row_with_data_on_both_sides_of_what_fits_then_only_the_later_is_left_in_it() -> None:
+    desk, first = a_desk_of_days()
+    later = first + GROUPS_OF_TICKS_MAX * 24 * HOUR + HOUR
+    matches = [a_match(f"d{at}", leaf=1, dataset="a", at=at) for at in (first + HOUR, later)]
+    count(desk, an_inbox_row(1, *matches), now=later)
+    assert [job.nominal for job in jobs(desk)] == [first]
+    (left,) = desk.records(InboxRow, "I#")
+    assert [each["at"] for each in json.loads(left.body)] == [later]
+    desk.decide(CountEvents(REF, (left.key(0),)), later)
+    assert sorted(job.nominal for job in jobs(desk)) == [first, later - HOUR]
+    assert desk.records(InboxRow, "I#") == []
+
+
+def test_given_a_deadline_behind_more_ticks_than_fit_then_its_row_stays_until_they_are_taken() -> None:
+    desk, first = a_desk_of_days()
+    deadline = first + (GROUPS_OF_TICKS_MAX + 1) * 24 * HOUR + HOUR
+    count(desk, data(1, deadline - 2 * HOUR), now=first - HOUR)
+    (row,) = [each for each in desk.records(TimerRow, "T#") if each.at == deadline]
+    desk.decide(ExpireEvidence(row), deadline)
+    assert row in desk.records(TimerRow, "T#")
+    assert jobs(desk) == []
+    desk.decide(ExpireEvidence(row), deadline)
+    assert row not in desk.records(TimerRow, "T#")
+    assert [job.nominal for job in jobs(desk)] == [deadline - HOUR]
 
 
 @pytest.mark.parametrize("status", ["suspended", "deleted"])
