@@ -28,8 +28,15 @@ def moving_no_row(_: Any) -> Any:
 
 
 def leaving_the_cursor(take: Callable[..., tuple[ScheduleState, list[Tick]]]) -> Any:
+    left: set[tuple[str, str, int | None]] = set()
+
     def taken(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, through: int) -> Any:
-        return state, take(unit, state, trigger, through)[1]
+        moved, ticks = take(unit, state, trigger, through)
+        place = (state.name, state.incarnation, state.next_tick)
+        if not ticks or place in left:
+            return moved, ticks
+        left.add(place)  # Once each: who never moves on is asked for ever.
+        return state, ticks
 
     return taken
 
