@@ -18,15 +18,19 @@ IMAGE_LOCK := deploy/images/node/requirements.lock
 WORKERS ?= 2
 ARGS ?=
 DAYS ?= 3
+MINUTES ?= 10
+HOURS ?= 24
 # `make test` has the first few hundred seeds; these are others.
 SEEDS ?= 500
 TRIPLES ?= 1000000
+RECORDS ?= 1000000
+FUZZ_S ?= 600
 FROM ?= 1000
 PYTEST := $(BIN)/python -m pytest
 # Only folders that exist, so that each target runs what there is.
 QUICK := $(wildcard tests/unit tests/chart)
 PARALLEL := $(QUICK) $(wildcard tests/simulation)
-STACKS := $(wildcard tests/conformance tests/integration tests/cluster)
+STACKS := $(wildcard tests/conformance tests/integration tests/cluster tests/chaos)
 
 .PHONY: help
 help: ## Show this list
@@ -70,7 +74,7 @@ format: setup ## Rewrite the sources as `make check` wants them
 	$(BIN)/ruff format .
 
 .PHONY: test
-test: setup require-java ## The whole suite: unit, chart, simulation, conformance, integration, cluster
+test: setup require-java ## The whole suite: unit, chart, simulation, conformance, integration, cluster, chaos
 	@# Both parts run even when the first one fails: one round, all the news. Ctrl-C ends both.
 	trap 'exit 130' INT; status=0; \
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS) || status=$$?; \
@@ -93,6 +97,16 @@ stories: setup ## CDAP's user story US-01 at its full size: 10,000 schedules on 
 oracle: setup ## Random (expression, zone, instant) triples against a brute-force walker, on all cores (TRIPLES=1000000)
 	@$(BIN)/python -m tidegate_testkit.oracle --triples $(TRIPLES) $(ARGS)
 
+.PHONY: fuzz
+fuzz: setup ## Hostile records on requests, events and a source through the ingest, on all cores (RECORDS=1000000 ARGS="--seed 1")
+	@$(BIN)/python -m tidegate_testkit.fuzzing --records $(RECORDS) $(ARGS)
+
+.PHONY: fuzz-parsers
+fuzz-parsers: setup ## The parsers under a coverage-guided fuzzer: Linux, x86-64, Python 3.11 (FUZZ_S=600)
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --upgrade --target build/fuzz --requirement tests/fuzz/requirements.lock
+	@mkdir -p build/fuzz-corpus
+	@PYTHONPATH=build/fuzz $(BIN)/python tests/fuzz/fuzz_parsers.py -max_total_time=$(FUZZ_S) -max_len=4096 build/fuzz-corpus
+
 .PHONY: mutants
 mutants: setup ## Hunt every planted bug, on all cores: what found it, and what it breaks (ARGS="NAME ...")
 	@$(BIN)/python -m tidegate_testkit.simulation.mutants $(ARGS)
@@ -104,6 +118,14 @@ dev: setup require-java ## Kafka, DynamoDB Local, a node and the API on this mac
 .PHONY: demo
 demo: setup require-java ## A real PySpark pipeline on two nodes, one of which is killed half-way (DAYS=3)
 	@$(BIN)/python -m tidegate_cli.demo --days $(DAYS) $(ARGS)
+
+.PHONY: chaos
+chaos: setup require-java ## Strike a real cluster in an order of chance, and judge it (MINUTES=10 ARGS="--seed 7 --nemesis kill --figures FILE")
+	@$(BIN)/python -m tidegate_testkit.chaos --minutes $(MINUTES) $(ARGS)
+
+.PHONY: soak
+soak: setup require-java ## The same for hours: fewer things due, a strike a minute (HOURS=24 ARGS="--figures FILE")
+	@$(BIN)/python -m tidegate_testkit.chaos --minutes $$(( $(HOURS) * 60 )) --calm 45 --messages 5 --events 2 $(ARGS)
 
 .PHONY: wheel
 wheel: setup ## Build the wheel into dist/

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).parent
-KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster"})
+KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos"})
 
 # No deadline: the machines that run this are shared, and a slow moment is no failure of the code.
 # `print_blob` makes a failure on a build machine reproducible on a desk.
@@ -16,6 +16,7 @@ settings.load_profile("tidegate")
 
 LONGEST_FIRST = (
     "cluster/test_kills.py",
+    "chaos/test_phase.py",
     "cluster/test_outages.py",
     "integration/node/test_node.py",
     "integration/dev/test_dev.py",

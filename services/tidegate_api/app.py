@@ -11,6 +11,8 @@ from tidegate_api import openapi, problems
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.parts import Parts, running
 from tidegate_api.routes import (
+    cluster,
+    dead_letters,
     events,
     gate,
     health,
@@ -61,7 +63,20 @@ def make_app(parts: Parts) -> FastAPI:
 
 def add_routes(app: FastAPI) -> None:
     """Adds all routes and the description of the API."""
-    for module in (gate, schedules, schedule_batches, sources, jobs, runs, occurrences, messages, events, requests):
+    for module in (
+        gate,
+        schedules,
+        schedule_batches,
+        sources,
+        jobs,
+        runs,
+        occurrences,
+        messages,
+        events,
+        requests,
+        dead_letters,
+        cluster,
+    ):
         app.include_router(module.router)
     app.include_router(health.router)
     openapi.describe(app)

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope
 
 from tidegate_api.problems import BodyTooLarge
 from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.records import no_json, repeated_names, repetition
+from tidegate_core.model.records import no_json, overgrown_text, repeated_names, repetition, unholdable_number
 from tidegate_core.model.requests import MAX_RECORD_BYTES
 
 BODY_BYTES_MAX = MAX_RECORD_BYTES
@@ -59,12 +59,16 @@ async def read_json(request: Request) -> Any:
 
 
 def _parsed(body: bytes) -> Any:
+    if problem := overgrown_text(body):
+        raise InvalidInput([problem], "too_large")
     try:
         # The parser that reads the topic: what it does not take, such as half of a surrogate pair, ends here.
         document = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidInput([Problem("", f"the body {no_json(error)}")], "unparsable") from error
     # Here and not only at the topic's reader: what is sent on was written anew from the document, without them.
+    if problem := unholdable_number(body):
+        raise InvalidInput([problem])
     if repeated := repeated_names(body):
         raise InvalidInput(repetition(repeated))
     return document

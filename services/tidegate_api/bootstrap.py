@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import fields
 from typing import Any, Final, TypeVar
 
+from confluent_kafka import KafkaException
 from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,6 +28,7 @@ from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
+from tidegate_kafka.log_reader import KafkaLogReader
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_kafka.settings import KafkaSettings
@@ -51,7 +53,7 @@ CLIENT_ID: Final = "tidegate-api"
 class Settings(ApiSettings):
     """An API process's settings with those of the Kafka adapter."""
 
-    kafka: KafkaSettings = KafkaSettings()
+    kafka: KafkaSettings
 
 
 def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
@@ -69,10 +71,15 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
     kafka, dynamo, local = kafka_settings(settings), dynamo_settings(settings), local_settings(settings)
     clock = SystemClock()
     store = DynamoStore(make_client(dynamo), dynamo)
+    try:
+        topics = TopicFacts(kafka)
+    except KafkaException as wrong:
+        # A property that only the client knows, or a certificate that it cannot read.
+        raise SettingsInvalid(f"kafka: {wrong.args[0].str()}") from wrong
     parts = Parts(
         store=store,
         carry_out=settled_on(store),
-        open_bus=kafka_bus(kafka, clock, notices),
+        open_bus=kafka_bus(kafka, topics, clock, notices),
         logs=FileLogs(LocalLauncher(local).log_paths),
         clock=clock,
         notices=notices,
@@ -83,6 +90,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
         gate_threads=settings.api.gate_threads,
         read_threads=settings.api.read_threads,
         minimum_period_ms=settings.minimum_period_ms,
+        quotas=settings.quotas,
     )
     return make_app(parts)
 
@@ -96,7 +104,7 @@ def settled_on(store: Store) -> CarryOut:
     return settle
 
 
-def kafka_bus(settings: KafkaSettings, clock: Clock, notices: Notices) -> OpenBus:
+def kafka_bus(settings: KafkaSettings, topics: TopicFacts, clock: Clock, notices: Notices) -> OpenBus:
     """Returns what starts the Kafka clients on the running loop."""
 
     @asynccontextmanager
@@ -104,13 +112,14 @@ def kafka_bus(settings: KafkaSettings, clock: Clock, notices: Notices) -> OpenBu
         loop = asyncio.get_running_loop()
         # Unguarded: requests and events are facts that anybody may produce, and pokes harm nobody.
         publisher = KafkaPublisher(settings, loop=loop, clock=clock, notices=notices)
-        topics = TopicFacts(settings)
         reader = KafkaPartitionReader(settings, listener, topics, loop=loop, clock=clock, notices=notices)
+        log_reader = KafkaLogReader(settings, topics)
         publisher.start()
         reader.start()
         try:
-            yield Bus(publisher, topics, reader)
+            yield Bus(publisher, topics, reader, log_reader)
         finally:
+            log_reader.close()
             await reader.stop()
             await publisher.stop()
 

@@ -1,4 +1,4 @@
-"""The bus as this process holds it: publisher, facts about topics, reader. Built by `bootstrap`, faked by tests."""
+"""The bus as this process holds it: publisher, facts about topics, readers. Built by `bootstrap`, faked by tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tidegate_ports.bus import PartitionReader, Publisher, ReaderListener, Topics
+from tidegate_core.dead_letters.letter import Queue
+from tidegate_ports.bus import LogReader, PartitionReader, Publisher, ReaderListener, Topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Bus:
     publisher: Publisher
     topics: Topics
     reader: PartitionReader
+    log_reader: LogReader
 
 
 OpenBus: TypeAlias = Callable[[ReaderListener], AbstractAsyncContextManager[Bus]]
@@ -31,7 +33,13 @@ class TopicNames:
     events: str
     receipts: str
     pokes: str
+    runs: str
 
     @classmethod
     def with_prefix(cls, prefix: str) -> TopicNames:
-        return cls(f"{prefix}.requests", f"{prefix}.events", f"{prefix}.receipts", f"{prefix}.pokes")
+        return cls(*(f"{prefix}.{name}" for name in ("requests", "events", "receipts", "pokes", "runs")))
+
+    def dead_letters(self, queue: Queue) -> str:
+        """The dead-letter topic of one of them."""
+        topics = {"requests": self.requests, "events": self.events, "runs": self.runs}
+        return f"{topics[queue]}.dlq"

@@ -6,6 +6,7 @@ from tidegate_api.parts import Services
 from tidegate_client.views import DryRun
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.programs import ProgramTarget
+from tidegate_core.model.quotas import quota_of
 from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule_checks import check_schedule
 from tidegate_ports.program_files import problem_with
@@ -26,7 +27,11 @@ async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool 
     now = services.clock.now_ms()
 
     async def found() -> tuple[Problem, ...]:
-        problems = check_schedule(wanted.spec, now=now, minimum_period_ms=services.minimum_period_ms)
+        # The owner decides by its own setting; this process's counts where no node has told its own.
+        told = await services.schedules.minimum_period_of(wanted.spec.namespace, wanted.spec.name)
+        minimum_ms = told or services.minimum_period_ms
+        quota = quota_of(services.quotas, wanted.spec.namespace)
+        problems = check_schedule(wanted.spec, now=now, minimum_period_ms=minimum_ms, quota=quota)
         target = wanted.spec.target
         if with_file and isinstance(target, ProgramTarget):
             file = target.program.file

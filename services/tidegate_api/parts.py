@@ -11,20 +11,25 @@ from dataclasses import dataclass, field
 from tidegate_api.bus import Bus, OpenBus, TopicNames
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.gate import CarryOut, Gate
+from tidegate_api.letter_desk import LetterDesk
 from tidegate_api.logs import RunLogs
 from tidegate_api.pokes import Pokes
 from tidegate_api.pools import Pools
+from tidegate_api.reads.cluster import NodeReads
+from tidegate_api.reads.dead_letters import DeadLetterReads
 from tidegate_api.reads.jobs import JobReads
 from tidegate_api.reads.messages import MessageReads
 from tidegate_api.reads.occurrences import OccurrenceReads
 from tidegate_api.reads.ranges import RangeReader
 from tidegate_api.reads.runs import RunReads
 from tidegate_api.reads.schedules import ScheduleReads
+from tidegate_api.reads.shards import ShardReads
 from tidegate_api.reads.sources import SourceReads
 from tidegate_api.reads.why import WhyReads
 from tidegate_api.receipts import ReceiptDesk
 from tidegate_api.stored_answers import StoredAnswers
 from tidegate_api.submission import Submission, Timing
+from tidegate_core.model.quotas import Quotas
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
@@ -41,7 +46,8 @@ class Parts:
         metrics: With the API's table.
         secret: Of the run tokens.
         host: Where the API listens.
-        minimum_period_ms: Shortest period of a time trigger, for dry runs; the owner's own setting decides.
+        minimum_period_ms: Shortest period of a time trigger, for dry runs while no node has told its own.
+        quotas: For dry runs; the owner's own setting decides.
     """
 
     store: Store
@@ -57,6 +63,7 @@ class Parts:
     gate_threads: int = 16
     read_threads: int = 16
     minimum_period_ms: int = 10_000
+    quotas: Quotas = field(default_factory=dict)
     timing: Timing = field(default_factory=Timing)
 
 
@@ -66,6 +73,7 @@ class Services:
 
     secret: bytes
     minimum_period_ms: int
+    quotas: Quotas
     clock: Clock
     notices: Notices
     bus: Bus
@@ -86,6 +94,10 @@ class Services:
     messages: MessageReads
     sources: SourceReads
     why: WhyReads
+    nodes: NodeReads
+    shards: ShardReads
+    letters: DeadLetterReads
+    letter_desk: LetterDesk
 
 
 @asynccontextmanager
@@ -113,9 +125,11 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
     ranges = RangeReader(parts.store, pools)
     answers = StoredAnswers(parts.store, parts.clock)
     schedules = ScheduleReads(parts.store, pools, cluster, ranges)
+    letters = DeadLetterReads(parts.store, pools, bus, parts.topics)
     return Services(
         secret=parts.secret,
         minimum_period_ms=parts.minimum_period_ms,
+        quotas=parts.quotas,
         clock=parts.clock,
         notices=parts.notices,
         bus=bus,
@@ -138,4 +152,8 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         messages=MessageReads(parts.store, pools, cluster, parts.clock),
         sources=SourceReads(parts.store, pools),
         why=WhyReads(parts.store, pools, cluster, parts.clock),
+        nodes=NodeReads(parts.store, pools, parts.clock),
+        shards=ShardReads(parts.store, pools, bus, parts.topics, parts.clock),
+        letters=letters,
+        letter_desk=LetterDesk(letters, parts.store, parts.carry_out, pools, bus.publisher, parts.clock, parts.notices),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from fastapi.responses import JSONResponse
@@ -33,8 +34,11 @@ _WORDS = {
 }
 
 
-def view_of(receipt: Receipt) -> ReceiptView:
-    return ReceiptView.model_validate_json(receipt.to_json())
+def view_of(receipt: Receipt, warnings: Sequence[str] = ()) -> ReceiptView:
+    """Returns the receipt; what an apply is warned of is for those alone whose apply changed something."""
+    view = ReceiptView.model_validate_json(receipt.to_json())
+    told = list(warnings) if receipt.status is ReceiptStatus.ACCEPTED else []
+    return view.model_copy(update={"warnings": told})
 
 
 def location_of(answer: Answer) -> str:
@@ -47,13 +51,16 @@ def location_of(answer: Answer) -> str:
     return f"{path}?{urlencode(query)}"
 
 
-def answer_with(answer: Answer, *, if_match: bool = False, strict: bool = False) -> JSONResponse:
+def answer_with(
+    answer: Answer, *, if_match: bool = False, strict: bool = False, warnings: Sequence[str] = ()
+) -> JSONResponse:
     """Returns the receipt.
 
     Args:
         answer: What the owner said, or that it said nothing yet.
         if_match: The version came as a precondition: its failure is 412 and not 409.
         strict: Who asked for what is so already wants to know: 409.
+        warnings: Of an apply.
 
     Raises:
         ApiProblem: The owner refused the request.
@@ -67,7 +74,7 @@ def answer_with(answer: Answer, *, if_match: bool = False, strict: bool = False)
     headers = {"Location": location_of(answer)} if answer.is_pending else {}
     if receipt.version is not None:
         headers["ETag"] = f'"{receipt.version}"'
-    return JSONResponse(view_of(receipt).model_dump(mode="json"), status, headers)
+    return JSONResponse(view_of(receipt, warnings).model_dump(mode="json"), status, headers)
 
 
 def refusal(receipt: Receipt, status: int) -> ApiProblem:

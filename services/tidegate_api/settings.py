@@ -13,10 +13,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from tidegate_core.model.quotas import Quota
 from tidegate_ports import run_tokens
 from tidegate_telemetry.settings import LogSection
 
-OTHERS = ("HEALTH", "LAUNCHER", "NODE", "SHARDS", "STARTUP")
+OTHERS = ("HEALTH", "LAUNCHER", "LOAD", "NAMESPACES", "NODE", "SHARDS", "STARTUP")
 """First words of the settings that only nodes read."""
 
 
@@ -73,8 +74,9 @@ class ApiSettings(BaseSettings):
 
     Attributes:
         data_dir: The local launcher's folder, the same as the nodes': run logs are read there.
-        minimum_period_ms: The nodes' setting of this name, for all namespaces; a dry run of `apply` judges by it, so keep
-            both the same.
+        minimum_period_ms: The nodes' setting of this name, for all namespaces; a dry run of `apply` judges by it while no node
+            serves the schedule's shard, so keep both the same.
+        quotas: The nodes' setting of this name; a dry run judges by it, so keep both the same.
     """
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="TIDEGATE_", env_nested_delimiter="__")
@@ -84,6 +86,7 @@ class ApiSettings(BaseSettings):
     gate: GateSettings = GateSettings()
     data_dir: Path = Path("/var/lib/tidegate")
     minimum_period_ms: int = Field(default=10_000, ge=1_000)
+    quotas: dict[str, Quota] = Field(default_factory=dict, max_length=1_000)
     log: LogSection = LogSection()
 
     @classmethod

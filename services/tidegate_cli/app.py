@@ -26,11 +26,16 @@ class Commands(LazyGroup):
         "why": Subcommand(f"{COMMANDS}.why", "Say why a schedule, a job or a run does not run, or did not then."),
         "event": Subcommand(f"{COMMANDS}.events", "Announce data partitions and events of your own."),
         "message": Subcommand(f"{COMMANDS}.messages", "Deliver a payload to a topic at a time; take it back."),
+        "dlq": Subcommand(f"{COMMANDS}.dlq", "Records that could not be used: list, show, replay, drop."),
         "simulate": Subcommand(
             f"{COMMANDS}.simulate", "Run schedules on a virtual clock: what they would do, and why."
         ),
+        "audit": Subcommand(
+            f"{COMMANDS}.audit", "Compare what should have happened with what did; exit 1 when it differs."
+        ),
         "version": Subcommand(f"{COMMANDS}.version", "Show the version."),
-        "node": Subcommand(f"{COMMANDS}.node", "Run a node: owns shards, fires, launches."),
+        "node": Subcommand(f"{COMMANDS}.node", "Run a node; list, drain; stop and start all firing."),
+        "shard": Subcommand(f"{COMMANDS}.shards", "Shards: owners, how far they are, what stands still."),
         "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),
         "init": Subcommand(f"{COMMANDS}.init", "Make tables, topics and the map; --check only compares."),
     }

@@ -147,7 +147,7 @@ def _report(document: ScheduleDocument, kind: str, error: TidegateError) -> None
 
 def _show(done: list[ReceiptView | DryRun], kind: str, output: Format) -> None:
     for view in done:
-        for warning in view.warnings if isinstance(view, DryRun) else ():
+        for warning in view.warnings:
             note(f"{view.namespace}/{view.name}: warning: {warning}")
     columns = [
         ("namespace", lambda view: view.namespace),

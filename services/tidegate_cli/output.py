@@ -131,7 +131,14 @@ def _cell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S") + ("Z" if value.utcoffset() is not None else "")
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return ", ".join(value)
+        return _plain(", ".join(value))
+    if isinstance(value, dict) and "verdicts" in value:
+        return _plain(str(value["reason"]))  # The verdicts one by one, with what was compared, are for programs.
     if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    return str(value)
+        return _plain(json.dumps(value, ensure_ascii=False))
+    return _plain(str(value))
+
+
+def _plain(text: str) -> str:
+    """Whatever does not show is escaped: a record's own text may hold orders to the terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

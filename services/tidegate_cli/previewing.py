@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from tidegate_cli.documents import ScheduleDocument
 from tidegate_cli.exits import CommandFailed, Exit
 from tidegate_cli.output import Format, note, show_list
+from tidegate_core.decisions.run_plane.flexible import flexible_until
+from tidegate_core.model.catch_up import is_too_old
+from tidegate_core.model.durations import parse_duration
 from tidegate_core.model.instants import Instant, format_instant, from_datetime, parse_instant
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.model.schedule_checks import check_schedule
-from tidegate_core.triggers import TimeTrigger
+from tidegate_core.model.schedule_checks import check_schedule, schedule_warnings
+from tidegate_core.triggers import AtTrigger, TimeTrigger
 from tidegate_core.triggers.preview import Upcoming, preview, preview_ticks, reading_of
 
 if TYPE_CHECKING:
@@ -34,10 +38,48 @@ class NextLine(BaseModel):
     note: str
 
 
-def show_next(specs: Iterable[Mapping[str, Any]], after: str | None, count: int, output: Format) -> None:
-    """Prints a line for each coming instant of definitions that are not applied yet; what is to be said of them goes beside the data."""
-    begin = _begin(after)
-    _show([line for spec in specs for line in _lines(_parsed(spec), begin, count, None)], output)
+def show_next(
+    documents: Iterable[ScheduleDocument], after: str | None, count: int, minimum_period: str, output: Format
+) -> None:
+    """Prints a line for each coming instant of definitions that are not applied yet; what is to be said of them goes beside the data.
+
+    Raises:
+        CommandFailed: Some of them, or an option, are wrong; with file and line.
+    """
+    begin, now, lines = _begin(after), from_datetime(datetime.now(UTC)), list[NextLine]()
+    try:
+        minimum_period_ms = parse_duration(minimum_period)
+    except ValueError as error:
+        raise CommandFailed(f"--minimum-period {minimum_period}: {error}", Exit.USAGE) from error
+    for spec in _all_parsed(documents):
+        title = f"{spec.namespace}/{spec.name}"
+        lines += _lines(spec, begin, count, None)
+        for problem in check_schedule(spec, now=now, minimum_period_ms=minimum_period_ms):
+            note(f"{title}: would be refused by an apply: {problem}")
+        for warning in schedule_warnings(spec, now):
+            note(f"{title}: warning: {warning}")
+        if (
+            isinstance(spec.trigger, AtTrigger)
+            and spec.trigger.instant <= now
+            and not is_too_old(spec, spec.trigger.instant, now)
+        ):
+            note(f"{title}: its instant has passed: an apply runs it at once")
+    _show(lines, output)
+
+
+def _all_parsed(documents: Iterable[ScheduleDocument]) -> list[ScheduleSpec]:
+    """Returns all of them, or raises CommandFailed with all that is wrong."""
+    specs: list[ScheduleSpec] = []
+    problems: list[str] = []
+    for document in documents:
+        try:
+            specs.append(parse_schedule(document.spec))
+        except InvalidInput as refusal:
+            places = [(document.place_of(each.field), each) for each in refusal.problems]
+            problems += [f"{place}: schedule {document.title}: {each}" for place, each in places]
+    if problems:
+        raise CommandFailed("\n  ".join(["the schedules have to be corrected:", *problems]), Exit.USAGE)
+    return specs
 
 
 def show_next_of(view: ScheduleView, after: str | None, count: int, output: Format) -> None:
@@ -84,8 +126,6 @@ def _lines(spec: ScheduleSpec, begin: Instant, count: int, view: ScheduleView | 
         note(f"{title}: fires by events, not by time")
     elif reading_of(trigger):
         note(f"{title}: {reading_of(trigger)}")
-    for problem in check_schedule(spec, now=from_datetime(datetime.now(UTC))) if view is None else ():
-        note(f"{title}: would be refused by an apply: {problem}")
     return [
         NextLine(
             namespace=spec.namespace,
@@ -94,10 +134,17 @@ def _lines(spec: ScheduleSpec, begin: Instant, count: int, view: ScheduleView | 
             local=each.local,
             zone=each.zone,
             result=each.result,
-            note=each.note,
+            note="; ".join(text for text in (each.note, _starts(trigger, title, each)) if text),
         )
         for each in coming
     ]
+
+
+def _starts(trigger: object, title: str, each: Upcoming) -> str:
+    """Returns when an occurrence starts where that is not its instant."""
+    if not isinstance(trigger, TimeTrigger) or trigger.flexible is None or each.result != "fires":
+        return ""
+    return f"starts at {format_instant(flexible_until(trigger, title, each.instant))} (flexible)"
 
 
 def _fires(trigger: TimeTrigger, title: str, begin: Instant, count: int, view: ScheduleView | None) -> list[Upcoming]:

@@ -17,9 +17,14 @@ from tidegate_cli.documents import read_documents
 from tidegate_cli.exits import CommandFailed, Exit
 from tidegate_cli.output import EMPTY, dump, note, show_table
 from tidegate_cli.output import Format as Output
+from tidegate_cli.simulation_notes import note_unheard, note_unmet, note_warnings, title_of
 from tidegate_core.model.durations import Duration, format_duration, parse_duration
-from tidegate_core.model.instants import Instant, as_datetime, format_instant, parse_instant
+from tidegate_core.model.instants import Instant, as_datetime, parse_instant
+from tidegate_core.model.parsing import parse_request, parse_schedule
 from tidegate_core.model.problems import InvalidInput, Problem, did_you_mean
+from tidegate_core.model.requests import ScheduleApply
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.why.ledger import in_words
 from tidegate_simulator import (
     DefinitionRefused,
     Happening,
@@ -83,9 +88,11 @@ def _simulated(wanted: Wanted) -> Report:
     begin, end = _value("--from", wanted.begin, parse_instant), _value("--to", wanted.end, parse_instant)
     if begin >= end:
         raise CommandFailed(f"--to {wanted.end}: is not after --from {wanted.begin}", Exit.USAGE)
-    happenings = _happenings(wanted.events, begin, end)
+    placed = _happenings(wanted.events, begin, end)
+    happenings = [happening for _, happening in placed]
+    applied = _applied_by(happenings)
     planned = _planned_runs(wanted.runs)
-    _refuse_strangers(planned, {document.title for document in documents} | _applied_by(happenings))
+    _refuse_strangers(planned, {document.title for document in documents} | {title_of(spec) for spec in applied})
     try:
         report = simulate(
             [document.spec for document in documents],
@@ -97,7 +104,10 @@ def _simulated(wanted: Wanted) -> Report:
             load=None if wanted.load == "none" else _value("--load", wanted.load, _share),
             minimum_period_ms=_value("--minimum-period", wanted.minimum_period, parse_duration),
         )
-        _note_unmet(planned, report)
+        specs = [parse_schedule(document.spec) for document in documents]
+        note_warnings(specs, begin)
+        note_unheard(placed, [*specs, *applied])
+        note_unmet(planned, report)
         return report
     except DefinitionRefused as refused:
         document = documents[refused.index]
@@ -149,13 +159,14 @@ def _outage(text: str, begin: Instant, end: Instant) -> Outage:
     return outage
 
 
-def _happenings(path: Path | None, begin: Instant, end: Instant) -> list[Happening]:
-    found: list[Happening] = []
+def _happenings(path: Path | None, begin: Instant, end: Instant) -> list[tuple[str, Happening]]:
+    """Returns each with the `file:line` that it is of."""
+    found: list[tuple[str, Happening]] = []
     left_out = 0
     for place, document in _lines(path):
         for happening in _read(place, document, lambda each: happenings_of(each, end)):
             if begin <= happening.at < end:
-                found.append(happening)
+                found.append((place, happening))
             else:
                 left_out += 1
     if left_out:
@@ -168,11 +179,10 @@ def _planned_runs(path: Path | None) -> list[tuple[str, PlannedRun]]:
     return [(place, _read(place, document, PlannedRun.read)) for place, document in _lines(path)]
 
 
-def _applied_by(happenings: Iterable[Happening]) -> set[str]:
+def _applied_by(happenings: Iterable[Happening]) -> list[ScheduleSpec]:
     """Returns the schedules that requests of the events file apply."""
-    requests = (json.loads(each.value) for each in happenings if each.topic == "requests")
-    specs = [{**request.get("spec", {}), **request} for request in requests if request["type"] == "schedule.apply"]
-    return {f"{spec.get('namespace')}/{spec.get('name')}" for spec in specs}
+    requests = (parse_request(each.value) for each in happenings if each.topic == "requests")
+    return [request.spec for request in requests if isinstance(request, ScheduleApply)]
 
 
 def _refuse_strangers(planned: Iterable[tuple[str, PlannedRun]], known: set[str]) -> None:
@@ -187,14 +197,6 @@ def _refuse_strangers(planned: Iterable[tuple[str, PlannedRun]], known: set[str]
     ]
     if problems:
         raise CommandFailed("\n  ".join(f"{place}: {problem}" for place, problem in problems), Exit.USAGE)
-
-
-def _note_unmet(planned: Iterable[tuple[str, PlannedRun]], report: Report) -> None:
-    """An occurrence may well be merged into another one, so that it has no run: this is no mistake, but worth a word."""
-    ran = {(each.schedule, each.nominal) for each in report.occurrences if each.started_at is not None}
-    for place, run in planned:
-        if run.nominal is not None and (run.schedule, run.nominal) not in ran:
-            note(f"{place}: {run.schedule} had no run for {format_instant(run.nominal)}")
 
 
 def _read(place: str, document: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]) -> T:
@@ -264,12 +266,9 @@ def _waited(each: Occurrence) -> str:
 def _remark(each: Occurrence) -> str:
     stands_for = f"stands for {each.covered}" if each.covered > 1 else ""
     missing = f"without {', '.join(each.missing)}" if each.missing else ""
-    return "; ".join(part for part in (stands_for, missing, _detail(each.detail or "")) if part)
-
-
-def _detail(text: str) -> str:
-    """What was unmet is kept as a document, for programs."""
-    return str(json.loads(text)["reason"]) if text.startswith("{") else text
+    forced = f"forced although {each.forced}" if each.forced else ""
+    detail = in_words(each.result, each.detail) if each.detail else ""
+    return "; ".join(part for part in (stands_for, missing, forced, detail) if part)
 
 
 def _summary(report: Report) -> str:

@@ -21,12 +21,15 @@ from tidegate_node.holdings import Holdings
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.load.effects import LoadEffects
 from tidegate_node.node import Member, Node, Parts, Startable
+from tidegate_node.node_card import CardMaker
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
+from tidegate_node.presence import Presence
 from tidegate_node.settings import NodeSettings
 from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
 from tidegate_node.startup import StartRefused
 from tidegate_node.store_effects import StoreEffects
+from tidegate_node.watching import Watching
 from tidegate_ports.bus import Notices, PartitionReader, Publisher, Topics
 from tidegate_ports.clock import Clock
 from tidegate_ports.launcher import Launcher
@@ -134,6 +137,9 @@ def assemble(around: Surroundings) -> Node:
     drivers = DriverMaker(facts, Shell(around.store, bus, launch, load, clock, notices), node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
+    card = CardMaker(facts, node.standing, holdings.shards, heartbeats, clock)
+    watching = Watching(facts, around.store, around.topics, clock, metrics, notices)
+    node.attend(Presence(facts.owner, around.store, notices, card, node.drain), watching)
     return node
 
 

@@ -27,6 +27,7 @@ from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
 from tidegate_dynamo.tables import check_tables, create_tables
 from tidegate_kafka.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
+from tidegate_kafka.landed import LandedOnTopics
 from tidegate_kafka.membership import KafkaMembership
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.producer import KafkaPublisher
@@ -44,11 +45,14 @@ from tidegate_node.load.http import PageLoad
 from tidegate_node.process import exit_code_of, run_until, stop_on_signals, unless_stopped
 from tidegate_node.settings import OTHERS, NodeSettings
 from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, gate_secret, node_facts, patiently
+from tidegate_node.steady_clock import SteadyClock
 from tidegate_node.store_effects import StoreEffects, calls_measured
 from tidegate_ports.bus import Notices, Topic
 from tidegate_ports.clock import Clock, SystemClock
+from tidegate_ports.landed import LandedRecords
 from tidegate_ports.load import LoadSampler
 from tidegate_ports.load_settings import SettingsRefused, load_settings
+from tidegate_ports.store import Store
 from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import NODE_METRICS
@@ -56,13 +60,13 @@ from tidegate_telemetry.names import NODE_METRICS
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["NotYet", "Settings", "SettingsRefused", "StartRefused", "initialise", "load", "run"]
+__all__ = ["NotYet", "Settings", "SettingsRefused", "StartRefused", "audited", "initialise", "load", "run"]
 
 
 class Settings(NodeSettings):
     """A node's settings with those of the Kafka adapter."""
 
-    kafka: KafkaSettings = KafkaSettings()
+    kafka: KafkaSettings
 
 
 def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
@@ -84,6 +88,17 @@ def initialise(settings: Settings, *, check: bool = False) -> list[Difference]:
     return initialise_cluster(settings.shards, TopicNames.by(settings.kafka.topic), bricks, brokers, check=check)
 
 
+def audited(settings: Settings) -> tuple[Store, LandedRecords, str]:
+    """Returns what an audit reads: the tables, topics of messages, and the name of that of their dead letters.
+
+    Raises:
+        StartRefused: A setting cannot be.
+    """
+    bricks, _ = _adapters(settings)
+    dead_letters = TopicNames.by(settings.kafka.topic).requests_dlq
+    return bricks.store, LandedOnTopics(settings.kafka), dead_letters
+
+
 def run(settings: Settings) -> int:
     """Runs a node until a signal ends it; returns the process's exit code."""
     set_up_logs(settings.log.level, settings.log.format)
@@ -94,7 +109,7 @@ def run(settings: Settings) -> int:
 
 async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
     stop = stop_on_signals()
-    clock = SystemClock()
+    clock = SteadyClock(SystemClock(), lambda ahead: notices("clock_stepped", machine_ahead_ms=ahead))
     kafka = settings.kafka
     notices("node_starting", version=version("tidegate"), brokers=kafka.bootstrap_servers, pid=os.getpid())
     secret = gate_secret(settings.gate.secret_file)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
 from tidegate_core.decisions.inputs import Holding, TopicFacts
+from tidegate_core.model.quotas import Quotas
 from tidegate_core.transactions.map import ClusterMap
 
 
@@ -19,6 +21,8 @@ class NodeFacts:
         requests, events, pokes: The topics that are read.
         receipts, runs, requests_dlq, events_dlq, runs_dlq: Names of those that are written.
         minimum_period_ms: Shortest period of a time trigger.
+        namespaces: Which namespaces the records of the requests and of the events topic may name.
+        quotas: What namespaces may ask for.
     """
 
     owner: str
@@ -33,6 +37,8 @@ class NodeFacts:
     events_dlq: str
     runs_dlq: str
     minimum_period_ms: int
+    namespaces: TopicNamespaces = EVERYBODY
+    quotas: Quotas = field(default_factory=dict)
 
     def holding(self, topic_partition: int, tenure: int) -> Holding:
         """The holding of an ownership topic partition.
@@ -57,6 +63,8 @@ class NodeFacts:
             events_dlq_topic=self.events_dlq,
             runs_dlq_topic=self.runs_dlq,
             minimum_period_ms=self.minimum_period_ms,
+            namespaces=self.namespaces,
+            quotas=self.quotas,
             tenure=tenure,
         )
 

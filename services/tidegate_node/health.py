@@ -39,6 +39,8 @@ class Standing:
         store_silence_ms: Since the store last answered.
         standing_still: (topic, topic partition) whose stored position is gone from the log.
         stopping: It drains and will be gone.
+        drained: An operator wants it to hold nothing.
+        broken: Promises of others' shards that this node found broken: no reason not to count on this one.
     """
 
     poll_silence_ms: dict[str, int]
@@ -48,6 +50,8 @@ class Standing:
     store_silence_ms: int
     standing_still: frozenset[tuple[str, int]] = frozenset()
     stopping: bool = False
+    drained: bool = False
+    broken: tuple[str, ...] = ()
 
     def why_dead(self) -> list[str]:
         """Reasons to restart the process; empty while it lives."""
@@ -62,7 +66,9 @@ class Standing:
         reasons = self.why_dead()
         if self.stopping:
             reasons.append("it is stopping")
-        if not self.joined:
+        if self.drained:
+            reasons.append("an operator has drained it (tidegate node drain --undo)")
+        elif not self.joined:
             reasons.append("it has not joined its group")
         if waiting := sorted(self.held - self.serving):
             reasons.append(f"topic partitions {', '.join(map(str, waiting))} are being taken over")
@@ -120,7 +126,8 @@ class HealthServer:
         return _verdict(self._standing().why_dead())
 
     async def _readyz(self, _: Request) -> Response:
-        return _verdict(self._standing().why_unready())
+        standing = self._standing()
+        return _verdict(standing.why_unready(), broken_elsewhere=list(standing.broken))
 
     async def _metrics_page(self, _: Request) -> Response:
         self._refresh()
@@ -136,8 +143,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _verdict(reasons: Sequence[str]) -> Response:
-    return JSONResponse({"ok": not reasons, "reasons": list(reasons)}, status_code=503 if reasons else 200)
+def _verdict(reasons: Sequence[str], **more: list[str]) -> Response:
+    said = {name: value for name, value in more.items() if value}
+    return JSONResponse({"ok": not reasons, "reasons": list(reasons), **said}, status_code=503 if reasons else 200)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -63,6 +63,11 @@ class HeartbeatLoop:
         self._metrics.set("tidegate_clock_offset_ms", self._heartbeat.clock_offset_ms)
 
     @property
+    def clock_offset_ms(self) -> int:
+        """By how much this machine's clock is certainly off the brokers'."""
+        return self._heartbeat.clock_offset_ms
+
+    @property
     def store_silence_ms(self) -> int:
         return self._clock.monotonic_ms() - self._store.answered_at_ms
 
@@ -90,7 +95,8 @@ class HeartbeatLoop:
         """Writes `NODE#<owner>`; False when the store did not answer."""
         now = self._clock.now_ms()
         expires_at = now // 1000 + SEEN_DAYS * 86_400
-        sign = sign_of_life(self._facts.owner, self._facts.name, now, self._served(now), expires_at)
+        served, least = self._served(now), self._facts.minimum_period_ms
+        sign = sign_of_life(self._facts.owner, self._facts.name, now, served, expires_at, minimum_period_ms=least)
         before = self._store.answered_at_ms
         await self._store.write(Write(Batch("seen", (sign,))))
         return self._store.answered_at_ms > before

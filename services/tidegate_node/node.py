@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from tidegate_node.facts import NodeFacts
 from tidegate_node.health import HealthServer, Standing
@@ -17,13 +18,17 @@ from tidegate_node.heartbeat import Verdict
 from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
 from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.presence import Presence
 from tidegate_node.startup import EXIT_BUG, EXIT_TRY_LATER
+from tidegate_node.watching import Watching
 from tidegate_ports.bus import Membership, Notices
 from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
 
 STORE_ASK_AGAIN_S: Final = 2.0
 """Pause between looks whether a store that only this node could not reach is back."""
+LEAVE_S_MAX: Final = 2.0
+"""A store that does not answer must not hold up the end."""
 
 
 class Startable(Protocol):
@@ -67,12 +72,21 @@ class Node:
         self._exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._heartbeats: HeartbeatLoop | None = None
         self._health: HealthServer | None = None
+        self._presence: Presence | None = None
+        self._watching: Watching | None = None
         self._away = False
+        self._drained = False
+        self._moving = asyncio.Lock()
+        """Held by whoever stops or starts the membership while the node serves."""
         self._rebalances_counted = 0
 
     def connect(self, heartbeats: HeartbeatLoop, health: HealthServer) -> None:
         """What asks this node in turn, hence built after it."""
         self._heartbeats, self._health = heartbeats, health
+
+    def attend(self, presence: Presence, watching: Watching) -> None:
+        """What shows this node to others, and others to it."""
+        self._presence, self._watching = presence, watching
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -92,12 +106,14 @@ class Node:
             client.start()
         beating = asyncio.get_running_loop().create_task(self._heartbeats.run())
         beating.add_done_callback(self._heartbeats_ended)
+        beside = [asyncio.get_running_loop().create_task(life()) for life in self._lives()]
         parts.notices("node_started", owner=parts.facts.owner, node=parts.facts.name)
         exit_code = await self._exit
         parts.notices("node_stopping", exit_code=exit_code, held=sorted(parts.holdings.held))
-        beating.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await beating
+        for task in (beating, *beside):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
         await self._close()
         parts.notices("node_stopped", exit_code=exit_code)
         return exit_code
@@ -111,7 +127,13 @@ class Node:
         parts.launch.stop()
         await parts.reader.stop()
         await asyncio.gather(parts.guarded.stop(), parts.plain.stop())
+        if self._presence is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._presence.leave(), LEAVE_S_MAX)
         await self._health.stop()
+
+    def _lives(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+        return [each.run for each in (self._presence, self._watching) if each is not None]
 
     # -- what may end it ----------------------------------------------------------------------------------------------
 
@@ -136,15 +158,33 @@ class Node:
         """Only this node cannot reach the store: others serve its shards until it can."""
         assert self._heartbeats is not None
         self._parts.notices("store_out_of_reach", silence_ms=self._heartbeats.store_silence_ms)
+        async with self._moving:
+            await self._leave_group()
+            self._away = True
+            while not await self._heartbeats.write_seen():  # noqa: ASYNC110 - asking is the only way to know
+                await asyncio.sleep(STORE_ASK_AGAIN_S)
+            self._parts.notices("store_back")
+            if not self._drained:
+                self._parts.membership.start()
+            self._away = False
+
+    async def drain(self, wanted: bool) -> None:
+        """An operator's order: hands everything over as at a planned end, and takes nothing until told otherwise."""
+        if wanted == self._drained:
+            return
+        async with self._moving:
+            self._drained = wanted
+            if wanted:
+                self._parts.notices("node_drained", held=sorted(self._parts.holdings.held))
+                await self._leave_group()
+            else:
+                self._parts.notices("node_takes_again")
+                self._parts.membership.start()
+
+    async def _leave_group(self) -> None:
         # Until it has ended: a thread that still ends cannot be started. Liveness restarts a process whose thread hangs.
         while not await self._parts.membership.stop():
             continue
-        self._away = True
-        while not await self._heartbeats.write_seen():  # noqa: ASYNC110 - asking is the only way to know
-            await asyncio.sleep(STORE_ASK_AGAIN_S)
-        self._parts.notices("store_back")
-        self._parts.membership.start()
-        self._away = False
 
     def _heartbeats_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()) is not None:
@@ -160,7 +200,7 @@ class Node:
         assert self._heartbeats is not None
         now = parts.clock.monotonic_ms()
         clients: dict[str, Startable] = {"reader": parts.reader, "guarded": parts.guarded, "plain": parts.plain}
-        if not self._away:
+        if not (self._away or self._drained):
             clients["membership"] = parts.membership
         return Standing(
             poll_silence_ms={name: now - client.polled_at_ms for name, client in clients.items()},
@@ -172,6 +212,8 @@ class Node:
             store_silence_ms=self._heartbeats.store_silence_ms,
             standing_still=frozenset(parts.holdings.standing_still.positions),
             stopping=self._exit.done(),
+            drained=self._drained,
+            broken=() if self._watching is None else self._watching.findings,
         )
 
     def refresh(self) -> None:

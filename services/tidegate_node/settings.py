@@ -9,10 +9,13 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from tidegate_core.decisions.forged import EVERY
+from tidegate_core.model.quotas import Quota
 from tidegate_telemetry.settings import LogSection
 
 OTHERS = ("API",)
@@ -118,6 +121,24 @@ class LoadSection(Section):
     )
 
 
+NamespacePattern = Annotated[str, StringConstraints(pattern=r"^(\*|[a-z0-9][a-z0-9._-]{0,127}\*?)$")]
+
+
+class NamespacesSection(Section):
+    """Which namespaces the records of the shared topics may name: names, or beginnings that end with `*`."""
+
+    requests: tuple[NamespacePattern, ...] = Field(
+        default=EVERY,
+        max_length=1_000,
+        description="Of the requests topic. What names another one, or none, is a dead letter of class `forbidden`.",
+    )
+    events: tuple[NamespacePattern, ...] = Field(
+        default=EVERY,
+        max_length=1_000,
+        description="Of the events topic. Give others topics of their own and a source, whose records cannot name a namespace.",
+    )
+
+
 class HealthSection(Section):
     """Where /livez, /readyz and /metrics are."""
 
@@ -147,6 +168,11 @@ class NodeSettings(BaseSettings):
         ge=1_000,
         description="Shortest period of a time trigger (ms): a run costs about 40 write units.",
     )
+    quotas: dict[str, Quota] = Field(
+        default_factory=dict,
+        max_length=1_000,
+        description="By namespace, `*` for all others: what its schedules may ask for. The same for nodes and API.",
+    )
     startup_wait_s: float = Field(
         default=60,
         ge=0,
@@ -162,6 +188,7 @@ class NodeSettings(BaseSettings):
     launcher: LauncherSection = LauncherSection()
     load: LoadSection = LoadSection()
     health: HealthSection = HealthSection()
+    namespaces: NamespacesSection = NamespacesSection()
     log: LogSection = LogSection()
 
     @classmethod

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from tidegate_core.decisions.forged import TopicNamespaces
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.effects import Unavailable
 from tidegate_core.store.keys import MAP_KEY
@@ -153,6 +154,8 @@ async def node_facts(
         events_dlq=names.events_dlq,
         runs_dlq=names.runs_dlq,
         minimum_period_ms=settings.minimum_period_ms,
+        namespaces=TopicNamespaces(settings.namespaces.requests, settings.namespaces.events),
+        quotas=settings.quotas,
     )
 
 

@@ -11,18 +11,14 @@ call; give one where a repeat of the call must not act twice. Thread-safe.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal
 
-import httpx2
-from pydantic import BaseModel
-
+from tidegate_client.calls import BASE, given, text_of
 from tidegate_client.errors import Conflict, InvalidRequest, NotFound, TidegateError
+from tidegate_client.operating import OperatorCalls
 from tidegate_client.paths import job_path, run_path, schedule_path, source_path
-from tidegate_client.transport import TIMEOUT_S, Transport
 from tidegate_client.views import (
     DryRun,
     EventView,
@@ -37,17 +33,9 @@ from tidegate_client.views import (
     SourceView,
     WhyView,
 )
-from tidegate_core.model.instants import format_instant, from_datetime
-
-DEFAULT_URL = "http://127.0.0.1:8080"
-BASE = "/api/v1"
-PAGE_SIZE = 200
-"""Items asked for at once by the methods that go through all pages."""
-
-_View = TypeVar("_View", bound=BaseModel)
 
 
-class Client:
+class Client(OperatorCalls):
     """Speaks with one API.
 
     Args:
@@ -55,24 +43,6 @@ class Client:
         timeout_s: For each exchange; the API itself answers writes within about 10 s.
         transport: For tests.
     """
-
-    def __init__(
-        self, url: str = DEFAULT_URL, timeout_s: float = TIMEOUT_S, transport: httpx2.BaseTransport | None = None
-    ) -> None:
-        self._transport = Transport(url, timeout_s, transport)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._transport.close()
-
-    @property
-    def url(self) -> str:
-        return self._transport.url
 
     # -- schedules ----------------------------------------------------------------------------------------------------
 
@@ -86,7 +56,7 @@ class Client:
         """All schedules, page by page; with a bound those that somebody suspended at `suspended_from` <= since <
         `suspended_to`, and are suspended still.
         """
-        query = {"suspended_from": _text(suspended_from), "suspended_to": _text(suspended_to)}
+        query = {"suspended_from": text_of(suspended_from), "suspended_to": text_of(suspended_to)}
         return self._all("/schedules", ScheduleView, {"namespace": namespace, **query})
 
     def schedule(self, namespace: str, name: str) -> ScheduleView:
@@ -209,7 +179,7 @@ class Client:
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
         """Stops a schedule. `fields`: `mode`, `until` (RFC 3339), `reason`, `actor`, `expected_version`."""
-        return self._write("POST", f"{schedule_path(namespace, name)}/suspend", _given(fields), {}, request_id)
+        return self._write("POST", f"{schedule_path(namespace, name)}/suspend", given(fields), {}, request_id)
 
     def resume_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
@@ -218,7 +188,7 @@ class Client:
 
         `fields`: `backlog`, `suspended_at` (RFC 3339: only that suspension), `reason`, `actor`, `expected_version`.
         """
-        return self._write("POST", f"{schedule_path(namespace, name)}/resume", _given(fields), {}, request_id)
+        return self._write("POST", f"{schedule_path(namespace, name)}/resume", given(fields), {}, request_id)
 
     def resume_suspended(
         self,
@@ -243,7 +213,7 @@ class Client:
             such backlog.
         """
         for view in self.schedules(namespace, suspended_from=suspended_from, suspended_to=suspended_to):
-            since = None if view.suspension is None else _text(view.suspension.since)
+            since = None if view.suspension is None else text_of(view.suspension.since)
             try:
                 yield view, self.resume_schedule(view.namespace, view.name, suspended_at=since, **fields)
             except (Conflict, InvalidRequest, NotFound) as refusal:
@@ -256,7 +226,7 @@ class Client:
 
         `fields`: `reason`, `actor`, `expected_version`, `force_overlap`.
         """
-        return self._write("POST", f"{schedule_path(namespace, name)}/trigger", _given(fields), {}, request_id)
+        return self._write("POST", f"{schedule_path(namespace, name)}/trigger", given(fields), {}, request_id)
 
     # -- sources ------------------------------------------------------------------------------------------------------
 
@@ -310,7 +280,7 @@ class Client:
         return self._get(f"{job_path(job_id)}/why", WhyView)
 
     def cancel_job(self, job_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
-        return self._write("POST", f"{job_path(job_id)}/cancel", _given(fields), {}, request_id)
+        return self._write("POST", f"{job_path(job_id)}/cancel", given(fields), {}, request_id)
 
     def runs(
         self, namespace: str | None = None, schedule: str | None = None, state: str | None = None, limit: int = 50
@@ -323,7 +293,7 @@ class Client:
         return self._get(run_path(run_id), RunView)
 
     def cancel_run(self, run_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
-        return self._write("POST", f"{run_path(run_id)}/cancel", _given(fields), {}, request_id)
+        return self._write("POST", f"{run_path(run_id)}/cancel", given(fields), {}, request_id)
 
     def run_logs(
         self,
@@ -345,14 +315,14 @@ class Client:
         until: datetime | None = None,
     ) -> Iterator[OccurrenceView]:
         """The ledger: what became of each occurrence whose nominal instant lies in `since` <= nominal < `until`."""
-        query = {"namespace": namespace, "schedule": schedule, "since": _text(since), "until": _text(until)}
+        query = {"namespace": namespace, "schedule": schedule, "since": text_of(since), "until": text_of(until)}
         return self._all("/occurrences", OccurrenceView, query)
 
     # -- messages, events, requests -----------------------------------------------------------------------------------
 
     def send_message(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
         """Delivers a payload to a topic at a time. `fields` as in a `message.send` request."""
-        return self._write("POST", "/messages", _given(fields), {}, request_id)
+        return self._write("POST", "/messages", given(fields), {}, request_id)
 
     def send_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[ReceiptView]:
         """Sends up to 1,000 messages at once; each has its own receipt, in order. Give each an `id` to repeat it safely."""
@@ -378,7 +348,7 @@ class Client:
 
     def send_event(self, **fields: Any) -> EventView:
         """Puts an event on its topic; returns when the broker has acknowledged it. Without an `id` one is made."""
-        answer = self._transport.send("POST", f"{BASE}/events", body=_given(fields))
+        answer = self._transport.send("POST", f"{BASE}/events", body=given(fields))
         return EventView.model_validate(answer["items"][0])
 
     def request(self, document: Mapping[str, Any]) -> ReceiptView:
@@ -389,37 +359,3 @@ class Client:
     def receipt(self, location: str) -> ReceiptView:
         """Asks again for the answer to a request, at the `location` of an `AnswerPending`."""
         return ReceiptView.model_validate(self._transport.send("GET", location))
-
-    # -- plumbing -----------------------------------------------------------------------------------------------------
-
-    def _get(self, path: str, view: type[_View]) -> _View:
-        return view.model_validate(self._transport.send("GET", BASE + path))
-
-    def _write(
-        self, method: str, path: str, body: Any, query: Mapping[str, Any], request_id: str | None
-    ) -> ReceiptView:
-        if request_id is not None and not request_id.isascii():
-            raise InvalidRequest(f"request id {request_id!r}: it travels in a header, so use ASCII characters")
-        headers = {"Idempotency-Key": request_id or str(uuid.uuid4())}
-        return ReceiptView.model_validate(
-            self._transport.send(method, BASE + path, query=query, body=body, headers=headers)
-        )
-
-    def _all(self, path: str, view: type[_View], query: Mapping[str, Any]) -> Iterator[_View]:
-        token = ""
-        while True:
-            wanted = {**query, "page_size": PAGE_SIZE, "page_token": token or None}
-            answer = self._transport.send("GET", BASE + path, query=wanted)
-            for item in answer["items"]:
-                yield view.model_validate(item)
-            token = answer.get("next_page_token", "")
-            if not token:
-                return
-
-
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else format_instant(from_datetime(moment))

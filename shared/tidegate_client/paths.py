@@ -6,8 +6,16 @@ import re
 
 from tidegate_client.errors import InvalidRequest
 from tidegate_client.views import FieldProblem
+from tidegate_core.dead_letters.letter import LETTER_ID_PATTERN
 from tidegate_core.model.names import NAME_PATTERN, RUN_ID_PATTERN, WORDING
 from tidegate_core.model.problems import shortened
+
+NODE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
+WORDINGS = {
+    **WORDING,
+    LETTER_ID_PATTERN: "is no letter; such as requests-3-17, as tidegate dlq list shows them",
+    NODE_PATTERN: "is no node; tidegate node list shows them",
+}
 
 
 def schedule_path(namespace: str, name: str) -> str:
@@ -34,9 +42,21 @@ def job_path(job_id: str) -> str:
     return f"/jobs/{job_id}"
 
 
+def node_path(node: str) -> str:
+    """By owner id, the beginning of one, or name. Raises InvalidRequest."""
+    _check(NODE_PATTERN, node=node)
+    return f"/nodes/{node}"
+
+
+def letter_path(letter: str) -> str:
+    """Raises InvalidRequest."""
+    _check(LETTER_ID_PATTERN, letter=letter)
+    return f"/dlq/{letter}"
+
+
 def _check(pattern: str, **names: str) -> None:
     problems = [
-        FieldProblem(field=field, problem=f'"{shortened(text)}" {WORDING[pattern]}')
+        FieldProblem(field=field, problem=f'"{shortened(text)}" {WORDINGS[pattern]}')
         for field, text in names.items()
         if not re.fullmatch(pattern.removesuffix("$"), text, re.ASCII)
     ]

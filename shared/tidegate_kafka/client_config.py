@@ -81,5 +81,6 @@ def _common(settings: KafkaSettings, role: str) -> Config:
         # A half-open connection is given up after this instead of 60 s.
         "socket.timeout.ms": 10_000,
         "socket.connection.setup.timeout.ms": 5_000,
+        **settings.client_properties(),
         **settings.extra,
     }

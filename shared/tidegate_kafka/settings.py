@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from tidegate_kafka.security import SECRET_WORDS, SECURED, KafkaSecurity
 
 MIB = 1024 * 1024
 
@@ -34,10 +36,8 @@ OURS = frozenset(
 """Client properties that carry an invariant: `extra` may not set them."""
 
 
-class KafkaSettings(BaseModel):
+class KafkaSettings(KafkaSecurity):
     """How this process talks to Kafka."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     bootstrap_servers: str = Field(
         default="127.0.0.1:9092", min_length=1, description="host:port, comma separated. The local broker's default."
@@ -159,7 +159,7 @@ class KafkaSettings(BaseModel):
     )
     extra: Mapping[str, str] = Field(
         default_factory=dict,
-        description="Further librdkafka properties for all clients, such as `security.protocol` and `sasl.*`.",
+        description="Further librdkafka properties for all clients, such as `client.rack`; no secrets.",
     )
 
     @field_validator("extra")
@@ -169,6 +169,10 @@ class KafkaSettings(BaseModel):
             raise ValueError(
                 f"{', '.join(taken)}: set by tidegate, because an invariant rests on it; remove it from extra"
             )
+        if taken := sorted(SECURED & extra.keys()):
+            raise ValueError(f"{', '.join(taken)}: has a setting of its own, with _ for . in its name; use that one")
+        if taken := sorted(name for name in extra if any(word in name for word in SECRET_WORDS)):
+            raise ValueError(f"{', '.join(taken)}: is a secret, and extra is no place for one")
         return extra
 
     @model_validator(mode="after")

@@ -83,6 +83,15 @@ class TopicFacts:
         found = await self._offsets(topic, "begin", EARLIEST)
         return found if isinstance(found, Unavailable) else BeginOffsets(found)
 
+    async def offsets_since(self, topic: str, at_ms: int) -> BeginOffsets | Unavailable:
+        """The first record of each topic partition that was appended then or later; its end where there is none."""
+        ends = await self._offsets(topic, "end", LATEST)
+        # The end first: what comes after it is none of what was asked for.
+        found = await self._offsets(topic, "begin", OffsetSpec.for_timestamp(at_ms))
+        if isinstance(ends, Unavailable) or isinstance(found, Unavailable):
+            return ends if isinstance(ends, Unavailable) else Unavailable(f"broker, begin offsets of {topic}")
+        return BeginOffsets({where: offset if offset >= 0 else ends.get(where, 0) for where, offset in found.items()})
+
     async def _is_out_of_reach(self, topic: str) -> bool:
         """Whether the brokers say, and go on saying for a while, that it is not there or not ours to read."""
         until = time.monotonic() + MISSING_S

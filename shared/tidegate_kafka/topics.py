@@ -111,7 +111,9 @@ class TopicAdmin:
     def __init__(self, settings: KafkaSettings) -> None:
         self._plan = plan(settings)
         self._patience_s = settings.answer_ms_max / 1000
-        self._admin = AdminClient(admin_config(settings))
+        self._heard = _Heard()
+        config: dict[str, Any] = {**admin_config(settings), "error_cb": self._heard}
+        self._admin = AdminClient(config)
 
     def check(self) -> list[Difference]:
         """What differs from the plan, a missing topic included; empty when all is as it should be."""
@@ -176,9 +178,22 @@ class TopicAdmin:
             error = failure.args[0]
             if error.code() == ignored:
                 return None
-            raise TopicsUnavailable(f"topics: {error.str()}; is the broker reachable and access allowed?") from failure
+            self._admin.poll(0)  # Delivers to `_heard` what is waiting.
+            why = self._heard.last or "is the broker reachable and access allowed?"
+            raise TopicsUnavailable(f"topics: {error.str()}; {why}") from failure
         except TimeoutError as failure:
             raise TopicsUnavailable(f"topics: no answer within {self._patience_s:g} s") from failure
+
+
+class _Heard:
+    """What a client says beside its answers: a time-out tells nobody that a certificate or a password is wrong."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def __call__(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - the client's own public codes begin so
+            self.last = error.str()
 
 
 def _good_enough(key: str, wanted: str, actual: str) -> bool:

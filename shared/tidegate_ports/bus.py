@@ -185,6 +185,41 @@ class Topics(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """The records of a topic partition at `begin` <= offset < `end`."""
+
+    topic: str
+    topic_partition: int
+    begin: int
+    end: int
+
+
+class LogReader(Protocol):
+    """Looks at pieces of logs, once, for somebody who asks; at most a few at the same time."""
+
+    async def spans(self, topic: str, since: int | None = None) -> Mapping[int, LogSlice] | Unavailable:
+        """What each topic partition holds now, empty ones left out.
+
+        Args:
+            topic: Its name.
+            since: Only what was appended then or later (milliseconds since the epoch).
+        """
+        ...
+
+    async def read(
+        self, wanted: Sequence[LogSlice], *, records_max: int, bytes_max: int
+    ) -> Sequence[Record] | Unavailable:
+        """The first records of the slices, one slice after another.
+
+        Args:
+            wanted: In the order in which they are read.
+            records_max: No more than so many.
+            bytes_max: None is added once they have so many bytes.
+        """
+        ...
+
+
 class Notices(Protocol):
     """A named event with fields for logs and metrics; any thread. `structlog`'s `log.info` fits."""
 

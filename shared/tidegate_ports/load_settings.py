@@ -57,9 +57,18 @@ def load_settings(
         raise SettingsRefused(unknown)
     merged = _merged(_from_file(Path(file), foreign) if file else {}, _from_environment(kind, ours))
     try:
-        return kind.model_validate(_merged(merged, given))
+        return kind.model_validate(_merged(_needed_sections(kind), _merged(merged, given)))
     except ValidationError as failure:
         raise SettingsRefused([_line(kind, error["loc"], error) for error in failure.errors()]) from failure
+
+
+def _needed_sections(kind: type[BaseModel]) -> dict[str, Any]:
+    """A section that has to be checked, also where nobody names anything of it: what it needs is then named in its own words."""
+    return {
+        name: {}
+        for name, field in kind.model_fields.items()
+        if field.is_required() and isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+    }
 
 
 def _begins(name: str, words: Sequence[str]) -> bool:

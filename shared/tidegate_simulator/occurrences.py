@@ -49,8 +49,8 @@ class Occurrence:
         nominal: When it should happen; of events the instant of their satisfaction.
         local: The same on the schedule's own wall clock, with weekday and offset.
         zone: Of that clock.
-        result: The run's state (`succeeded`, `failed`, `running` ...), `delivered`, `<disposition>/<reason>` of the ledger, or
-            the job's state where it is still on its way at the end.
+        result: The run's state (`succeeded`, `failed`, `running` ...), `delivered` or `expired` of messages,
+            `<disposition>/<reason>` of the ledger, or the job's state where it is still on its way at the end.
         correlation: The value that evidence was paired by.
         covered: Instants that it stands for, 1 for its own only.
         covered_from: The first of them.
@@ -61,6 +61,7 @@ class Occurrence:
         attempts: Of its run; 0 without one.
         detail: What the ledger says beside the reason, such as what it was merged into.
         missing: What had not come of its evidence.
+        forced: What its pending time-out had it go in spite of, in words (`pending_timeout_action: force`).
     """
 
     schedule: str
@@ -81,6 +82,7 @@ class Occurrence:
     attempts: int = 0
     detail: str | None = None
     missing: tuple[str, ...] = ()
+    forced: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Returns it as JSON; what is absent has no field."""
@@ -103,6 +105,7 @@ class Occurrence:
             "attempts": self.attempts or None,
             "detail": self.detail,
             "missing": list(self.missing),
+            "forced": self.forced,
         }
         return {name: value for name, value in fields.items() if value not in (None, [])}
 

@@ -104,6 +104,8 @@ class PlannedRun(Document):
             run = cls.model_validate(document)
         except ValidationError as error:
             raise InvalidInput(problems_of(error, cls)) from error
+        if run.error_class is not None and run.outcome == "succeeded":
+            raise InvalidInput([Problem("error_class", "is of a failure", "write outcome: failed beside it")])
         if run.nominal is not None and run.schedule is None:
             raise InvalidInput([Problem("nominal", "has no schedule beside it", "name it as NAMESPACE/NAME")])
         size = len(json.dumps(run.outputs, ensure_ascii=False).encode())

@@ -183,6 +183,7 @@ def _occurrence(story: Story, stories: Stories, spec: ScheduleSpec | None) -> Oc
         attempts=story.attempts,
         detail=None if story.detail is None else stories.in_words(story.detail),
         missing=story.missing,
+        forced=None if story.forced is None else stories.in_words(story.forced),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate_core.decisions.run_plane.standing import admits
-from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.model.instants import Instant, format_instant, parse_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.recurring import fire_id
 from tidegate_core.records.run_plane import Evidence, Job, LedgerRow, Run, ScheduleState
@@ -21,6 +21,11 @@ WORDS = {
     BEHIND: "a job of the same schedule is before it and has to go first",
     SUSPENDED: "the schedule is suspended",
 }
+NOT_SENT = {
+    "outage": ("skipped/outage", None),
+    "expire_after": ("expired", "too late to be sent: expire_after had passed"),
+}
+"""Result and remark of recurring messages that are not sent, by the reason that the node's log has."""
 
 
 @dataclass(slots=True)
@@ -47,6 +52,7 @@ class Story:
     attempts: int = 0
     detail: str | None = None
     missing: tuple[str, ...] = ()
+    forced: str | None = None
     ended: bool = False
 
     @property
@@ -128,6 +134,7 @@ class Stories:
         story = self.told[run.id]
         story.result, story.attempts = run.outcome or run.state, run.attempt - run.free_attempts
         story.admitted_at, story.started_at, story.ended_at = run.admitted_at, run.started_at, run.ended_at
+        story.forced = None if run.forced is None else str(json.loads(run.forced)["reason"])
         self._waits_no_more(story)
 
     def _learn_entry(self, row: LedgerRow) -> None:
@@ -175,7 +182,19 @@ class Stories:
             if fire_id(incarnation, nominal) in message:
                 story = self.told.setdefault(message, Story(schedule, "time", nominal, "delivered"))
                 story.covered = int(headers.get("tidegate-covered-count", "1"))
+                if story.covered > 1:
+                    story.covered_from = parse_instant(headers["tidegate-covered-from"])
                 story.ended_at, story.ended = self._clock(), True
+
+    def not_sent(self, fields: Mapping[str, Any]) -> None:
+        """Occurrences of a recurring message came to their end without a delivery; nothing is written of them."""
+        schedule, first, last = str(fields["schedule"]), int(fields["first"]), int(fields["last"])
+        result, detail = NOT_SENT[str(fields["reason"])]
+        story = self.told.setdefault(f"{schedule} {last}", Story(schedule, "time", last, result))
+        if story.ended:
+            return  # Told again by a successor.
+        story.covered, story.covered_from = int(fields["occurrences"]), first
+        story.detail, story.ended_at, story.ended = detail, self._clock(), True
 
     # -- words --------------------------------------------------------------------------------------------------------
 

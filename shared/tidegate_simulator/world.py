@@ -286,6 +286,8 @@ class World:
                     self.soon(RecordsArrived(topic, 0, records, TOPIC_IDS[topic]))
             case StopReading(topic, _):
                 self._reading.discard(topic)
+            case Notice("recurring_not_sent", fields):
+                self.stories.not_sent(fields)
             case Taken() | Notice() | Drained():
                 pass
         return None

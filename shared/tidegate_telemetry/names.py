@@ -90,7 +90,7 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "A record could not be used and lies on the dead-letter topic, with the reason in its headers.",
         "warning",
         "tidegate_dead_letters_total",
-        ("topic",),
+        ("topic", "error_class"),
     ),
     "dead_letter_refused": LogEvent(
         "The broker takes not even the dead letter (its size, or access): the record is passed and only this line tells.",
@@ -134,6 +134,12 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "error",
         "tidegate_permits_stuck_total",
     ),
+    "timer_row_missing": LogEvent(
+        "A schedule's timer row was not there, and was written anew: it would not have fired again. Somebody has changed the "
+        "store by hand or restored a part of it; else report it.",
+        "error",
+        "tidegate_timer_rows_missing_total",
+    ),
     "retries_exhausted": LogEvent(
         "A run that its schedule's `retry`, or the launcher's, would have tried again has failed for good; `why` says what is used "
         "up. Its record is on `tidegate.runs.dlq` as well.",
@@ -172,6 +178,11 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "(`expired/catchup_window` in the ledger).",
         "error",
         "tidegate_catchup_expired_total",
+    ),
+    "recurring_not_sent": LogEvent(
+        "Occurrences of a recurring message, from `first` to `last`, were late and are not sent: `expire_after` had passed, or they fell "
+        "into an outage and its `catchup` says none.",
+        "warning",
     ),
     "shard_lags": LogEvent(
         "Messages of a shard are more than 7 days late: their rows are written again before they expire. Look why nobody "
@@ -262,9 +273,30 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "Repair its time synchronisation.",
         "error",
     ),
+    "clock_stepped": LogEvent(
+        "This machine's wall clock stepped, or stepped back (0): it is `machine_ahead_ms` ahead of the time by which the node goes on. "
+        "Where the brokers say that the machine is right, `clock_off` follows within seconds. Look at its time synchronisation.",
+        "warning",
+        "tidegate_clock_steps_total",
+    ),
     "store_out_of_reach": LogEvent(
         "Only this node cannot reach the store: it leaves the group until the store answers it again.", "error"
     ),
+    "node_drained": LogEvent("An operator wants this node to hold nothing: what it holds is handed over in order."),
+    "node_takes_again": LogEvent("The order to hold nothing is gone; the node joins the group."),
+    "node_silent": LogEvent(
+        "Another node has said nothing for 25 s and did not end well: it fell, is frozen, or reaches the store no more. Told "
+        "once by each node that sees it.",
+        "error",
+        "tidegate_nodes_silent_total",
+    ),
+    "promise_broken": LogEvent(
+        "A shard of another node stands still: `promise` says in what, `since` when it was due (docs/operations.md). Told once.",
+        "error",
+        "tidegate_promises_broken_total",
+        ("promise",),
+    ),
+    "promise_kept_again": LogEvent("A shard that stood still moves again.", "info"),
     "store_back": LogEvent("The store answers again; the node joins the group."),
     "health_listening": LogEvent("Where /livez, /readyz and /metrics are."),
     "settings_refused": LogEvent("The settings do not fit; the message says which.", "error"),
@@ -275,6 +307,13 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
 API_EVENTS: Final[dict[str, LogEvent]] = {
     "api_bug": LogEvent("An unforeseen error; the traceback follows. Report it.", "error"),
     "api_request": LogEvent("A request was answered; probes are left out."),
+    "dead_letter_replayed": LogEvent(
+        "Somebody had the record of a dead letter produced again, to the topic where it stood.",
+        "info",
+        "tidegate_dead_letters_replayed_total",
+        ("topic",),
+    ),
+    "dead_letter_dropped": LogEvent("Somebody said of a dead letter that nothing is to be done about it.", "info"),
     "receipt_not_understood": LogEvent("A record among the receipts is none of ours, or a newer node's.", "warning"),
     "receipts_not_readable": LogEvent(
         "The broker does not say where the receipts end; it is asked again, and writes wait.", "warning"
@@ -304,7 +343,12 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_records_not_produced_total": Metric(
         "counter", "Records that were not acknowledged; `guard` was not sent, the others are tried again.", ("kind",)
     ),
-    "tidegate_dead_letters_total": Metric("counter", "Records copied to a dead-letter topic.", ("topic",)),
+    "tidegate_dead_letters_total": Metric(
+        "counter",
+        "Records copied to a dead-letter topic; `error_class` is `forbidden` for those that speak for a namespace that is not "
+        "their topic's.",
+        ("topic", "error_class"),
+    ),
     "tidegate_dead_letters_refused_total": Metric(
         "counter", "Dead letters that the broker would not take.", ("topic",)
     ),
@@ -322,6 +366,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     ),
     "tidegate_permits_stuck_total": Metric(
         "counter", "Permits of shared limits that were found with runs that are not open any more; alert on any."
+    ),
+    "tidegate_timer_rows_missing_total": Metric(
+        "counter", "Timer rows of schedules that were not in the store and were written anew."
     ),
     "tidegate_retries_exhausted_total": Metric(
         "counter", "Runs that were given up, their tries, their 24 h or their submissions used up; alert when it grows."
@@ -358,10 +405,19 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_owned_shards": Metric("gauge", "Shards that follow from them."),
     "tidegate_serving_shards": Metric("gauge", "Shards that are recovered and fire."),
     "tidegate_guard_holds": Metric("gauge", "1 while membership is proven and irreversible things may be done."),
+    "tidegate_nodes_silent_total": Metric("counter", "Other nodes that fell silent, as this node saw it."),
+    "tidegate_silent_nodes": Metric("gauge", "Other nodes that say nothing now and did not end well."),
+    "tidegate_promises_broken_total": Metric(
+        "counter", "Promises of other nodes' shards that this node found broken.", ("promise",)
+    ),
+    "tidegate_broken_promises": Metric("gauge", "Those that are broken now, of the shards that this node watches."),
     "tidegate_position_gone": Metric(
         "gauge",
         "Topic partitions that stand still because the log does not hold their stored position: alert above 0.",
         ("topic",),
+    ),
+    "tidegate_clock_steps_total": Metric(
+        "counter", "Steps of the machine's wall clock by more than 500 ms, which the node did not follow; alert on any."
     ),
     "tidegate_clock_offset_ms": Metric(
         "gauge",
@@ -378,6 +434,7 @@ API_METRICS: Final[dict[str, Metric]] = {
     "tidegate_api_receipt_seconds": Metric(
         "histogram", "Time from a request's arrival to its receipt.", ("status",), ANSWER_BUCKETS_S
     ),
+    "tidegate_dead_letters_replayed_total": Metric("counter", "Records of dead letters produced again.", ("topic",)),
     "tidegate_api_pokes_total": Metric(
         "counter", "Pokes to shard owners; a lost one costs latency only.", ("outcome",)
     ),

@@ -19,6 +19,9 @@ Doc: TypeAlias = dict[str, Any]
 NOW = 1_763_000_000_000
 """2025-11-13T02:13:20Z: a whole number of seconds, not of minutes."""
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+DAY = 24 * HOUR
+DEFAULT_SHARDS = 4
+"""Of a holding that is not told otherwise."""
 REQUESTS = "tidegate.requests"
 EVENTS = "tidegate.events"
 RECEIPTS = "tidegate.receipts"
@@ -195,7 +198,7 @@ def a_holding(owner: str = "node-1", **more: Any) -> Holding:
         "topic_partition": 0,
         "topic_partitions": topic_partitions,
         "map_version": 1,
-        "shards": 4,
+        "shards": DEFAULT_SHARDS,
         "cluster_id": "brokers",
         "requests": TopicFacts(REQUESTS, REQUESTS_ID, topic_partitions),
         "events": TopicFacts(EVENTS, EVENTS_ID, events),

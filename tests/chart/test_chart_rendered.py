@@ -16,7 +16,14 @@ DEFAULTS: dict[str, Any] = {}
 FULL: dict[str, Any] = {
     "image": {"registry": "registry.example:5000", "digest": "sha256:" + "0" * 64},
     "imagePullSecrets": [{"name": "registry-login"}],
-    "kafka": {"bootstrapServers": "broker-0:9092,broker-1:9092", "groupProtocol": "consumer"},
+    "kafka": {
+        "bootstrapServers": "broker-0:9092,broker-1:9092",
+        "groupProtocol": "consumer",
+        "securityProtocol": "SASL_SSL",
+        "saslMechanism": "SCRAM-SHA-512",
+        "saslUsername": "tide",
+        "sslCaLocation": "/etc/kafka-ca/ca.pem",
+    },
     "dynamodb": {"region": "eu-central-1", "endpointUrl": "http://dynamodb-local:8000", "tablePrefix": "tide"},
     "gate": {"existingSecret": "our-gate", "secretKey": "token-key", "url": "https://tide.example"},
     "settings": {"TIDEGATE_LOG__LEVEL": "debug", "TIDEGATE_API__PORT": "8080"},
@@ -181,11 +188,29 @@ def test_given_all_values_then_they_arrive_in_the_environment(render: Render) ->
     environment = _environment(render(FULL))
     assert environment["TIDEGATE_KAFKA__BOOTSTRAP_SERVERS"] == "broker-0:9092,broker-1:9092"
     assert environment["TIDEGATE_KAFKA__GROUP_PROTOCOL"] == "consumer"
+    assert environment["TIDEGATE_KAFKA__SECURITY_PROTOCOL"] == "SASL_SSL"
+    assert environment["TIDEGATE_KAFKA__SASL_MECHANISM"] == "SCRAM-SHA-512"
+    assert environment["TIDEGATE_KAFKA__SASL_USERNAME"] == "tide"
+    assert environment["TIDEGATE_KAFKA__SSL_CA_LOCATION"] == "/etc/kafka-ca/ca.pem"
     assert environment["TIDEGATE_DYNAMODB__ENDPOINT_URL"] == "http://dynamodb-local:8000"
     assert environment["TIDEGATE_DYNAMODB__TABLE_PREFIX"] == "tide"
     assert environment["AWS_DEFAULT_REGION"] == "eu-central-1"
     assert environment["TIDEGATE_GATE__URL"] == "https://tide.example"
     assert environment["TIDEGATE_LOG__LEVEL"] == "debug"
+
+
+def test_given_nothing_then_no_process_accepts_an_open_connection(render: Render) -> None:
+    environment = _environment(render(DEFAULTS))
+    assert environment["TIDEGATE_KAFKA__ALLOW_PLAINTEXT"] == "false"
+    assert not {name for name in environment if name.startswith(("TIDEGATE_KAFKA__SASL", "TIDEGATE_KAFKA__SSL"))}
+
+
+def test_given_volumes_then_every_pod_mounts_them(render: Render) -> None:
+    """The init job talks to the brokers as well, and needs their authorities."""
+    for pod in _pods(render(FULL)):
+        assert "certificates" in {volume["name"] for volume in pod["spec"]["volumes"]}
+        for container in pod["spec"]["containers"]:
+            assert "certificates" in {mount["name"] for mount in container["volumeMounts"]}
 
 
 def test_given_no_endpoint_then_the_regions_own_is_used(render: Render) -> None:

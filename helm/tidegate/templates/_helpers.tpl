@@ -56,6 +56,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $settings := dict
   "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS" .Values.kafka.bootstrapServers
   "TIDEGATE_KAFKA__GROUP_PROTOCOL" .Values.kafka.groupProtocol
+  "TIDEGATE_KAFKA__SECURITY_PROTOCOL" .Values.kafka.securityProtocol
+  "TIDEGATE_KAFKA__ALLOW_PLAINTEXT" (toString .Values.kafka.allowPlaintext)
   "TIDEGATE_DYNAMODB__TABLE_PREFIX" .Values.dynamodb.tablePrefix
   "TIDEGATE_GATE__URL" $gateUrl
   "TIDEGATE_GATE__SECRET_FILE" "/etc/tidegate/gate/secret"
@@ -64,6 +66,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   "TIDEGATE_API__HOST" "0.0.0.0"
   "TIDEGATE_API__PORT" (toString .Values.api.port)
 -}}
+{{- with .Values.kafka.saslMechanism -}}{{- $_ := set $settings "TIDEGATE_KAFKA__SASL_MECHANISM" . -}}{{- end -}}
+{{- with .Values.kafka.saslUsername -}}{{- $_ := set $settings "TIDEGATE_KAFKA__SASL_USERNAME" . -}}{{- end -}}
+{{- with .Values.kafka.sslCaLocation -}}{{- $_ := set $settings "TIDEGATE_KAFKA__SSL_CA_LOCATION" . -}}{{- end -}}
 {{- with .Values.dynamodb.endpointUrl -}}{{- $_ := set $settings "TIDEGATE_DYNAMODB__ENDPOINT_URL" . -}}{{- end -}}
 {{- with .Values.dynamodb.region -}}{{- $_ := set $settings "AWS_DEFAULT_REGION" . -}}{{- end -}}
 {{- merge (deepCopy .Values.settings) $settings | toYaml -}}

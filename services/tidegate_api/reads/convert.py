@@ -85,6 +85,7 @@ def job_view(job: Job, run: Run | None = None) -> JobView:
         deadline=moment(job.deadline),
         correlation=job.correlation or None,
         unmet=None if job.unmet is None else _unmet(job.unmet),
+        forced=None if job.forced is None else _unmet(job.forced),
     )
 
 
@@ -163,7 +164,6 @@ def occurrence_view(row: LedgerRow) -> OccurrenceView:
         at=as_datetime(row.at),
         state=row.state,
         detail=row.detail,
-        forced=None if row.forced is None else _unmet(row.forced),
     )
 
 
@@ -196,6 +196,7 @@ def _shared(record: Run | LedgerRow) -> dict[str, Any]:
         "started_at": moment(record.started_at),
         "ended_at": moment(record.ended_at),
         "node": record.node,
+        "forced": None if record.forced is None else _unmet(record.forced),
     }
 
 

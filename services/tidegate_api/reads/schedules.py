@@ -13,6 +13,7 @@ from tidegate_api.problems import ApiProblem, not_found
 from tidegate_api.reads.convert import moment, schedule_view
 from tidegate_api.reads.ranges import Keep, RangeReader, Span
 from tidegate_client.views import DryRun, Page, ScheduleView
+from tidegate_core.decisions.outage_watch import MINIMUM_PERIOD
 from tidegate_core.decisions.run_plane.control import applied_spec, is_unchanged, status_after, version_conflict
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.updating import update_problems
@@ -20,12 +21,12 @@ from tidegate_core.model.position import FIRST_POSITION
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import ScheduleApply
-from tidegate_core.model.schedule_checks import schedule_warnings
+from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Definition, ScheduleState
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key
+from tidegate_core.store.values import Item, Key, Value
 from tidegate_core.triggers.preview import reading_of
 from tidegate_ports.store import Store
 
@@ -116,7 +117,6 @@ class ScheduleReads:
                 "changed": changed,
                 "next": [moment(instant) for instant in applied.next],
                 "reading": reading_of(spec.trigger) or None,
-                "warnings": [str(warning) for warning in schedule_warnings(spec, now)],
             }
         )
 
@@ -127,6 +127,32 @@ class ScheduleReads:
             return {}
         found = await self._pools.read(lambda: self._store.get(keys_wanted))
         return {key: from_item(Definition, item) for key, item in found.items()}
+
+    async def specs(self, refs: Sequence[str]) -> dict[str, ScheduleSpec]:
+        """Returns the definitions in force of each `<ns>/<name>`; of what is not there none. Two reads, however many."""
+        if not refs:
+            return {}
+        names = {ref: tuple(ref.split("/", 1)) for ref in refs}
+        shards = {ref: await self.shard_of(*name) for ref, name in names.items()}
+        wanted = {ref: keys.schedule_state(shards[ref], *name) for ref, name in names.items()}
+        found = await self._pools.read(lambda: self._store.get(list(wanted.values())))
+        states = {ref: from_item(ScheduleState, found[key]) for ref, key in wanted.items() if key in found}
+        alive = {ref: state for ref, state in states.items() if state.status != "deleted"}
+        definitions = await self.definitions((shards[ref], s.namespace, s.name, s.version) for ref, s in alive.items())
+        found_of = {ref: definitions.get(_definition_key(shards[ref], state)) for ref, state in alive.items()}
+        return {ref: parsed(definition.spec) for ref, definition in found_of.items() if definition is not None}
+
+    async def minimum_period_of(self, namespace: str, name: str) -> int | None:
+        """Returns the shortest period (ms) that the present owner of the schedule's shard takes, None where none has said."""
+        lease = keys.lease(await self.shard_of(namespace, name))
+
+        def read() -> Value:
+            owner = self._store.get([lease]).get(lease, {}).get("owner")
+            node = keys.node(str(owner))
+            return None if owner is None else self._store.get([node]).get(node, {}).get(MINIMUM_PERIOD)
+
+        told = await self._pools.read(read)
+        return told if isinstance(told, int) else None
 
     async def versions(self, names: Sequence[tuple[str, str]]) -> list[int]:
         """Returns the version of each (namespace, name), 0 where there is no such schedule."""

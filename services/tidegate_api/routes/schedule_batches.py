@@ -18,6 +18,7 @@ from tidegate_api.dry_run import dry_run
 from tidegate_api.openapi import body, ref
 from tidegate_api.parts import Services
 from tidegate_api.problems import ApiProblem
+from tidegate_api.reads.warnings import warnings_of
 from tidegate_api.receipt_answers import location_of, view_of
 from tidegate_api.routes.common import Actor, Reason, ServicesOf, known, placed, request_of
 from tidegate_client.views import Page, ReceiptView
@@ -81,7 +82,10 @@ async def apply_schedules(
 
     wanted = _each(await read_json(request), read)
     versions = await _looked_at(services, wanted)
-    return await _send(services, _at(versions, wanted))
+    beside = {f"{each.namespace}/{each.name}": each.spec for each in wanted}
+    now = services.clock.now_ms()
+    warnings = [await warnings_of(services.schedules, each.spec, now, beside) for each in wanted]
+    return await _send(services, _at(versions, wanted), warnings)
 
 
 @router.post(
@@ -190,9 +194,12 @@ def _at(versions: Sequence[int], wanted: Sequence[_Wanted]) -> list[_Wanted]:
     ]
 
 
-async def _send(services: Services, requests: Sequence[WriteRequest]) -> JSONResponse:
+async def _send(
+    services: Services, requests: Sequence[WriteRequest], warnings: Sequence[Sequence[str]] | None = None
+) -> JSONResponse:
     answers = await services.submission.submit_all(requests)
     pending = [answer for answer in answers if answer.is_pending]
-    page = Page[ReceiptView](items=[view_of(answer.receipt) for answer in answers])
+    told = zip(answers, warnings or [()] * len(answers), strict=True)
+    page = Page[ReceiptView](items=[view_of(answer.receipt, each) for answer, each in told])
     headers = {"Location": location_of(pending[0])} if pending else {}
     return JSONResponse(page.model_dump(mode="json"), 202 if pending else 200, headers)

@@ -12,6 +12,8 @@ from tidegate_api.dry_run import dry_run as check_apply
 from tidegate_api.openapi import body, fields, ref, with_fields
 from tidegate_api.page_tokens import place_of
 from tidegate_api.reads.schedules import is_alive, suspended_within
+from tidegate_api.reads.warnings import warnings_of
+from tidegate_api.receipt_answers import answer_with
 from tidegate_api.routes.common import (
     PAGE_SIZE,
     Actor,
@@ -137,9 +139,12 @@ async def apply_schedule(
     }
     wanted = request_of(document, idempotency_key)
     assert isinstance(wanted, ScheduleApply)
+    # Read before anything is sent: what cannot be read then is no answer to an apply that was made.
+    warnings = await warnings_of(services.schedules, wanted.spec, services.clock.now_ms())
     if dry_run:
-        return await check_apply(services, wanted)
-    return await write(services, document, idempotency_key, if_match=if_match is not None)
+        return (await check_apply(services, wanted)).model_copy(update={"warnings": warnings})
+    answer = await services.submission.submit(wanted)
+    return answer_with(answer, if_match=if_match is not None, warnings=warnings)
 
 
 @router.delete(

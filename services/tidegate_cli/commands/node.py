@@ -1,18 +1,112 @@
-"""`tidegate node`."""
+"""`tidegate node`: alone it runs a node; its subcommands look at nodes and order them about."""
 
 from __future__ import annotations
 
+import time
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
+from tidegate_cli.commands.arguments import ActorOption, IdOption, ReasonOption, seconds_of
+from tidegate_cli.context import api_client
+from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.output import Format, OutputOption, show, show_list
 from tidegate_cli.processes import NODE, become
 
-app = typer.Typer(add_completion=False)
+if TYPE_CHECKING:
+    from tidegate_client import Client
+    from tidegate_client.views import NodeView
+
+app = typer.Typer(add_completion=False, invoke_without_command=True)
+
+NodeArgument = Annotated[
+    str, typer.Argument(metavar="NODE", help="Name of the node, its id, or the beginning of that.")
+]
+LOOK_EVERY_S = 1.0
 
 
-@app.command("node")
-def node() -> None:
-    """Run a node until SIGTERM: it owns shards, ingests, fires and launches.
+@app.callback()
+def node(context: typer.Context) -> None:
+    """Run a node until SIGTERM: it owns shards, ingests, fires and launches. With a subcommand: look at nodes, drain one, stop all
+    firing.
 
     Settings: TIDEGATE_KAFKA__…, TIDEGATE_DYNAMODB__…, TIDEGATE_GATE__…, TIDEGATE_DATA_DIR, TIDEGATE_HEALTH__….
     """
-    become(NODE)
+    if context.invoked_subcommand is None:
+        become(NODE)
+
+
+@app.command("list")
+def list_nodes(output: OutputOption = Format.TABLE) -> None:
+    """List the processes that serve, and those of the last day that did not end well."""
+    columns = [
+        ("node", lambda view: view.name),
+        ("id", lambda view: view.id),
+        ("state", lambda view: view.state),
+        ("version", lambda view: view.version),
+        ("tzdata", lambda view: view.tzdata),
+        ("seen", lambda view: view.seen),
+        ("shards", lambda view: view.shards),
+        ("topic partitions", lambda view: ", ".join(map(str, view.topic_partitions))),
+        ("clock off by ms", lambda view: view.clock_offset_ms),
+        ("why not ready", lambda view: "; ".join(view.unready)),
+    ]
+    with api_client() as api:
+        show_list(api.nodes(), columns, output)
+
+
+@app.command()
+def drain(
+    node: NodeArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the order back: it takes its share again.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also the only node: nothing fires then.")] = False,
+    wait: Annotated[str, typer.Option(help="How long to wait until it holds nothing; 0 does not wait.")] = "60s",
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Have a node hand over what it holds, and take nothing until --undo or its restart. Its programs run on."""
+    patience_s = seconds_of("--wait", wait)
+    with api_client() as api:
+        if undo:
+            show(api.undrain_node(node), output)
+            return
+        ordered = api.drain_node(node, force=force, reason=reason, actor=actor)
+        show(_drained(api, ordered, patience_s) if patience_s else ordered, output)
+
+
+@app.command("stop-firing")
+def stop_firing(
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Stop all firing of the cluster at once: what waits is cancelled, messages are held back, programs that run go on.
+
+    The answer comes when each shard has stopped; exit code 5: not all have yet, and ask again with the same --id.
+    """
+    with api_client() as api:
+        show(api.stop_firing(reason=reason, actor=actor, request_id=request_id), output)
+
+
+@app.command("start-firing")
+def start_firing(
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Let all go on from now. What was due meanwhile is not made up for; messages that were held back go out at once."""
+    with api_client() as api:
+        show(api.start_firing(reason=reason, actor=actor, request_id=request_id), output)
+
+
+def _drained(api: Client, ordered: NodeView, patience_s: float) -> NodeView:
+    """Waits until the process holds nothing. Raises CommandFailed."""
+    deadline = time.monotonic() + patience_s
+    while (seen := api.node(ordered.id)).state != "drained":
+        if time.monotonic() > deadline:
+            raise CommandFailed(f"node {seen.name} still has {seen.shards} shards; the order stands", Exit.TIMEOUT)
+        time.sleep(LOOK_EVERY_S)
+    return seen

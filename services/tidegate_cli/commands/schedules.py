@@ -131,6 +131,9 @@ def next_instants(
     ] = None,
     after: Annotated[str | None, typer.Option("--from", help="RFC 3339; by default now.")] = None,
     count: Annotated[int, typer.Option("--count", "-c", min=1, max=1_000, help="Occurrences to show.")] = 10,
+    minimum_period: Annotated[
+        str, typer.Option(help="With --file: as TIDEGATE_MINIMUM_PERIOD_MS of the cluster's nodes.")
+    ] = "10s",
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Show what a time trigger will do: its coming instants, and what clock changes make of them."""
@@ -139,7 +142,7 @@ def next_instants(
     if (schedule is None) == (file is None):
         raise CommandFailed("give either NAMESPACE/NAME or --file", Exit.USAGE)
     if file is not None:
-        show_next([document.spec for document in read_documents(file)], after, count, output)
+        show_next(read_documents(file), after, count, minimum_period, output)
     else:
         with api_client() as api:
             view = api.schedule(*split_schedule(schedule or ""))

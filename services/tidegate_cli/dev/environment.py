@@ -18,6 +18,7 @@ from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.options import SHARDS, TOPIC_PARTITIONS
 
 KAFKA_VARIABLE = "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS"
+PLAINTEXT_VARIABLE = "TIDEGATE_KAFKA__ALLOW_PLAINTEXT"
 DYNAMODB_VARIABLE = "TIDEGATE_DYNAMODB__ENDPOINT_URL"
 
 
@@ -66,11 +67,13 @@ class Wiring:
     """Everything that nodes and API need to find each other and the bricks.
 
     Attributes:
+        local_kafka: Whether the broker is our own, which listens on the loopback interface only and without encryption.
         local_dynamodb: Whether the store is our DynamoDB Local, which takes any credentials but wants some.
     """
 
     kafka: str
     dynamodb: str
+    local_kafka: bool
     local_dynamodb: bool
     api_port: int
     node_ports: tuple[int, ...]
@@ -120,6 +123,7 @@ class Wiring:
         return {
             **self.settings,
             **(credentials if self.local_dynamodb else {}),
+            **({PLAINTEXT_VARIABLE: "true"} if self.local_kafka else {}),
             KAFKA_VARIABLE: self.kafka,
             DYNAMODB_VARIABLE: self.dynamodb,
             "TIDEGATE_GATE__SECRET_FILE": str(self.folder.gate_secret),

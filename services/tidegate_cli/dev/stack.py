@@ -85,6 +85,7 @@ class Stack:
         wiring = self._wire(
             kafka=endpoints.kafka or (bricks.kafka.bootstrap_servers if bricks.kafka else ""),
             dynamodb=endpoints.dynamodb or (bricks.dynamodb.endpoint if bricks.dynamodb else ""),
+            local_kafka=bricks.kafka is not None,
             local_dynamodb=bricks.dynamodb is not None,
         )
         self._initialise(wiring)
@@ -128,7 +129,7 @@ class Stack:
         if self.ready is not None:
             self._console.show(Stopped(seconds=time.monotonic() - begun, kept=kept))
 
-    def _wire(self, kafka: str, dynamodb: str, local_dynamodb: bool) -> Wiring:
+    def _wire(self, kafka: str, dynamodb: str, local_kafka: bool, local_dynamodb: bool) -> Wiring:
         api_port = self._port("api", self._usual_api_port(), frozenset())
         self._folder.remember(api_port)
         node_ports: list[int] = []
@@ -136,7 +137,14 @@ class Stack:
             taken = frozenset({api_port, *node_ports})
             node_ports.append(self._port(f"node-{number}", NODE_PORT + number - 1, taken))
         return Wiring(
-            kafka, dynamodb, local_dynamodb, api_port, tuple(node_ports), self._folder, self._options.settings
+            kafka,
+            dynamodb,
+            local_kafka,
+            local_dynamodb,
+            api_port,
+            tuple(node_ports),
+            self._folder,
+            self._options.settings,
         )
 
     def _usual_api_port(self) -> int:

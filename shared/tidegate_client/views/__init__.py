@@ -7,6 +7,15 @@ from __future__ import annotations
 
 from tidegate_client.views.answers import Discarded, FieldProblem, ProblemView, ReceiptView
 from tidegate_client.views.base import Moment, Page, View
+from tidegate_client.views.cluster import Broken, LimitView, NodeView, ShardDetail, ShardView
+from tidegate_client.views.dead_letters import (
+    DeadLetterAnswer,
+    DeadLetterDetail,
+    DeadLetterView,
+    HeaderView,
+    MarkView,
+    Raw,
+)
 from tidegate_client.views.jobs import EvidenceView, JobView
 from tidegate_client.views.messages import EventView, MessageView
 from tidegate_client.views.runs import LogView, OccurrenceView, RunView
@@ -14,21 +23,32 @@ from tidegate_client.views.schedules import DryRun, ScheduleView, SourceView, Su
 from tidegate_client.views.why import Unmet, Verdict, WhyReason, WhyView
 
 __all__ = [
+    "Broken",
+    "DeadLetterAnswer",
+    "DeadLetterDetail",
+    "DeadLetterView",
     "Discarded",
     "DryRun",
     "EventView",
     "EvidenceView",
     "FieldProblem",
+    "HeaderView",
     "JobView",
+    "LimitView",
     "LogView",
+    "MarkView",
     "MessageView",
     "Moment",
+    "NodeView",
     "OccurrenceView",
     "Page",
     "ProblemView",
+    "Raw",
     "ReceiptView",
     "RunView",
     "ScheduleView",
+    "ShardDetail",
+    "ShardView",
     "SourceView",
     "Suspension",
     "Unmet",

@@ -41,6 +41,7 @@ class ReceiptView(View):
         running: Runs past the start gate, which go on.
         backlog: Of a resume: occurrences of the suspended span that go on or are made up for (1,000: that many, or more).
         id: The message, job or run that the request made.
+        warnings: Of an apply through the API: what is allowed and hardly ever meant, each with its field and a way out.
     """
 
     request_id: str
@@ -54,6 +55,7 @@ class ReceiptView(View):
     backlog: int | None = None
     id: str | None = None
     errors: list[FieldProblem] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
     at: Moment
 
 

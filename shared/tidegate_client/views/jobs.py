@@ -31,6 +31,7 @@ class JobView(View):
         missing: What its trigger still waits for, in words.
         unmet: The constraint that it waits for.
         deadline: When it expires, or its trigger times out.
+        forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
     """
 
     id: str
@@ -46,4 +47,5 @@ class JobView(View):
     correlation: str | None = None
     missing: str | None = None
     unmet: Unmet | None = None
+    forced: Unmet | None = None
     evidence: EvidenceView | None = None

@@ -23,6 +23,7 @@ class RunView(View):
         disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
         last_failure: How the attempt before the present one ended, when a retry followed on it.
         next_attempt_at: When the next attempt begins, while the run waits for it.
+        forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
     """
 
     id: str
@@ -53,6 +54,7 @@ class RunView(View):
     program: dict[str, Any] | None = None
     last_failure: dict[str, Any] | None = None
     next_attempt_at: Moment | None = None
+    forced: Unmet | None = None
 
     @property
     def is_ended(self) -> bool:

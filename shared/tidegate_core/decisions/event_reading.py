@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from tidegate_core.decisions.event_index import stored_vector
+from tidegate_core.decisions.forged import refuse_forged_events
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.log_ends import present_sources
@@ -56,14 +57,21 @@ class OwnEvents:
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
         yield ()  # Nothing has to be asked.
-        return [self._one(record) for record in batch]
+        allowed = cursor.host.holding.namespaces.events
+        return [self._one(record, allowed, cursor.topic.name) for record in batch]
 
-    def _one(self, record: LogRecord) -> ReadEvents:
+    def _one(self, record: LogRecord, allowed: tuple[str, ...], topic: str) -> ReadEvents:
         try:
-            events = judged(lambda: parse_events(record.value, record.headers))
+            events = judged(lambda: _own_events(record, allowed, topic))
         except RefusedRecord as refused:
             return ReadEvents(record, (), refused)
         return ReadEvents(record, tuple((f"{number:04d}", event) for number, event in enumerate(events)))
+
+
+def _own_events(record: LogRecord, allowed: tuple[str, ...], topic: str) -> tuple[Event, ...]:
+    events = parse_events(record.value, record.headers)
+    refuse_forged_events(events, allowed, topic)
+    return events
 
 
 class SourceEvents:

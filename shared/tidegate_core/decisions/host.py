@@ -169,9 +169,10 @@ class Host:
 
     def start_safely(self, name: str, about: str, operation: Operation[None]) -> None:
         """Starts an operation about one thing, whose failure is told and stops nothing else."""
-        self.operations.start(self._safely(name, about, operation))
+        self.operations.start(self.safely(name, about, operation))
 
-    def _safely(self, name: str, about: str, operation: Operation[None]) -> Operation[None]:
+    def safely(self, name: str, about: str, operation: Operation[None]) -> Operation[None]:
+        """Goes through an operation about one thing; its failure is told, and whoever asked for it goes on."""
         try:
             yield from operation
         except Fenced:

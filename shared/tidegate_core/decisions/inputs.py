@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
 from tidegate_core.effects import Answer
 from tidegate_core.model.position import Position
+from tidegate_core.model.quotas import Quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,10 @@ class Holding:
         shards: S, fixed for the life of the cluster; shards `s mod N == p` are owned.
         requests, events: The two topics that are read with a durable position.
         minimum_period_ms: Shortest period of a time trigger (TIDEGATE_MINIMUM_PERIOD_MS, default 10 s).
+        quotas: What namespaces may ask for (TIDEGATE_QUOTAS).
         recurring_near_ms: A recurring message whose next fire is further ahead is not read at a recovery, but brought near in its
             time by a row of its own: two transactions for each such fire. Longer than the window of the messages (1 min).
+        namespaces: Which namespaces the records of the requests and of the events topic may name.
         tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
             when a topic partition comes back to the process.
         topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`, `runs_dlq`.
@@ -58,8 +62,10 @@ class Holding:
     events_dlq_topic: str
     runs_dlq_topic: str
     minimum_period_ms: int = 10_000
+    quotas: Quotas = field(default_factory=dict)
     program_files_checked: bool = True
     recurring_near_ms: int = 3_600_000
+    namespaces: TopicNamespaces = EVERYBODY
     tenure: int = 0
 
     def owned_shards(self) -> range:

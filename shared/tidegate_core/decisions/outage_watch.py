@@ -25,6 +25,7 @@ from tidegate_core.transactions.outages import record_outages
 from tidegate_core.transactions.ownership import whole
 
 SERVED = "served"
+MINIMUM_PERIOD = "minimum_period_ms"
 """Attribute of a node's item: by ownership topic partition, its last sign of life there."""
 
 
@@ -54,7 +55,15 @@ def read_signs(host: Host, leases: Sequence[Item | None]) -> Operation[dict[str,
     return signs
 
 
-def sign_of_life(owner: str, node: str, now: int, served: Mapping[int, int], expires_at: int) -> Put:
+def sign_of_life(
+    owner: str,
+    node: str,
+    now: int,
+    served: Mapping[int, int],
+    expires_at: int,
+    *,
+    minimum_period_ms: int | None = None,
+) -> Put:
     """Returns what a node writes every 10 s.
 
     Without a condition: one process writes it, and what arrives late makes an outage seem to begin earlier, which nothing
@@ -67,10 +76,13 @@ def sign_of_life(owner: str, node: str, now: int, served: Mapping[int, int], exp
         served: By ownership topic partition, up to when it was certainly served (`PartitionActor.served_until`), those
             included that are not held any more.
         expires_at: Epoch seconds.
+        minimum_period_ms: Its setting, for whoever says beforehand what an apply of it would refuse.
     """
     key = keys.node(owner)
     signs: dict[str, Value] = {str(topic_partition): until for topic_partition, until in sorted(served.items())}
     item: Item = {"pk": key.pk, "sk": key.sk, "seen": now, "node": node, SERVED: signs, "expires_at": expires_at}
+    if minimum_period_ms is not None:
+        item[MINIMUM_PERIOD] = minimum_period_ms
     return Put(key, item)
 
 

@@ -292,6 +292,9 @@ class PartitionActor:
     def _drain(self) -> Operation[None]:
         """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
         self._draining = True
+        # Reading, and taking over, go on for these: only the position of their create lets them go out.
+        while any(plane.waits_for_the_log for plane in self.planes.values()):
+            yield from self._host.sleep(DRAIN_LOOK_MS)
         if self._sources is not None:
             self._sources.close()
         self._stop_reading()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
 from tidegate_core.decisions.delivery_plane.creates import Sending, Unkept
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.forged import refuse_forged_request
 from tidegate_core.decisions.host import Countdown, InvalidAsk
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation
@@ -100,7 +101,9 @@ class RequestIngest:
             RefusedRecord: Nothing else is raised: no record stops its topic partition.
         """
         request = parse_request(record.value, record.headers)
+        holding = self.cursor.host.holding
         try:
+            refuse_forged_request(request, holding.namespaces.requests, holding.requests.name)
             return self._placed(request, record, sends)
         except RefusedRecord:
             raise

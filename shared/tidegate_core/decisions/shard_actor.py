@@ -18,14 +18,17 @@ from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outage_watch import OutageWatch, WriteDownOutage
 from tidegate_core.decisions.run_plane.attempts import Attempts
+from tidegate_core.decisions.run_plane.cleaning import clean_up
 from tidegate_core.decisions.run_plane.controls import ShardControls
 from tidegate_core.decisions.run_plane.expire import decision_on
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.home_limits import HomeLimits
+from tidegate_core.decisions.run_plane.idle_limits import RemoveIdle
 from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outgoing import Outgoing
 from tidegate_core.decisions.run_plane.quarantine import Quarantine
+from tidegate_core.decisions.run_plane.timer_sweep import TimerSweep
 from tidegate_core.decisions.run_plane.until import resume_when_due
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
@@ -35,7 +38,7 @@ from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import Controls
 from tidegate_core.records.run_plane import Job, Run, TimerRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Batch, Delete, Item, Key
+from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.limits import homes_of
 from tidegate_core.transactions.ownership import Carried
 
@@ -43,7 +46,6 @@ TIMER_WINDOW_MS = 5 * 60_000
 """How far ahead timer rows are held in memory; they are read again, from the beginning, at half of it."""
 SWEEP_MS = 10_000
 """A lost poke costs at most this (DESIGN 4)."""
-CHUNKS_PER_BATCH = 1_000
 DRAIN_LOOK_MS = 5
 LANE_LOOK_MS = 5
 LANE_PATIENCE_MS = 1_000
@@ -109,7 +111,8 @@ class ShardActor:
         yield from self._wait_for_the_present()
         self._controls.begin(controls)
         yield from self._recover_recurring()
-        yield from self.plane.recover((yield from self._inbox.messages()))
+        yield from self._inbox.hand_messages()
+        yield from self.plane.recover()
         for low, high in (("J#", "J#~"), ("R#", "R#~"), ("Z#", "Z#~")):
             rows.extend((yield from self._lane.read_range(low, high)))
         rows.extend((yield from self._read_timers()))
@@ -126,6 +129,7 @@ class ShardActor:
         self._host.operations.start(self._inbox.serve())
         self._host.operations.start(self._home_limits.sweep())
         self._host.operations.start(self._sweep())
+        self._host.operations.start(TimerSweep(self._lane).serve())
         for ref in self.memory.waiting_refs():
             self._waiting.look(ref)
         self._arm()
@@ -247,7 +251,9 @@ class ShardActor:
             elif row.kind == "U":
                 self._lane.add(resume_when_due(row, self.memory, self.plane.recurring))
             elif row.kind == "C":
-                self._host.start_safely("clean_up", row.ref, self._clean_up(row))
+                self._host.start_safely("clean_up", row.ref, clean_up(self._host, self.shard, row))
+            elif row.kind == "L":
+                self._lane.add(RemoveIdle(row))
         timed_out = [row for row in rows if row.kind == "E"]
         if timed_out:
             self._host.start_safely("expire", timed_out[0].ref, self._expire(timed_out))
@@ -267,15 +273,6 @@ class ShardActor:
         yield from self._inbox.look()
         for row in rows:
             self._lane.add(decision_on(row, unread, through))
-
-    def _clean_up(self, row: TimerRow) -> Operation[None]:
-        """Removes the chunks of evidence that ended long ago; the row goes last, so that a successor does the rest."""
-        chunks = range(int(row.detail or "0"))
-        for first in chunks[::CHUNKS_PER_BATCH]:
-            page = chunks[first : first + CHUNKS_PER_BATCH]
-            deletes = tuple(Delete(keys.evidence_chunk(self.shard, row.ref, chunk)) for chunk in page)
-            yield from self._host.write_for_good(Batch("clean_up", deletes))
-        yield from self._host.write_for_good(Batch("clean_up", (Delete(row.key(self.shard)),)))
 
     def _read_timers(self) -> Operation[list[Item]]:
         """Reads from the very first timer row, overdue ones included: a stall must not lose what it passed (protocol H12)."""

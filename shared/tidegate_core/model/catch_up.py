@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from tidegate_core.model.document import Document, Whole
 from tidegate_core.model.durations import DurationField
+from tidegate_core.model.instants import Instant
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import Problem
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
@@ -88,6 +89,11 @@ def _of_messages(wanted: CatchUpPolicy) -> list[Problem]:
     problem = f"with a message as target is planned for {PLATFORM}"
     given = [field for field in fields if getattr(wanted, field) != getattr(only, field)]
     return [*found, *(Problem(f"catchup.{field}", problem, "leave it out") for field in given)]
+
+
+def is_too_old(spec: ScheduleSpec, instant: Instant, now: Instant) -> bool:
+    """Whether an instant that had passed when its schedule was applied at `now` is not made any more (`expired/catchup_window`)."""
+    return not spec.sends_messages and instant + spec.catchup.window < now
 
 
 def catch_up_warning(spec: ScheduleSpec) -> Problem | None:

@@ -16,6 +16,36 @@ MAX_FIELDS = 64
 """Fields of one document; four times what the largest kind has. More are refused unread: each would be a problem to tell."""
 
 
+MAX_LEVELS = 32
+"""Lists and objects inside of each other, in what is no payload; a schedule's composites and filters need 26."""
+MAX_CONTAINERS = 5_000
+"""Of a schedule, whose 64 KiB have no room for more that mean something. More are refused unread: each fault would be told."""
+
+
+WIDEST = 256
+"""Entries of the longest list and mapping that any field takes (`AtMost`); a longer one is refused by its field, unread."""
+
+
+def overgrown(document: Any) -> str | None:
+    """Returns what is wrong with a document's size as a tree, before any of its fields is looked at."""
+    level, count = [document], 1
+    for _ in range(MAX_LEVELS):
+        below = [
+            inner
+            for each in level
+            if len(each) <= WIDEST
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, dict | list)
+        ]
+        count += len(below)
+        if count > MAX_CONTAINERS:
+            return f"has more than {MAX_CONTAINERS} lists and mappings"
+        if not below:
+            return None
+        level = below
+    return f"is more than {MAX_LEVELS} levels deep"
+
+
 class Document(BaseModel):
     """A frozen model that explains itself.
 

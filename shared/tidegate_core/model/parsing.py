@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from tidegate_core.model.cdap import as_our_events, is_cdap_notification
 from tidegate_core.model.clockwork import CLOCKWORK_FIELDS, as_message_send, is_clockwork_schedule
-from tidegate_core.model.document import Document
+from tidegate_core.model.document import Document, overgrown
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent, Event
 from tidegate_core.model.explain import problems_of
 from tidegate_core.model.planned import PLATFORM
@@ -57,6 +57,8 @@ def parse_schedule(
     Raises:
         InvalidInput: With all problems that are independent of each other.
     """
+    if problem := overgrown(document):
+        raise InvalidInput([Problem("", problem)])
     merged, problems = _with_identity(dict(document), namespace, name)
     try:
         spec = ScheduleSpec.model_validate(merged)

@@ -24,8 +24,9 @@ MAX_CHOICES = 24
 TOO_LARGE = "is too large"
 """How each problem begins that makes an input too large as a whole (413), wherever it is noticed."""
 
-ErrorClass: TypeAlias = Literal["invalid", "unparsable", "too_large"]
-"""`invalid`: read, but against the rules. `unparsable`: cannot be read. `too_large`: not even looked at."""
+ErrorClass: TypeAlias = Literal["invalid", "unparsable", "too_large", "forbidden"]
+"""`invalid`: read, but against the rules. `unparsable`: cannot be read. `too_large`: not even looked at. `forbidden`: not for
+whoever writes there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class InvalidInput(ValueError):
 
     @property
     def http_status(self) -> int:
-        return 413 if self.error_class == "too_large" else 400
+        return {"too_large": 413, "forbidden": 403}.get(self.error_class, 400)
 
 
 class RefusedRecord(InvalidInput):

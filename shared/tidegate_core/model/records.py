@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
 from tidegate_core.model.names import FREE_TEXT_PATTERN
 from tidegate_core.model.planned import PLATFORM
-from tidegate_core.model.problems import TOO_LARGE, Problem, RefusedRecord, shortened
+from tidegate_core.model.problems import MAX_PROBLEMS, TOO_LARGE, Problem, RefusedRecord, shortened
 from tidegate_core.model.requests import MAX_RECORD_BYTES
 
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None
@@ -20,6 +20,13 @@ Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, byte
 TYPE_PREFIX = "tidegate."
 """What `ce_type` has before our own type."""
 
+MAX_CONTAINERS = 131_072
+"""Brackets of a record, those in its texts included. The largest payload, 256 KiB, has room for no more lists and objects; a
+record of 1 MiB could have 350,000, which cost a reader half a second."""
+LONGEST_NUMBER_DIGITS = 308
+"""All of them are below the largest 64-bit float, 1.8e308."""
+
+_LONG_NUMBER = re.compile(rb"[0-9]{309}")
 _ID = re.compile(FREE_TEXT_PATTERN)
 _STRUCTURED = "application/cloudevents"
 _ENVELOPE = {"ce_id": "id", "ce_type": "type"}
@@ -41,6 +48,8 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
     envelope = _envelope(headers) if headers else {}
     if value is not None and len(value) > MAX_RECORD_BYTES:
         raise _too_large(value, envelope)
+    if value is not None and (problem := overgrown_text(value)):
+        raise RefusedRecord([problem], "too_large", request_id=_own_id(envelope), type=_own_type(envelope))
     try:
         document = from_json(value or b"", allow_inf_nan=False)
     except ValueError as error:
@@ -48,6 +57,8 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
         raise RefusedRecord([problem], "unparsable", request_id=_own_id(envelope), type=_own_type(envelope)) from error
     if not isinstance(document, dict):
         raise RefusedRecord([Problem("", "is JSON, but not an object")], "unparsable", request_id=_own_id(envelope))
+    if problem := unholdable_number(value or b""):
+        raise _wrong_text(document, [problem], (), envelope)
     if repeated := repeated_names(value or b""):
         raise _ambiguous(document, repeated, envelope)
     return ReadRecord(_with_envelope(document, envelope) if envelope else document, envelope)
@@ -61,20 +72,43 @@ def repeated_names(value: bytes) -> tuple[str, ...]:
     found: dict[str, None] = {}
 
     def look(pairs: list[tuple[str, Any]]) -> None:
-        if len(pairs) > 1 and len({name for name, _ in pairs}) < len(pairs):
+        if len(pairs) > 1 and len(dict(pairs)) < len(pairs):
             seen: set[str] = set()
             for name, _ in pairs:
                 if name in seen:
                     found[name] = None
                 seen.add(name)
 
-    # Texts of numbers are left as they are: `from_json` has judged them.
-    json.loads(value, object_pairs_hook=look, parse_int=_unread, parse_float=_unread)
+    json.loads(value, object_pairs_hook=look)
     return tuple(found)
 
 
-def _unread(_: str) -> None:
-    return None
+def overgrown_text(value: bytes) -> Problem | None:
+    """Returns the problem of a text that would cost a reader more than its bytes do: lists and objects without end."""
+    if value.count(b"[") + value.count(b"{") <= MAX_CONTAINERS:
+        return None
+    problem = f"{TOO_LARGE}: more than {MAX_CONTAINERS} lists and objects"
+    return Problem("", problem, "send a pointer to it, such as an object's address")
+
+
+def unholdable_number(value: bytes) -> Problem | None:
+    """Returns the problem of a whole number that most readers of JSON would take for infinite, as they hold all numbers in 64 bits.
+
+    Fractions and powers of ten beyond that are refused where they are kept; whole numbers we ourselves hold exactly.
+    """
+    if _LONG_NUMBER.search(value) is None:
+        return None
+    found: list[int] = []
+
+    def look(digits: str) -> None:
+        if len(digits.lstrip("-")) > LONGEST_NUMBER_DIGITS:
+            found.append(len(digits.lstrip("-")))
+
+    json.loads(value, parse_int=look)  # Within texts digits are no number.
+    if not found:
+        return None
+    problem = f"has a number of {max(found)} digits, at most {LONGEST_NUMBER_DIGITS} are allowed"
+    return Problem("", problem, "write it as a text")
 
 
 def repetition(names: Sequence[str]) -> list[Problem]:
@@ -83,10 +117,17 @@ def repetition(names: Sequence[str]) -> list[Problem]:
 
 
 def _ambiguous(document: Mapping[str, Any], names: Sequence[str], envelope: Mapping[str, str]) -> RefusedRecord:
+    return _wrong_text(document, repetition(names[:MAX_PROBLEMS]), names, envelope)
+
+
+def _wrong_text(
+    document: Mapping[str, Any], problems: Sequence[Problem], repeated: Collection[str], envelope: Mapping[str, str]
+) -> RefusedRecord:
     """The sender is told under the id, the namespace and the name that the record says once."""
-    said = {field: value for field, value in document.items() if field not in names}
+    unclear = frozenset(repeated)
+    said = {field: value for field, value in document.items() if field not in unclear}
     return RefusedRecord(
-        repetition(names),
+        problems,
         request_id=_own_id(envelope) or read_id(said, "id"),
         type=_own_type(envelope) or read_text(said, "type"),
         namespace=read_id(said, "namespace"),
@@ -97,9 +138,10 @@ def _ambiguous(document: Mapping[str, Any], names: Sequence[str], envelope: Mapp
 
 def _too_large(value: bytes, envelope: Mapping[str, str]) -> RefusedRecord:
     problem = Problem("", f"{TOO_LARGE}: {len(value)} bytes, at most {MAX_RECORD_BYTES} (1 MiB) are allowed")
+    begin = value[:MAX_RECORD_BYTES]
     try:
-        # Read after all, so that its sender can be told; the topic itself bounds what that costs (4 MiB).
-        document = from_json(value)
+        # As much as any record's is read after all, so that its sender can be told.
+        document = None if overgrown_text(begin) else from_json(begin, allow_partial=True)
     except ValueError:
         document = None
     said = document if isinstance(document, dict) else {}

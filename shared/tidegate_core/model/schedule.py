@@ -149,7 +149,15 @@ class ScheduleSpec(Document):
             ("cron", "schedule", "every", "at", "run_status"), "it is a type of trigger: trigger: {type: ...}"
         ),
         "misfire": "the field is called catchup",
-        "timeout": "the field is called pending_timeout",
+        **dict.fromkeys(
+            ("concurrency", "time_window", "delay", "since_last_run", "rate", "load"),
+            "it is a type of constraint: constraints: [{type: ...}]",
+        ),
+        **dict.fromkeys(
+            ("max_active_runs", "max_concurrent_runs", "concurrency_policy"),
+            "write constraints: [{type: concurrency, max: 1}], and what becomes of more under overlap",
+        ),
+        "timeout": "pending_timeout bounds how long a job waits for its constraints; nothing bounds how long a program runs",
         "enabled": "the field is called suspended",
         "description": "labels are for people: labels: {description: ...}",
         "spec": "its fields belong here; tidegate schedule get --spec prints them so",

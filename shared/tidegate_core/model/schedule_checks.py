@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tidegate_core.constraints import DelayConstraint
 from tidegate_core.constraints.scopes import ScopedConstraint
-from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning
+from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning, is_too_old
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
 from tidegate_core.model.overlap import overlap_problems
 from tidegate_core.model.problems import Problem
+from tidegate_core.model.quotas import NO_QUOTA, Quota
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import template_problems, text_problems
 from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimesTrigger, TimeTrigger
@@ -25,6 +26,7 @@ DEFAULT_MINIMUM_PERIOD_MS = 10_000
 RENEWING = frozenset({"keep_latest", "coalesce", "cancel_running"})
 """Overlap under which one job waits, the newest."""
 MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
+QUOTAS_SETTING = "TIDEGATE_QUOTAS"
 """Of nodes and API processes, for all namespaces alike: a namespace's own needs namespace objects (planned)."""
 
 
@@ -75,7 +77,7 @@ def schedule_warnings(spec: ScheduleSpec, now: Instant) -> list[Problem]:
 def _too_old_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
     """Returns that a single instant is not made up for: of what has passed only that fires at once."""
     trigger = spec.trigger
-    if not isinstance(trigger, AtTrigger) or spec.sends_messages or trigger.instant >= now - spec.catchup.window:
+    if not isinstance(trigger, AtTrigger) or not is_too_old(spec, trigger.instant, now):
         return None
     window = format_duration(spec.catchup.window)
     return Problem(
@@ -120,7 +122,11 @@ def _leaf_paths(trigger: EventTrigger) -> list[tuple[str, LeafTrigger]]:
 
 
 def check_schedule(
-    spec: ScheduleSpec, *, now: Instant, minimum_period_ms: int = DEFAULT_MINIMUM_PERIOD_MS
+    spec: ScheduleSpec,
+    *,
+    now: Instant,
+    minimum_period_ms: int = DEFAULT_MINIMUM_PERIOD_MS,
+    quota: Quota = NO_QUOTA,
 ) -> tuple[Problem, ...]:
     """Returns what is wrong with a schedule at `now`, under the rules of the process that looks at it.
 
@@ -130,15 +136,17 @@ def check_schedule(
         spec: A schedule without problems of its own.
         now: When it is to be activated.
         minimum_period_ms: The process's setting; never below 1 s.
+        quota: Of its namespace.
     """
     identity = f"{spec.namespace}/{spec.name}"
-    minimum_ms = max(minimum_period_ms, SHORTEST_PERIOD_MS)
+    minimum_ms = max(minimum_period_ms, quota.minimum_period_ms or 0, SHORTEST_PERIOD_MS)
+    setting = MINIMUM_PERIOD_SETTING if minimum_period_ms >= minimum_ms else f"{QUOTAS_SETTING} ({spec.namespace})"
     # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
     search = Search(STEPS_PER_SEARCH, TEN_YEARS_MS)
-    found: list[Problem | None] = []
+    found: list[Problem | None] = [_catch_up_problem(spec, quota)]
     for place, trigger in _of_time(spec):
         found += [
-            _period_problem(trigger, identity, minimum_ms, place),
+            _period_problem(trigger, identity, minimum_ms, place, setting),
             _horizon_problem(trigger, now, identity, search, place),
         ]
     return tuple(problem for problem in found if problem is not None)
@@ -151,10 +159,24 @@ def _of_time(spec: ScheduleSpec) -> list[tuple[str, TimeTrigger]]:
     return [(path, leaf) for path, leaf in _leaf_paths(spec.trigger) if isinstance(leaf, TickLeaf)]
 
 
-def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place: str) -> Problem | None:
+def _catch_up_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
+    wanted, most = spec.catchup, quota.catch_up_runs_max
+    may_have_many = "all" in (wanted.mode, wanted.after_pause, wanted.on_create, wanted.after_update)
+    if most is None or spec.sends_messages or not isinstance(spec.trigger, TimeTrigger) or not may_have_many:
+        return None
+    if wanted.max_runs <= most:
+        return None
+    return Problem(
+        "catchup.max_runs",
+        f"is {wanted.max_runs}, namespace {spec.namespace} may have {most} jobs for one cause at most",
+        f"write max_runs: {most} or fewer, or mode: last; or raise catch_up_runs_max in {QUOTAS_SETTING} of nodes and API",
+    )
+
+
+def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place: str, setting: str) -> Problem | None:
     if isinstance(trigger, TimesTrigger):
         each = (
-            _period_problem(spec, identity, minimum_ms, f"{place}.specs[{number}]")
+            _period_problem(spec, identity, minimum_ms, f"{place}.specs[{number}]", setting)
             for number, spec in enumerate(trigger.specs)
         )
         return next((problem for problem in each if problem is not None), None)
@@ -166,7 +188,7 @@ def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place:
     return Problem(
         field,
         f"fires every {format_duration(gap_ms)}, the minimum period is {least}",
-        f"leave at least {least} between two occurrences, or set {MINIMUM_PERIOD_SETTING} of nodes and API",
+        f"leave at least {least} between two occurrences, or set {setting} of nodes and API",
     )
 
 

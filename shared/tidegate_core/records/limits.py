@@ -93,6 +93,7 @@ class Waiter:
         order: Its place, by its priority; None in rows of older versions: first come, first served.
         most: Runs that the job's own version of its schedule allows.
         asked_at: When the row was written; a later one says that the job is still there, and keeps its offer.
+        aside: It has had the word for this limit and waits for another one: the slot is for those behind it meanwhile.
     """
 
     limit: str
@@ -101,6 +102,7 @@ class Waiter:
     most: int
     asked_at: int
     order: int | None = None
+    aside: bool | None = None
 
     def key(self, home: int) -> Key:
         order = self.satisfied_at if self.order is None else self.order

@@ -12,6 +12,7 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.explain import problems_of
 from tidegate_core.model.problems import TOO_LARGE, ErrorClass, Problem, RefusedRecord, internal_problem
+from tidegate_core.model.records import overgrown_text
 from tidegate_core.model.request_base import MAX_RECORD_BYTES
 from tidegate_core.model.sources import EventMapping, SourceSpec, TakenFrom, as_number
 from tidegate_core.sources.pointers import MISSING, value_at
@@ -112,6 +113,8 @@ class _Reading:
             if len(value) > MAX_RECORD_BYTES:
                 problem = f"{TOO_LARGE}: {len(value)} bytes, at most {MAX_RECORD_BYTES} (1 MiB) are allowed"
                 raise self.refusal([Problem("", problem)], too_large=True)
+            if overgrown := overgrown_text(value):
+                raise self.refusal([overgrown], too_large=True)
             try:
                 self._document = from_json(value, allow_inf_nan=False)
             except ValueError as error:

@@ -31,8 +31,10 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
 Other partition keys of `main`: `MAP`, `CONTROLS`, `SOURCES`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
-`PERMIT#<run id>`), `NODE#<owner>`, `DD#<namespace>#<hash>`.
-`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `LJ#<job id>` (where in it), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies).
+`PERMIT#<run id>`), `NODE#<owner>` (`NODE`, its signs of life;
+`DRAIN`, an order to give everything back), `NODES` (a card of each process, by owner), `DD#<namespace>#<hash>`, `DLQ#<origin>` (what became of a dead letter).
+`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `LJ#<job id>` (where in it), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies),
+`V#<ns>/<name>#<generation>` (generations of a schedule that have ended).
 """
 
 from __future__ import annotations
@@ -132,6 +134,16 @@ def is_rate(limit: Key) -> bool:
     return limit.pk.startswith(SHARED_LIMIT) and limit.pk.split("#")[2].startswith(RATE)
 
 
+def dead_letter_mark(origin: str) -> Key:
+    """What somebody did about a dead letter, by the hash of what it is a copy of."""
+    return Key(f"DLQ#{origin}", "MARK")
+
+
+def is_of_key(limit: Key) -> bool:
+    """Whether a shared limit, or rate, is that of one value of a key."""
+    return limit.pk.startswith(SHARED_LIMIT) and limit.pk.split("#")[2].removeprefix(RATE) == "key"
+
+
 def permit(limit: Key, run_id: str) -> Key:
     """The permit of one run, where a limit has too many holders to name them all in one item."""
     return Key(limit.pk, f"PERMIT#{run_id}")
@@ -197,6 +209,10 @@ def ledger_place(shard: int, job_id: str) -> Key:
 
 def ended_run(shard: int, run_id: str) -> Key:
     return Key(shard_pk(shard), f"R#{run_id}", "history")
+
+
+def past_generation(shard: int, namespace: str, name: str, generation: int) -> Key:
+    return Key(shard_pk(shard), f"V#{schedule_ref(namespace, name)}#{generation:010d}", "history")
 
 
 def closed_tally(shard: int, minute: int, epoch: int) -> Key:
@@ -267,6 +283,20 @@ def offsets_vector(vector_id: str) -> Key:
 
 def node(owner: str) -> Key:
     return Key(f"NODE#{owner}", "NODE")
+
+
+NODES = "NODES"
+"""Partition key of the nodes' cards: together, so that they can be listed."""
+
+
+def node_card(owner: str) -> Key:
+    """What a process says of itself, for people and for who watches it."""
+    return Key(NODES, owner)
+
+
+def drain_order(owner: str) -> Key:
+    """An operator's word to a process; it ends with it."""
+    return Key(f"NODE#{owner}", "DRAIN")
 
 
 def dedupe(namespace: str, dedupe_id: str) -> Key:

@@ -33,6 +33,8 @@ _KEPT_BLOCKS = 8_192
 """Some 10 MB: the ten years around now of every zone that there is."""
 
 _FIXED_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})", re.ASCII)
+_NAMED_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::?([0-5][0-9]))?", re.ASCII | re.IGNORECASE)
+"""As people write them; `+05:30` alone is a zone."""
 _ABBREVIATION = re.compile(r"[A-Z]{2,5}(?:[+-]?\d{1,2}[A-Z]*)?", re.ASCII)
 _COMMON_ABBREVIATIONS = {
     "CET": "Europe/Berlin",
@@ -95,8 +97,20 @@ def zone_named(name: str) -> Zone:
 def zone_hint(name: str) -> str:
     if name in _COMMON_ABBREVIATIONS:
         return f"use an IANA name such as {_COMMON_ABBREVIATIONS[name]}"
+    offset = _offset_meant(name)
+    if offset is not None:
+        # Not the nearest name: Etc/GMT+2, as POSIX has it, is two hours behind.
+        return f"write the offset alone: {offset}"
     guess = nearest(name, iana_names())
     return f"did you mean {guess}?" if guess else "use an IANA name such as Europe/Berlin, or an offset such as +05:30"
+
+
+def _offset_meant(name: str) -> str | None:
+    """Returns the offset of a text such as `UTC+2`, as it has to be written, None where it is none."""
+    meant = _NAMED_OFFSET.fullmatch(name)
+    if meant is None or int(meant[2]) > 14:
+        return None
+    return f"{meant[1]}{int(meant[2]):02}:{meant[3] or '00'}"
 
 
 @lru_cache(maxsize=1)
@@ -115,6 +129,8 @@ def _rules(name: str) -> tzinfo:
             raise ValueError("is not an offset between -14:59 and +14:59")
         return timezone((1 if fixed[1] == "+" else -1) * timedelta(hours=hours, minutes=minutes))
     if name not in iana_names():
+        if _offset_meant(name) is not None:
+            raise ValueError("is unknown")
         if _ABBREVIATION.fullmatch(name):
             raise ValueError("is an abbreviation, which means different zones to different readers")
         raise ValueError("is unknown")

@@ -60,6 +60,15 @@ def queue_marked(mark: str) -> Condition:
     return Condition("#queued = :mark_seen", {"#queued": "queued"}, {":mark_seen": mark})
 
 
+def idle() -> Condition:
+    """I4: a limit that somebody uses is not removed; nobody is passed who waits for it."""
+    return Condition(
+        "(attribute_not_exists(#in_use) OR #in_use = :none) AND attribute_not_exists(#queued)",
+        {"#in_use": "in_use", "#queued": "queued"},
+        {":none": 0},
+    )
+
+
 def present() -> Condition:
     """I4: a permit with an item of its own goes back once."""
     return Condition("attribute_exists(#pk)", {"#pk": "pk"})

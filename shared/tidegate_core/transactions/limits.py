@@ -147,3 +147,8 @@ def take_out(limit: Key, expired: Mapping[int, int]) -> Update:
 def lapse_offers(limit: Key, job_ids: Sequence[str]) -> Update:
     """Takes the word back. A job that was admitted meanwhile has used it up; one that was not is refused from now on."""
     return Update(limit, "DELETE #offered :jobs", {"#offered": "offered"}, {":jobs": frozenset(job_ids)})
+
+
+def remove_idle(limit: Key) -> Delete:
+    """Removes a limit that nobody uses and nobody waits for: who comes next finds what was never used."""
+    return Delete(limit, conditions.idle())

@@ -40,11 +40,9 @@ class AtTrigger(TimeTrigger):
                 raise refused("has no place here: this trigger fires once", field=field, hint="leave it out")
         return self
 
-    def first_after_activation(
-        self, activated: Instant, identity: str = "", search: Search | None = None
-    ) -> Instant | None:
+    def counts_from(self, activated: Instant) -> Instant:
         # Somebody asked for exactly this one occurrence: that it is late does not make it unwanted (SEMANTICS 1.5).
-        return self.instant
+        return min(activated, self.instant)
 
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:
         return None

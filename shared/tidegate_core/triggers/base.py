@@ -28,7 +28,7 @@ from tidegate_core.triggers.exclusions import (
 )
 from tidegate_core.triggers.latches import Terms
 from tidegate_core.triggers.passing import DAYS_PASSED_OVER, Minutes, ahead, back, minutes_left_out
-from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Next, Search
 
 Correlate: TypeAlias = Literal["data_partition"]
 
@@ -81,56 +81,86 @@ class TimeTrigger(Document, ABC):
             raise refused("is not after start", field="end", hint="end is exclusive")
         return self
 
-    def next_after(self, after: Instant, identity: str, search: Search | None = None) -> Instant | None:
-        """Returns the first nominal instant strictly after `after`, inside of `start`..`end` and not excluded.
+    def seek(self, after: Instant, identity: str, search: Search) -> Next:
+        """Returns the first nominal instant strictly after `after`, or how far the search came.
+
+        To go on, whoever was given a bound asks for what lies after the millisecond before it: it comes further each time,
+        and to the very instant that a search without a bound finds.
 
         Args:
             after: The last scheduled nominal, never the present: a late look must not lose an occurrence.
             identity: The schedule's own id, for triggers that spread their load by a stable hash of it.
-            search: How long it may take; by default as long as there are instants.
+            search: How long it may take, with all others that it is used for.
+        """
+        since = after if self.start is None else max(after, self.start - 1)
+        if search.is_used_up:
+            return Next(since + 1, is_bound=True, since=since)
+        found = self.next_after(after, identity, search)
+        return Next(found, since=since) if search.cut_at is None else Next(search.cut_at, is_bound=True, since=since)
+
+    def next_after(self, after: Instant, identity: str, search: Search | None = None) -> Instant | None:
+        """Returns the first nominal instant strictly after `after`, inside of `start`..`end` and not excluded.
+
+        Args:
+            after: As of `seek`, which who keeps others waiting has to ask.
+            identity: Likewise.
+            search: How long it may take; by default as long as there are instants. One that `gave_up` found nothing yet.
         """
         search = search or Search()
-        floor = after if self.start is None else max(after, self.start - 1)
+        search.cut_at = None
+        begin = floor = after if self.start is None else max(after, self.start - 1)
         latest = min(floor + search.ahead, LATEST_INSTANT)
-        while search.takes(len(self.exclude or ())):
+        while True:
+            # One step is always taken: pieces of a search have to come to its end.
+            if not search.takes(self.comparisons) and floor > begin:
+                search.cut_at = floor + 1
+                return None
             following = self._following(floor, identity, search)
             if following is None or not self.is_within(following):
                 return None
             span = self.excluded_at(following)
             if span is None:
                 return following
-            floor = ahead(span, self.kept(identity), search, len(self.exclude or ()), DAYS_PASSED_OVER).end - 1
+            floor = ahead(span, self.kept(identity), search, self.comparisons, DAYS_PASSED_OVER).end - 1
             if floor > latest:
                 search.left_out = True
                 return None
-        return None
 
     def first_after_activation(
         self, activated: Instant, identity: str = "", search: Search | None = None
     ) -> Instant | None:
         """Returns the first nominal of a schedule that counts from `activated` on; what lies before was never due."""
-        return self.next_after(activated - 1, identity, search)
+        return self.next_after(self.counts_from(activated) - 1, identity, search)
 
-    def interval(self, nominal: Instant, identity: str) -> tuple[Instant, Instant]:
+    def counts_from(self, activated: Instant) -> Instant:
+        """Returns from which instant on a schedule counts that is activated then."""
+        return activated
+
+    def interval(self, nominal: Instant, identity: str, since: Instant | None = None) -> tuple[Instant, Instant]:
         """Returns the data interval [previous nominal, nominal).
 
         It is contiguous with the one before, and blind to `start`, so that the first occurrence covers as much as the
         others. Empty where there is no previous nominal.
+
+        Args:
+            nominal: One of its instants.
+            identity: The schedule's own id.
+            since: Where it is known that none lies between: what was searched forward need not be searched back.
         """
-        previous = self.last_before(nominal, identity)
+        previous = self.last_before(nominal if since is None else since + 1, identity)
         return (nominal if previous is None else previous, nominal)
 
     def last_before(self, before: Instant, identity: str, search: Search | None = None) -> Instant | None:
         """Returns the last instant strictly before `before` that is not excluded, without regard to `start` and `end`."""
         search = search or Search(STEPS_PER_SEARCH)
-        while search.takes(len(self.exclude or ())):
+        while search.takes(self.comparisons):
             preceding = self._preceding(before, identity, search)
             if preceding is None:
                 return None
             span = self.excluded_at(preceding)
             if span is None:
                 return preceding
-            before = back(span, self.kept(identity), search, len(self.exclude or ()), DAYS_PASSED_OVER).begin
+            before = back(span, self.kept(identity), search, self.comparisons, DAYS_PASSED_OVER).begin
         return None
 
     def named_after(self, floor: Instant, identity: str, search: Search) -> Instant | None:
@@ -142,6 +172,11 @@ class TimeTrigger(Document, ABC):
         """Returns the last instant strictly before `before` inside of `start`..`end`, be it excluded or not."""
         preceding = self._preceding(before if self.end is None else min(before, self.end), identity, search)
         return preceding if preceding is not None and self.is_within(preceding) else None
+
+    def names(self, instant: Instant, identity: str) -> bool:
+        """Whether an instant is one of its own, inside of `start`..`end` and not excluded; nothing is searched for that."""
+        is_named = self._following(instant - 1, identity, Search()) == instant
+        return is_named and self.is_within(instant) and self.excluded_at(instant) is None
 
     def fires_left(self, fires: int) -> int | None:
         """Returns how many occurrences are still to come after `fires`; None is without a bound."""
@@ -193,6 +228,11 @@ class TimeTrigger(Document, ABC):
         return ""
 
     @property
+    def comparisons(self) -> int:
+        """With how much one instant is compared, and one day that is passed over."""
+        return len(self.exclude or ())
+
+    @property
     def own_zone(self) -> str:
         """The zone that exclusions mean which name none."""
         return "UTC"
@@ -218,12 +258,16 @@ class TimeTrigger(Document, ABC):
         """Returns the last instant strictly before `before`, without regard to `start`, `end` and `exclude`."""
 
 
+UNPAIRED = ""
+"""In place of the value that evidence is paired by: it has none, whatever tells it apart from other evidence."""
+
+
 class EventTrigger(Document, ABC):
     """A trigger that counts events: one latch per leaf, satisfied when nothing is missing.
 
     Attributes:
         correlate: What one AND state is kept for; None is one state for the schedule.
-        at_least_every: A job is made at the latest this long after the last one.
+        at_least_every: A job is made at the latest this long after the last one, by hand or not.
         allow_empty: Also when nothing came.
     """
 
@@ -302,17 +346,9 @@ class EventTrigger(Document, ABC):
         """Whether each tick opens evidence of its own (`driver: time`), instead of being a latch."""
         return False
 
-    def terms_of_instance(self, tick: Instant) -> Terms:
-        """Returns the deadlines of what a tick has opened; of triggers that open by ticks."""
-        raise NotImplementedError
-
-    def terms_before_tick(self) -> Terms:
-        """Returns how long that holds which waits for the next tick; of triggers that open by ticks."""
-        raise NotImplementedError
-
     def paired_by(self, leaf: int, event: Fact) -> str | None:
-        """Returns the value that the event is correlated by, None where the trigger pairs freely."""
-        return self.leaves()[leaf].correlation_of(event) if self.correlate else None
+        """Returns the value that the event is correlated by: `UNPAIRED` for none, None where the key of its evidence is it."""
+        return self.leaves()[leaf].correlation_of(event) if self.correlate else UNPAIRED
 
 
 class LeafTrigger(EventTrigger, ABC):
@@ -353,6 +389,10 @@ class LeafTrigger(EventTrigger, ABC):
 
     def group_of(self, leaf: int, event: Fact, at: Instant) -> str:
         return self.own_group_of(event)
+
+    def paired_by(self, leaf: int, event: Fact) -> str | None:
+        # What opens evidence of its own, such as a run, is what people know it by.
+        return None
 
     def own_group_of(self, event: Fact) -> str:
         """Returns the evidence of its own that one event opens for this leaf, where each fires by itself; else nothing."""

@@ -58,7 +58,7 @@ class CompositeTrigger(EventTrigger, ABC):
         timeout: Counted from the first latch that holds.
         on_timeout: `abort`: the evidence is given up, with a ledger row; `partial`: it fires with what is there; `wait`: only
             latches end, by their `ttl`.
-        at_least_every: A job is made at the latest this long after the last one, with what is there.
+        at_least_every: A job is made at the latest this long after the last one, by hand or not, with what is there.
         allow_empty: Also when nothing came.
     """
 
@@ -228,11 +228,13 @@ class CompositeTrigger(EventTrigger, ABC):
         return parts[0] if self.correlate and len(parts) == 1 else _as_list(parts)
 
     def terms_of_instance(self, tick: Instant) -> Terms:
+        """Returns the deadlines of what a tick has opened (`driver: time`)."""
         # What it has holds as long as it is open: nothing of it goes back.
         ends_at = None if self.on_timeout == "wait" or self.timeout is None else tick + self.timeout
         return Terms(ttls=(None,) * len(self.leaves()), on_timeout=self.on_timeout, ends_at=ends_at)
 
     def terms_before_tick(self) -> Terms:
+        """Returns how long that holds which waits for the next tick (`driver: time`)."""
         return Terms(ttls=self.terms(0).ttls)
 
     def group_of_tick(self, at: Instant) -> str:

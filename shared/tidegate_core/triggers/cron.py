@@ -31,6 +31,10 @@ class CronTrigger(WallClockTrigger):
         day_rule: Whether both day fields have to fit or one; by default Vixie cron's rule.
     """
 
+    FIELD_HINTS: ClassVar = {
+        **WallClockTrigger.FIELD_HINTS,
+        **dict.fromkeys(("cron", "schedule"), "the field is called expression"),
+    }
     EXAMPLE: ClassVar = {"type": "cron", "expression": "0 6 * * mon-fri", "zone": "Europe/Rome"}
 
     type: Literal["cron"] = "cron"

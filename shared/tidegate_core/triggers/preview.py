@@ -13,9 +13,13 @@ from tidegate_core.model.instants import Instant, as_datetime
 from tidegate_core.time.zones import zone_named
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
+from tidegate_core.triggers.search import Search
 from tidegate_core.triggers.tick_leaf import TickLeaf
 
 MAX_SHOWN = 1_000
+STEPS_PER_PREVIEW = 1_000_000
+"""Some 2 s, of the machine of whoever asks."""
+NONE_FOUND = "no instant was found up to here; --from goes on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Upcoming:
 
     Attributes:
         instant: A nominal, or the first instant after a gap.
-        result: `fires`; `latches` a composite that waits for others as well, or `opens` an instance of it that does; or `skipped/<reason>` for local times that do neither.
+        result: `fires`; `searched`, up to here and not further: no instant was found; `latches` a composite that waits for others as well, or `opens` an instance of it that does; or `skipped/<reason>` for local times that do neither.
         local: The instant on the trigger's own wall clock, with its offset.
         zone: Of that clock.
         note: What a clock change has to do with it, and which leaf of a composite it latches; empty when there is neither.
@@ -46,12 +50,11 @@ def preview(trigger: TimeTrigger, identity: str, after: Instant, count: int) -> 
         after: Where it begins.
         count: 1 to 1,000.
     """
-    nominals = [after]
-    while len(nominals) <= min(count, MAX_SHOWN):
-        following = trigger.next_after(nominals[-1], identity)
-        if following is None:
-            break
-        nominals.append(following)
+    search = Search(STEPS_PER_PREVIEW)
+    nominals, following = [after], trigger.seek(after, identity, search)
+    while (nominal := following.found) is not None and len(nominals) <= min(count, MAX_SHOWN):
+        nominals.append(nominal)
+        following = trigger.seek(nominal, identity, search)
     shown: list[Upcoming] = []
     for before, nominal in pairwise(nominals):
         shown += [
@@ -59,6 +62,8 @@ def preview(trigger: TimeTrigger, identity: str, after: Instant, count: int) -> 
             for skip in trigger.skips(before, nominal, identity)
         ]
         shown.append(_upcoming(trigger, identity, nominal, "fires", trigger.note(nominal, identity)))
+    if following.at is not None and following.is_bound and len(nominals) <= min(count, MAX_SHOWN):
+        shown.append(_upcoming(trigger, identity, following.at, "searched", NONE_FOUND))
     return shown
 
 

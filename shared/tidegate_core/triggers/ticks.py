@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidegate_core.model.instants import Instant
+from tidegate_core.model.instants import LATEST_INSTANT, Instant
 from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.search import NEVER, Next, Search
 from tidegate_core.triggers.tick_leaf import TickLeaf
 
 TICKS_TAKEN_MAX = 500
@@ -29,12 +30,12 @@ class Walk(NamedTuple):
 
     Attributes:
         ticks: In their order; of each instant all or none.
-        following: The next one, due or not; None when there is no more.
+        following: The next one, due or not, or how far it was searched: for one that is due another walk is to begin there.
         counted: Ticks of each time leaf, those of before included, for `max_fires`.
     """
 
     ticks: list[Tick]
-    following: Instant | None
+    following: Next
     counted: tuple[int, ...]
 
 
@@ -52,28 +53,38 @@ class Ticks:
     identity: str
     counted: tuple[int, ...] = ()
 
-    def first_from(self, instant: Instant) -> Instant | None:
-        """Returns the first tick at an instant or after it, of whichever leaf."""
+    def first_from(self, instant: Instant) -> Next:
+        """Returns the first tick at an instant or after it, of whichever leaf, or how far it was searched."""
         return self.walk(instant, instant - 1).following
 
     def walk(self, first: Instant, through: Instant) -> Walk:
         """Walks the ticks `first <= at <= through`, about 500 of them at most."""
         counted = list(self.counted or [0] * len(self.leaves))
-        heads = [self._next(number, first - 1, counted) for number in range(len(self.leaves))]
+        # Each leaf has steps of its own: all of them come further, else the cursor, which is one, would not.
+        searches = [Search.of_a_decision(len(self.leaves)) for _ in self.leaves]
+        heads = [self._next(number, first - 1, counted, searches) for number in range(len(self.leaves))]
         found: list[Tick] = []
         while True:
-            following = min((head for head in heads if head is not None), default=None)
-            if following is None or following > through or len(found) >= TICKS_TAKEN_MAX:
+            # At one instant a bound comes first: with what may lie there, all or none of an instant are taken.
+            following = min(heads, key=_order, default=NEVER)
+            at = following.found
+            if at is None or at > through or len(found) >= TICKS_TAKEN_MAX:
                 return Walk(found, following, tuple(counted))
             for number, head in enumerate(heads):
-                if head == following:
-                    found.append(Tick(following, self.leaves[number][0]))
+                if head.at == at:
+                    found.append(Tick(at, self.leaves[number][0]))
                     counted[number] += 1
-                    heads[number] = self._next(number, following, counted)
+                    heads[number] = self._next(number, at, counted, searches)
 
-    def _next(self, number: int, after: Instant, counted: Sequence[int]) -> Instant | None:
+    def _next(self, number: int, after: Instant, counted: Sequence[int], searches: Sequence[Search]) -> Next:
         leaf = self.leaves[number][1]
-        return None if leaf.fires_left(counted[number]) == 0 else leaf.next_after(after, self.identity)
+        if leaf.fires_left(counted[number]) == 0:
+            return NEVER
+        return leaf.seek(after, self.identity, searches[number])
+
+
+def _order(head: Next) -> tuple[Instant, bool]:
+    return (LATEST_INSTANT + 1 if head.at is None else head.at, not head.is_bound)
 
 
 def ticks_of(trigger: EventTrigger, identity: str, counted: tuple[int, ...] = ()) -> Ticks:

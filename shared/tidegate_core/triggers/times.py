@@ -111,12 +111,16 @@ class TimesTrigger(TimeTrigger):
         notes = (spec.note(instant, identity) for spec in self._naming(instant, identity))
         return next((note for note in notes if note), "")
 
+    def names(self, instant: Instant, identity: str) -> bool:
+        is_named = any(True for _ in self._naming(instant, identity))
+        return is_named and self.is_within(instant) and self.excluded_at(instant) is None
+
+    @property
+    def comparisons(self) -> int:
+        return super().comparisons + sum(1 + spec.comparisons for spec in self.specs)
+
     def _naming(self, instant: Instant, identity: str) -> Iterator[TimeTrigger]:
-        return (
-            spec
-            for spec in self.specs
-            if spec.named_after(instant - 1, identity, Search()) == instant and spec.excluded_at(instant) is None
-        )
+        return (spec for spec in self.specs if spec.names(instant, identity))
 
     def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
         # The earliest of all is looked at first, so that no spec is searched beyond what another one names: one that
@@ -124,8 +128,11 @@ class TimesTrigger(TimeTrigger):
         heads = [(spec.named_after(after, identity, search), place) for place, spec in enumerate(self.specs)]
         waiting = [(instant, place) for instant, place in heads if instant is not None]
         heapify(waiting)
-        while waiting and search.takes(len(self.specs)):
+        while waiting:
             instant, place = waiting[0]
+            if not search.takes(len(self.specs)) and instant > after + 1:
+                search.cut_at = instant
+                return None
             spec = self.specs[place]
             span = spec.excluded_at(instant)
             if span is None:

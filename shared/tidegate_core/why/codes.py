@@ -23,6 +23,7 @@ STANDING: Final[Mapping[str, str]] = {
 }
 TIME: Final[Mapping[str, str]] = {
     "not_due": "the instant is still to come",
+    "not_found_yet": "the trigger leaves out so much that its next instant is not found yet; until then there is none",
     "being_made": "it is due, and its job is made now",
     "not_named": "the trigger names no such instant",
     "excluded": "the trigger leaves it out (`exclude`)",

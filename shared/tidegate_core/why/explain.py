@@ -7,9 +7,10 @@ from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, Run
 from tidegate_core.triggers.at import AtTrigger
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
+from tidegate_core.triggers.search import Search
 from tidegate_core.why.asked import Asked, asked
 from tidegate_core.why.facts import Facts
-from tidegate_core.why.instants import at_instant, being_made, max_fires
+from tidegate_core.why.instants import at_instant, being_made, max_fires, not_found_yet
 from tidegate_core.why.jobs import of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
 from tidegate_core.why.looking import Views, line_of
@@ -102,14 +103,16 @@ def _trigger(facts: Facts) -> list[Reason]:
         return _events(facts)
     trigger, state = spec.trigger, facts.state
     assert isinstance(trigger, TimeTrigger)
-    following = state.next_nominal
+    following = state.following
     if spec.sends_messages:
-        following = trigger.next_after(max(facts.now, state.activated_at) - 1, facts.ref)
-    if following is not None and following <= facts.now:
-        return [being_made(following)]
-    if following is not None:
-        text = f"its next instant is {format_instant(following)}"
-        return [Reason("not_due", text, following, {"nominal": format_instant(following)})]
+        following = trigger.seek(max(facts.now, state.activated_at) - 1, facts.ref, Search.of_a_decision())
+    if following.is_bound:
+        return [not_found_yet(following)]
+    if following.at is not None and following.at <= facts.now:
+        return [being_made(following.at)]
+    if following.at is not None:
+        text = f"its next instant is {format_instant(following.at)}"
+        return [Reason("not_due", text, following.at, {"nominal": format_instant(following.at)})]
     if trigger.fires_left(state.fires) == 0:
         return [max_fires(facts, spec)]
     once = (
@@ -129,6 +132,9 @@ def _events(facts: Facts) -> list[Reason]:
     if reminder is not None:
         text += f"; at_least_every asks for a job at {format_instant(reminder)}"
     if tick is not None:
-        text += f"; the next instant that a time trigger of it names is {format_instant(tick)}"
+        of_time = "the next instant that a time trigger of it names is"
+        if facts.state.next_tick_is_bound:
+            of_time = "no instant that a time trigger of it names was found before"
+        text += f"; {of_time} {format_instant(tick)}"
     until = min((each for each in (reminder, tick) if each is not None), default=None)
     return [Reason("no_events", text, until, {"activated_at": since})]

@@ -15,12 +15,13 @@ from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Job, LedgerRow
 from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.search import Next, Search
 from tidegate_core.why.asked import Asked
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.jobs import of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
 from tidegate_core.why.looking import Views
-from tidegate_core.why.naming import names, unnamed
+from tidegate_core.why.naming import unnamed
 from tidegate_core.why.reason import Reason
 from tidegate_core.why.standing import standing, suspended_at, unserved
 
@@ -76,7 +77,7 @@ def _stands_for(record: LedgerRow | Job, instant: Instant) -> bool:
 def _caught_up_with(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
     """Returns what stands for an instant before the schedule was made: its `on_create` may reach back."""
     first = parsed(facts.of_incarnation[0].spec) if facts.of_incarnation else None
-    if first is None or not isinstance(first.trigger, TimeTrigger) or not names(first.trigger, facts.ref, instant):
+    if first is None or not isinstance(first.trigger, TimeTrigger) or not first.trigger.names(instant, facts.ref):
         return []
     return _told_of_another(views, facts, instant)
 
@@ -105,7 +106,7 @@ def _of_time(
         return [*told, *([each for each in others if not each.code.startswith("coalesced/")] or others[-1:])]
     if told:
         return told
-    if not names(trigger, facts.ref, instant):
+    if not trigger.names(instant, facts.ref):
         return unnamed(trigger, facts.ref, asked, instant)
     return _told_of_another(views, facts, instant) or _due(facts, spec, instant)
 
@@ -132,7 +133,7 @@ def _due(facts: Facts, spec: ScheduleSpec, instant: Instant) -> list[Reason]:
     if spec.sends_messages:
         return [_message(facts, instant)]
     if state.next_nominal is not None and instant >= (state.gathered_from or state.next_nominal):
-        return unserved(facts) or [being_made(state.next_nominal)]
+        return unserved(facts) or [being_made(instant if state.next_nominal_is_bound else state.next_nominal)]
     if instant < state.activated_at:
         since = format_instant(state.activated_at)
         text = f"an update or a resume had it count from {since} on, and nothing was made of this instant before"
@@ -154,15 +155,18 @@ def _has_fired_enough(facts: Facts, spec: ScheduleSpec) -> bool:
 
 def _last_before(facts: Facts, spec: ScheduleSpec, instant: Instant) -> Instant | None:
     """Returns the last occurrence that `max_fires` allows, if that lies before the instant; None if not, or too far off to count."""
-    trigger, nominal = spec.trigger, facts.state.next_nominal
+    trigger, following = spec.trigger, facts.state.following
+    search = Search.of_a_decision()
     assert isinstance(trigger, TimeTrigger)
     left = trigger.fires_left(facts.state.fires)
     if left is None or left > COUNTED_MAX:
         return None
     for _ in range(left - 1):
+        nominal = following.found
         if nominal is None or nominal >= instant:
             return None
-        nominal = trigger.next_after(nominal, facts.ref)
+        following = trigger.seek(nominal, facts.ref, search)
+    nominal = following.found
     return nominal if nominal is not None and nominal < instant else None
 
 
@@ -184,6 +188,13 @@ def max_fires(facts: Facts, spec: ScheduleSpec) -> Reason:
 def being_made(nominal: Instant) -> Reason:
     text = f"due since {format_instant(nominal)}, and its job is made now"
     return Reason("being_made", text, None, {"next": format_instant(nominal)})
+
+
+def not_found_yet(following: Next) -> Reason:
+    assert following.at is not None
+    through = format_instant(following.at)
+    text = f"it leaves out so much that no instant was found before {through}; then it is searched on"
+    return Reason("not_found_yet", text, following.at, {"none_before": through})
 
 
 def _message(facts: Facts, instant: Instant) -> Reason:

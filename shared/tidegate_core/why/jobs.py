@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tidegate_core.constraints.base import Compared
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
-from tidegate_core.decisions.run_plane.standing import admits
+from tidegate_core.decisions.run_plane.standing import admits, fires
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import Evidence, Job
 from tidegate_core.triggers.base import EventTrigger
@@ -91,9 +91,15 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
         "first_at": format_instant(evidence.first_at),
     }
     until = evidence.deadline
+    # Of a trigger that counts events it is when `at_least_every` asks for a job, with what is there.
+    reminder = facts.state.next_nominal if fires(facts.state) else None
+    if reminder is not None:
+        text += f"; at_least_every asks for a job at {format_instant(reminder)}"
+        until = reminder if until is None else min(reminder, until)
     tick = facts.state.next_tick
     if tick is not None and _lacks_a_tick(trigger, counts):
-        text += f"; its next instant is {format_instant(tick)}"
+        named = "no instant of it was found before" if facts.state.next_tick_is_bound else "its next instant is"
+        text += f"; {named} {format_instant(tick)}"
         until = tick if until is None else min(tick, until)
     return Reason("waiting_for_events", text, until, values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from tidegate_core.constraints.base import Compared
 from tidegate_core.model.instants import format_instant
@@ -10,6 +11,10 @@ from tidegate_core.model.states import Disposition, disposition_text
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_core.why.codes import CODES
 from tidegate_core.why.reason import Reason
+from tidegate_core.why.spite import in_spite
+
+FOR_WANT_OF: Final = frozenset({"expired/trigger_timeout", "expired/evidence_expired", "skipped/nothing_new"})
+"""Codes whose detail is what had not come."""
 
 
 def of_ledger(row: LedgerRow) -> Reason:
@@ -22,18 +27,17 @@ def of_ledger(row: LedgerRow) -> Reason:
         values["state"] = row.state or ""
         when = "" if row.ended_at is None else f" at {format_instant(row.ended_at)}"
         text = f"launched as run {row.job_id}, which ended as {row.state}{when}"
-        return Reason(code, f"{text}: {detail}" if detail else text, None, values)
+        return in_spite(Reason(code, f"{text}: {detail}" if detail else text, None, values), row.forced)
     values["job"] = row.job_id
     if row.covered is not None and row.covered_from is not None:
         values["covered"] = row.covered
         values["covered_from"] = format_instant(row.covered_from)
     text = f"{CODES.get(code, code)}; decided at {format_instant(row.at)}"
-    return Reason(code, f"{text}: {_in_words(detail)}" if detail else text, None, values)
+    return Reason(code, f"{text}: {in_words(code, detail)}" if detail else text, None, values)
 
 
-def _in_words(detail: str) -> str:
-    """What was unmet is kept as a document, for programs."""
-    if not detail.startswith("{"):
-        return detail
-    told: dict[str, str] = json.loads(detail)
-    return told["reason"]
+def in_words(code: str, detail: str) -> str:
+    """Returns the detail of an entry for people: what was unmet is kept as a document, for programs."""
+    if detail.startswith("{"):
+        return str(json.loads(detail)["reason"])
+    return f"missing: {detail}" if code in FOR_WANT_OF else detail

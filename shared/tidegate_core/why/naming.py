@@ -9,13 +9,10 @@ from tidegate_core.model.instants import Instant, as_datetime, format_instant
 from tidegate_core.triggers.base import TimeTrigger
 from tidegate_core.triggers.every import EveryTrigger
 from tidegate_core.triggers.preview import local_text
+from tidegate_core.triggers.search import Search
 from tidegate_core.triggers.times import TimesTrigger
 from tidegate_core.why.asked import Asked, is_jump, of_wall
 from tidegate_core.why.reason import Reason
-
-
-def names(trigger: TimeTrigger, ref: str, instant: Instant) -> bool:
-    return trigger.next_after(instant - 1, ref) == instant
 
 
 def unnamed(trigger: TimeTrigger, ref: str, asked: Asked, instant: Instant) -> list[Reason]:
@@ -51,7 +48,7 @@ def _of_gap(trigger: TimeTrigger, ref: str, asked: Asked) -> Reason | None:
 
 def _left_out(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | None:
     """Something that the trigger would name without its bounds and exclusions."""
-    if not names(_bare(trigger), ref, instant):
+    if not _bare(trigger).names(instant, ref):
         return None
     if trigger.start is not None and instant < trigger.start:
         start = format_instant(trigger.start)
@@ -81,7 +78,7 @@ def _other_pass(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | No
     second = instant // 1000
     wall = second + clock.zone.segment_at(second).offset
     passes = of_wall(wall, clock.zone.name).instants
-    other = next((each for each in passes if each != instant and names(trigger, ref, each)), None)
+    other = next((each for each in passes if each != instant and trigger.names(each, ref)), None)
     if len(passes) < 2 or other is None or clock.times.next_wall(wall - 1) != wall:
         return None
     text = f"the clock shows this time twice; it fires at {format_instant(other)} (dst_overlap {clock.policy.overlap})"
@@ -91,9 +88,14 @@ def _other_pass(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | No
 def _not_named(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason:
     values: dict[str, Compared] = {}
     words: list[str] = []
-    for name, found in (("previous", trigger.last_before(instant, ref)), ("next", trigger.next_after(instant, ref))):
+    search = Search.of_a_decision()
+    following = trigger.seek(instant, ref, search)
+    for name, found in (("previous", trigger.last_before(instant, ref, search)), ("next", following.found)):
         if found is not None and trigger.is_within(found):
             values[name] = format_instant(found)
             words.append(f"{name}: {local_text(found, trigger.zone_at(found, ref))}")
+    if following.at is not None and following.is_bound:
+        values["none_before"] = format_instant(following.at)
+        words.append(f"next: not before {local_text(following.at, trigger.zone_at(following.at, ref))}")
     told = "; ".join(words) or "nothing before it and nothing behind it"
     return Reason("not_named", f"the trigger names no such instant; {told}", None, values)

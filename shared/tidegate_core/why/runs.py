@@ -8,10 +8,15 @@ from tidegate_core.constraints.base import Compared
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Run
 from tidegate_core.why.reason import Reason
+from tidegate_core.why.spite import in_spite
 
 
 def of_run(run: Run, now: Instant) -> Reason:
-    """Returns what an open run waits for."""
+    """Returns what an open run waits for, and what it goes in spite of."""
+    return in_spite(_waits_for(run, now), run.forced)
+
+
+def _waits_for(run: Run, now: Instant) -> Reason:
     values: dict[str, Compared] = {"run": run.id, "attempt": run.attempt}
     attempt = f"attempt {run.attempt} of run {run.id}"
     if run.state == "lost":

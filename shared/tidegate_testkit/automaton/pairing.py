@@ -18,7 +18,7 @@ class Fired(NamedTuple):
 
     manifest: Manifest
     partly: bool
-    value: str | None
+    value: str | None = None
 
 
 class Group(NamedTuple):

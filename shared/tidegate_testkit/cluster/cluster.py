@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,7 +19,7 @@ from tidegate_cli.dev.programs import end_programs, open_programs
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
-from tidegate_testkit.cluster.process import ClusterProcess
+from tidegate_testkit.cluster.process import TIDEGATE, ClusterProcess
 from tidegate_testkit.cluster.topics import make_topic
 from tidegate_testkit.cluster.waiting import PATIENCE_S, until
 
@@ -33,6 +33,7 @@ MEMORY = Path("/dev/shm")
 """Linux's file system in memory. DynamoDB Local waits for the disk at each write, a laptop's for 3 ms and more; what these
 tests kill and stop are processes, and files in memory outlive those."""
 MEMORY_BYTES_MIN = 1 << 30
+COMMAND_S_MAX = 300.0
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
 
@@ -49,7 +50,7 @@ class Cluster:
 
     def __init__(self, folder: Path, nodes: int = 2, **node_variables: str) -> None:
         self.folder = folder
-        self.kafka = KafkaBrick(folder / "kafka")
+        self.kafka = self.make_kafka(folder / "kafka")
         self._memory = _folder_in_memory()
         self.dynamodb = DynamoDbBrick(self._memory or folder / "dynamodb")
         self._node_count = nodes
@@ -79,6 +80,28 @@ class Cluster:
     def processes(self) -> list[ClusterProcess]:
         return [*self.nodes, *([self.api] if hasattr(self, "api") else [])]
 
+    # -- what a cluster with proxies has otherwise -----------------------------------------------------------------------
+
+    def make_kafka(self, folder: Path) -> KafkaBrick:
+        return KafkaBrick(folder)
+
+    def brokers_for(self, process: str) -> str:
+        """Returns the `host:port` by which a process reaches the broker."""
+        return self.bootstrap_servers
+
+    def store_for(self, process: str) -> str:
+        """Returns the URL by which a process reaches the store."""
+        return self.dynamodb.endpoint
+
+    def bricks_are_up(self) -> None:
+        """Called before anything but the bricks is started."""
+
+    def command_of(self, process: str) -> Sequence[str]:
+        """Returns what starts a process, before its arguments."""
+        return TIDEGATE
+
+    # -- looking and waiting -----------------------------------------------------------------------------------------------
+
     def make_topic(self, name: str, topic_partitions: int = 4) -> str:
         """Makes a topic for delivered messages, with the broker's own append times; returns its name."""
         make_topic(self.bootstrap_servers, name, topic_partitions)
@@ -98,6 +121,15 @@ class Cluster:
             return len(shares) == len(running) and min(shares) > 0 and sum(shares) == SHARDS
 
         until(served, "all shards are served, and each node has a share", patience_s)
+
+    def command(self, name: str, *arguments: str) -> tuple[int | None, str]:
+        """Runs a command that ends by itself, with a node's settings; returns its exit status and what it printed."""
+        process = self._process(name, (name, *arguments), 0)
+        process.log.unlink(missing_ok=True)
+        process.start()
+        status = process.wait(COMMAND_S_MAX)
+        process.close()
+        return status, process.log.read_text(encoding="utf-8")
 
     def assert_all_run(self) -> None:
         """Fails, with its last words, when a process has ended that nobody killed."""
@@ -126,6 +158,7 @@ class Cluster:
         secret = self.folder / "gate-secret"
         secret.write_text(secrets.token_hex(32), encoding="ascii")
         start_together([self.kafka, self.dynamodb])
+        self.bricks_are_up()
         ports = self._ports()
         initialise = self._process("init", ("init",), 0, TIDEGATE_SHARDS=str(SHARDS))
         initialise.start()
@@ -133,16 +166,17 @@ class Cluster:
         initialise.close()
         assert status == 0, initialise.last_lines()
         self.api = self._process("api", ("api",), ports[0])
-        self.nodes = [
-            self._process(f"node-{number}", ("node",), port, **self._node_variables)
-            for number, port in enumerate(ports[1:], start=1)
-        ]
+        self.nodes = [self.make_node(number, port) for number, port in enumerate(ports[1:], start=1)]
         for process in self.processes:
             process.start()
         for process in self.processes:
             process.until_ready()
         self.until_all_serve()
         self.store = self._make_store()
+
+    def make_node(self, number: int, port: int) -> ClusterProcess:
+        """Returns a node that is not started yet; `port` is its health's."""
+        return self._process(f"node-{number}", ("node",), port, **self._node_variables)
 
     def _ports(self) -> list[int]:
         ports: list[int] = []
@@ -152,14 +186,16 @@ class Cluster:
 
     def _process(self, name: str, arguments: tuple[str, ...], port: int, **variables: str) -> ClusterProcess:
         environment = {**self._environment(name, port), **variables}
-        return ClusterProcess(name, arguments, environment, self.folder / f"{name}.log", f"http://{LOOPBACK}:{port}")
+        command = (*self.command_of(name), *arguments)
+        return ClusterProcess(name, command, environment, self.folder / f"{name}.log", f"http://{LOOPBACK}:{port}")
 
     def _environment(self, name: str, port: int) -> Mapping[str, str]:
         common = {
             **CREDENTIALS,
-            "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": self.bootstrap_servers,
+            "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": self.brokers_for(name),
+            "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
             "TIDEGATE_KAFKA__CLIENT_ID": f"tidegate-{name}",
-            "TIDEGATE_DYNAMODB__ENDPOINT_URL": self.dynamodb.endpoint,
+            "TIDEGATE_DYNAMODB__ENDPOINT_URL": self.store_for(name),
             "TIDEGATE_DYNAMODB__REGION": REGION,
             "TIDEGATE_GATE__SECRET_FILE": str(self.folder / "gate-secret"),
             "TIDEGATE_DATA_DIR": str(self.folder / "data"),

@@ -168,12 +168,13 @@ class _Thought:
 
 
 class MessageLoad(Background):
-    """Sends one message every 100 ms, of all kinds in turn, until it is left."""
+    """Sends one message every `every_s` seconds, of all kinds in turn, until it is left."""
 
-    def __init__(self, book: MessageBook, chance: random.Random) -> None:
+    def __init__(self, book: MessageBook, chance: random.Random, every_s: float = EVERY_S) -> None:
         super().__init__("message load")
         self._book = book
         self._chance = chance
+        self._every_s = every_s
         self._thoughts: list[_Thought] = []
 
     def run(self) -> None:
@@ -183,7 +184,7 @@ class MessageLoad(Background):
             while self._thoughts and self._thoughts[0].at <= time.monotonic():
                 heapq.heappop(self._thoughts).act()
             self._send(next(kinds))
-            due += EVERY_S
+            due += self._every_s
         for thought in self._thoughts:
             thought.act()
 

@@ -26,7 +26,7 @@ LANDING = {"flights.raw": "land-flights", "weather.raw": "land-weather"}
 JOIN, REPORT, TALLY = "join-day", "delays", "tally"
 FEED = "feed"
 FEED_COUNT = 5
-"""Events of the feed for one run."""
+"""Events of the feed for one run, where nobody says otherwise."""
 EXPRESSION = "*/8 * * * * *"
 SENT_TWICE = 0.3
 """Share of the feed's events that are repeated: producers may."""
@@ -41,6 +41,10 @@ class Pipeline:
         expression: Of both landing schedules; only its seconds may say something.
         work_s: How long programs work, by schedule; those that are not named take no time.
         overlap: Of landings and joins: `queue` is one at a time, `allow` all that are due.
+        feed_count: Events of the feed for one run.
+
+    Attributes:
+        evidence, feed_count: As above.
     """
 
     def __init__(
@@ -50,9 +54,11 @@ class Pipeline:
         expression: str = EXPRESSION,
         work_s: Mapping[str, float] | None = None,
         overlap: str = "queue",
+        feed_count: int = FEED_COUNT,
     ) -> None:
         self._client = client
         self.evidence = evidence
+        self.feed_count = feed_count
         self._expression = expression
         self._work_s = work_s or {}
         self._overlap = overlap
@@ -81,7 +87,7 @@ class Pipeline:
             "on_timeout": "abort",
         }
         specs = [
-            self._spec(TALLY, {"type": "data_partitions", "dataset": FEED, "count": FEED_COUNT}),
+            self._spec(TALLY, {"type": "data_partitions", "dataset": FEED, "count": self.feed_count}),
             self._spec(REPORT, {"type": "run_status", "schedule": JOIN, "states": ["succeeded"]}, limit=1),
             {**self._spec(JOIN, joining), "overlap": self._overlap},
             *({**self._spec(name, landing, dataset), "overlap": self._overlap} for dataset, name in LANDING.items()),
@@ -142,6 +148,12 @@ class Pipeline:
         with self._lock:
             return [event for event, count in self._feed.items() if count and event not in counted]
 
+    @property
+    def events(self) -> int:
+        """How many distinct events of the feed the broker has."""
+        with self._lock:
+            return sum(1 for count in self._feed.values() if count)
+
     # -- expectation --------------------------------------------------------------------------------------------------
 
     def expected(self, before: int | None = None) -> list[int]:
@@ -174,7 +186,7 @@ class Pipeline:
         faults = [fault for name in LANDING.values() for fault in judge_instants(name, self.expected(), runs)]
         faults += judge_joins(JOIN, LANDING, runs)
         faults += judge_follow_ups(REPORT, JOIN, runs)
-        faults += judge_counts(TALLY, FEED_COUNT, [event for event, count in self._feed.items() if count], runs)
+        faults += judge_counts(TALLY, self.feed_count, [event for event, count in self._feed.items() if count], runs)
         # Overlap `queue`, the default, bounds each of them by 1, the report also by its own constraint.
         queued = (*LANDING.values(), JOIN) if self._overlap == "queue" else ()
         for name in (*queued, REPORT, TALLY):

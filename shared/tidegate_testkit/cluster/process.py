@@ -6,7 +6,7 @@ import json
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,15 @@ class ClusterProcess:
         name: Such as `node-1`.
         url: Where its pages are.
         log: What all of its lives printed.
+        lives: How often it was started.
     """
 
-    def __init__(self, name: str, arguments: tuple[str, ...], environment: Mapping[str, str], log: Path, url: str):
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path, url: str):
         self.name = name
         self.url = url
         self.log = log
-        self._command = ("env", *(f"{key}={value}" for key, value in environment.items()), *TIDEGATE, *arguments)
+        self.lives = 0
+        self._command = ("env", *(f"{key}={value}" for key, value in environment.items()), *command)
         self._process: LoggedProcess | None = None
 
     @property
@@ -52,12 +54,25 @@ class ClusterProcess:
         """Starts it; does not wait until it is ready."""
         self.close()
         self._process = LoggedProcess(self._command, self.log)
+        self.lives += 1
 
     def kill(self) -> None:
         """SIGKILL, and waits until the process is really gone."""
         assert self._process is not None
         self._process.kill()
         assert self._process.wait(PATIENCE_S) == KILLED, f"{self.name} had ended before it was killed"
+
+    def terminate(self) -> None:
+        """SIGTERM: it drains and ends by itself; `wait` says how."""
+        self._living().terminate()
+
+    def pause(self) -> None:
+        """SIGSTOP: it stands still until `resume`."""
+        self._living().pause()
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._living().resume()
 
     def wait(self, timeout_s: float = PATIENCE_S) -> int | None:
         """Returns the exit status, or None where it still runs after `timeout_s`."""
@@ -68,6 +83,11 @@ class ClusterProcess:
         """Ends it at once where it still runs. May be called again."""
         if self._process is not None:
             self._process.close()
+
+    def _living(self) -> LoggedProcess:
+        assert self._process is not None, f"{self.name} was not started"
+        assert self._process.running, f"{self.name} ended by itself:\n{self.last_lines()}"
+        return self._process
 
     # -- pages --------------------------------------------------------------------------------------------------------
 
@@ -88,9 +108,7 @@ class ClusterProcess:
 
     def metric(self, name: str, **labels: str) -> float:
         """Returns the sum of a metric over all samples with those labels; 0 when nothing answers."""
-        wanted = [f'{key}="{value}"' for key, value in labels.items()]
-        lines = [line for line in self.ask("/metrics")[1].splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
-        return sum(float(line.rpartition(" ")[2]) for line in lines if all(label in line for label in wanted))
+        return metric_on(self.ask("/metrics")[1], name, **labels)
 
     @property
     def serving_shards(self) -> int:
@@ -126,3 +144,10 @@ class ClusterProcess:
             return ""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-LOG_LINES_SHOWN:])
+
+
+def metric_on(page: str, name: str, **labels: str) -> float:
+    """Returns the sum of a metric over all samples of a page with those labels; 0 where there are none."""
+    wanted = [f'{key}="{value}"' for key, value in labels.items()]
+    lines = [line for line in page.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
+    return sum(float(line.rpartition(" ")[2]) for line in lines if all(label in line for label in wanted))

@@ -19,7 +19,6 @@ OVERLAP_SHARE = 0.4
 """Of the schedules whose runs are bounded."""
 PRIORITIES = ("highest", "high", "medium", "medium", "low", "lowest")
 COMPOSITE_SHARE = 0.5
-RETRY_SHARE = 0.4
 """Of the schedules."""
 PACE = "pace"
 """Group of those that share a rate."""
@@ -248,14 +247,6 @@ def crowd(chance: Random, drawn: list[Definition], number: int) -> list[Definiti
             pending_timeout=chance.choice((None, None, "20s")),
         )
         for index, period in enumerate(periods)
-    ]
-
-
-def with_retries(chance: Random, drawn: list[Definition]) -> list[Definition]:
-    """Returns the schedules, some of them with further tries of what failed."""
-    tries = [chance.choice((1, 2)) if chance.random() < RETRY_SHARE else 0 for _ in drawn]
-    return [
-        each if each.sends_messages else replace(each, tries=number) for each, number in zip(drawn, tries, strict=True)
     ]
 
 

@@ -40,8 +40,9 @@ class Watched:
     Attributes:
         runs: Open runs that name it.
         counted: Of a rate: how many runs say that they count until each instant, those left out that came to nothing.
-        waits: Instant at which the present row of a job was first there, by its place.
+        waits: Instant at which the present row of a job was first there, or came back, by its place.
         mosts: What the waiting jobs' versions allow, by job.
+        aside: Jobs that wait for another limit of theirs: others may pass them here.
         idle_since: A slot has been free since then, and the first of the queue has not been offered it.
         idle_longest: The longest such time.
     """
@@ -50,6 +51,7 @@ class Watched:
     counted: Counter[int] = field(default_factory=Counter)
     waits: dict[Place, int] = field(default_factory=dict)
     mosts: dict[str, int] = field(default_factory=dict)
+    aside: set[str] = field(default_factory=set)
     idle_since: int | None = None
     idle_longest: int = 0
 
@@ -148,8 +150,14 @@ class LimitMonitor:
     def _follow_waiter(self, before: Item | None, item: Item | None) -> None:
         if item is not None:
             watched = self.limits[str(item["limit"])]
-            watched.waits.setdefault(_place(item), self._store.now)
-            watched.mosts[str(item["job_id"])] = int(str(item["most"]))
+            job_id, place = str(item["job_id"]), _place(item)
+            watched.mosts[job_id] = int(str(item["most"]))
+            if item.get("aside"):
+                watched.aside.add(job_id)
+            elif job_id in watched.aside:
+                watched.aside.remove(job_id)
+                watched.waits[place] = self._store.now  # Whoever has looked before has seen it stand aside.
+            watched.waits.setdefault(place, self._store.now)
         elif before is not None:
             self.limits[str(before["limit"])].waits.pop(_place(before), None)
 
@@ -214,12 +222,14 @@ class LimitMonitor:
             self._fail(f"order: {run_id} was admitted without an offer, and {passed[0][1]} waits since longer")
 
     def _judge_offers(self, offered: frozenset[str], state: SharedLimit, watched: Watched) -> None:
-        """An offer passes nobody who was there when its author looked."""
+        """An offer passes nobody who was there when its author looked, and could take it up."""
         waits = sorted(watched.waits)
         offers = [place for place in waits if place[1] in offered]
         for place in waits:
             was_there = watched.waits[place] < self._store.now - self._offer_age
-            if offers and place < offers[-1] and was_there and place[1] not in state.offered:
+            if place[1] in state.offered or place[1] in watched.aside:
+                continue
+            if offers and place < offers[-1] and was_there:
                 self._fail(f"order: {offers[-1][1]} was offered a slot, and {place[1]} waits since longer")
                 return
 
@@ -227,7 +237,8 @@ class LimitMonitor:
         """How long a free slot and the first of the queue do not find each other."""
         watched, now = self.limits[pk], self._store.now
         state = SharedLimit.of(self._store.memory.look(Key(pk, "LIMIT"))).at(now)
-        first = next((job for _, job in sorted(watched.waits) if job not in state.offered), None)
+        passes = state.offered | watched.aside
+        first = next((job for _, job in sorted(watched.waits) if job not in passes), None)
         is_idle = first is not None and state.in_use + len(state.offered) < watched.mosts[first]
         if watched.idle_since is not None:
             watched.idle_longest = max(watched.idle_longest, now - watched.idle_since)

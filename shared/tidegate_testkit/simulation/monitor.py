@@ -20,10 +20,14 @@ OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
 
 
 def _is_handed_over(action: Action) -> bool:
-    """Inbox rows are put into anybody's shard; waiter rows are put, and removed, by the owners of their jobs."""
+    """Inbox rows are put into anybody's shard, and so are rows of kind `L`, by whoever uses a key's limit; waiter rows are put, and
+    removed, by the owners of their jobs.
+    """
     if isinstance(action, Check) or action.key.sk.startswith("W#"):
         return True
-    return isinstance(action, Put) and action.key.sk.startswith("I#")
+    if not isinstance(action, Put):
+        return False
+    return action.key.sk.startswith("I#") or (action.key.sk.startswith("T#") and action.item["kind"] == "L")
 
 
 class Watched(Protocol):
@@ -89,13 +93,20 @@ class StoreMonitor:
     def _note_evidence(self, written: Transaction, before: BeforeImages) -> None:
         """What was counted is judged in the end, when neither evidence nor entries are there any more."""
         evidence = self._record.evidence
+        moved: set[str] = set()
         for action in written.actions:
             kind = action.key.sk.split("#", 1)[0]
             if isinstance(action, Put) and kind == "EC":
-                evidence[str(action.item["evidence_id"])].chunks.append(str(action.item["entries"]))
+                seen = evidence[str(action.item["evidence_id"])]
+                seen.chunks.append(str(action.item["entries"]))
+                seen.taken.append(self._store.now)
             elif isinstance(action, Put) and kind in {"E", "J"}:
                 evidence[str(action.item["id"])].schedule = str(action.item["name"])
-            elif isinstance(action, Delete) and kind == "E" and (item := before.get(action.key)) is not None:
+                if kind == "E":
+                    moved.add(str(action.item["id"]))
+        for key in (action.key for action in written.actions if isinstance(action, Delete)):
+            item = before.get(key) if key.sk.startswith("E#") else None
+            if item is not None and str(item["id"]) not in moved:  # What waited for a tick moves to its instance.
                 evidence[str(item["id"])].gone = self._store.now
 
     def _note_upstreams(self, written: Transaction) -> None:

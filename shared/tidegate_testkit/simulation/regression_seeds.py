@@ -67,6 +67,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     745083: "the judge wanted a message that expires, while faults aimed at the position that its create waited for",
     739355: "a late row of a former owner was passed by no checkpoint: after an orderly hand-over its message was sent again",
     300301: "a replacement fell behind its guard, a younger record was accepted first: what it replaced stayed held for ever",
+    950065: "behind an outage late data were looked for in hundreds of instances of driver: time: more than the lane's view holds",
 }
 
 REGRESSION_WORLDS: Final[Mapping[str, KeptWorld]] = {

@@ -6,9 +6,15 @@ Production takes nothing below a minute, which is as long as a world lasts: that
 from __future__ import annotations
 
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate_testkit.simulation.definitions import Definition
+
+if TYPE_CHECKING:
+    from tidegate_testkit.simulation.swarm import Swarm
+
+REMINDERS: Final = "rare_reminders"
+"""The trap whose worlds have both."""
 
 SHARE: Final = 0.4
 """Of the worlds, for each of the two schedules."""
@@ -16,7 +22,7 @@ LINGER_MS: Final = 35_000
 """How long such a schedule is left alone once all faults have ended: long enough for each to be reminded once its nodes have been renewed."""
 
 
-def draw_reminded(chance: Random) -> list[Definition]:
+def draw_reminded(chance: Random, swarm: Swarm) -> list[Definition]:
     """Draws those of a world: one counts what is not enough in most of its spans, the other what hardly ever comes."""
     one = {"type": "data_partitions", "dataset": "a", "count": chance.randint(3, 6)}
     several = {"type": "any_of", "triggers": [_data("b", 3), _data("c", chance.randint(2, 3))]}
@@ -24,7 +30,8 @@ def draw_reminded(chance: Random) -> list[Definition]:
         Definition("rather", _reminded(chance, one), most=chance.choice((1, None))),
         Definition("rather-any", _reminded(chance, several), most=chance.choice((1, 2, None))),
     ]
-    return [each for each in drawn if chance.random() < SHARE]
+    share = 1 if REMINDERS in swarm.traps else SHARE
+    return [each for each in drawn if chance.random() < share]
 
 
 def _reminded(chance: Random, trigger: dict[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,6 @@ from tidegate_testkit.simulation.recurring import NEAR_MS
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
 
-REPLAY_MS = 5_000
-"""A hand-over in the middle of a take-over may repeat what was sent before the log was replayed; a later one may not."""
 MAP_VERSION = 1
 MINIMUM_PERIOD_MS = 1_000
 
@@ -50,10 +48,8 @@ class Tenure:
         self.take(Begin())
 
     def drain(self) -> None:
-        since = self.stint.serving
-        settled = since is not None and self.node.cluster.timeline.now - since > REPLAY_MS
         # Without the guard what is due can not be sent, and no checkpoint passes it, nor what was sent behind it.
-        self._drain_repeats_nothing = settled and self.node.guard_holds()
+        self._drain_repeats_nothing = self.node.guard_holds()
         self.take(Drain())
 
     def drop(self, why: str) -> None:

@@ -1,7 +1,10 @@
-"""Schedules whose composites have a leaf of time, in the worlds that are about them: their ticks meet data, or fire alone."""
+"""Schedules whose composites have a leaf of time, in the worlds that are about them: their ticks meet data, fire alone, or open
+an instance each.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +20,16 @@ TRAP: Final = "ticks"
 TICKS_ON_MS: Final = 90_000
 """Ticks go on so long after the busy time: a schedule is refused that has none to come, and late requests are applied by then."""
 OF_TIME: Final = "every"
+OPEN_MAX: Final = "decisions.run_plane.instances:OPEN_MAX"
+"""The knob of how many instances may be open."""
+KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
+    OPEN_MAX: (2, 5),
+    "decisions.run_plane.ticking:GROUPS_OF_TICKS_MAX": (1, 2, 8),
+    "triggers.ticks:TICKS_TAKEN_MAX": (1, 2, 500),
+}
+"""What one decision takes, and how much may be open: few enough that an outage of seconds leaves more. Each open instance is a range of
+the lane's view, whose knob lets it keep eight.
+"""
 
 
 def ticking(swarm: Swarm, chance: Random) -> list[Definition]:
@@ -33,16 +46,30 @@ def ticking(swarm: Swarm, chance: Random) -> list[Definition]:
 
     beat = {"type": "any_of", "triggers": [leaf(4, 5, 7), data("b", 3)]}
     meet = {"type": "all_of", "triggers": [leaf(3, 6), data("a", 1)], "timeout": chance.choice(("4s", "9s"))}
-    return [
+    drawn = [
         Definition("beat", beat, most=chance.choice((1, None))),
         Definition("meet", meet, most=chance.choice((1, None))),
     ]
+    others = chance.choice(([data("a", 1)], [data("a", 2)], [data("a", 1), data("b", 1)]))
+    each = {
+        "type": "all_of",
+        "triggers": [{**leaf(3, 6), "driver": "time"}, *others],
+        "timeout": chance.choice(("4s", "9s", "15s")),
+        "on_timeout": chance.choice(("abort", "abort", "partial", "wait")),
+    }
+    late = {"type": "delay", "after": "1s", "on_unmet": "wait"}  # What an instance has taken waits, and takes no more.
+    return [*drawn, Definition("each", each, most=chance.choice((1, None)), constraints=(late,))]
 
 
 def leaves_of_time(definition: Definition) -> dict[int, dict[str, Any]]:
     """Returns the leaves of time by their places."""
     leaves, _ = needed_of(definition.trigger)
     return {} if definition.is_timed else {at: leaf for at, leaf in enumerate(leaves) if leaf["type"] == OF_TIME}
+
+
+def opens_instances(definition: Definition) -> bool:
+    """Whether each tick opens an instance of its own."""
+    return any(leaf.get("driver") == "time" for leaf in leaves_of_time(definition).values())
 
 
 def names(leaf: dict[str, Any], instant: int) -> bool:

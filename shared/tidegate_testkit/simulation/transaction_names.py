@@ -52,8 +52,10 @@ HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "map": "`tidegate init` writes it before there is a cluster",
+    "idle": "no simulated world lasts for an hour after its last run",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",
+    "rearm": "no world takes rows out of the store by hand",
     "lost": "there is one platform for all nodes: a run's host is never another one",
 }
 """Transactions of production that the simulation does not send, each with the reason."""

@@ -10,7 +10,7 @@ from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.controls import ControlUser, control_users
-from tidegate_testkit.simulation.definitions import crowd, draw, with_policies, with_retries
+from tidegate_testkit.simulation.definitions import crowd, draw, with_policies
 from tidegate_testkit.simulation.drawing import source, swarm_of
 from tidegate_testkit.simulation.events import Producers
 from tidegate_testkit.simulation.group import Coordinator
@@ -26,6 +26,7 @@ from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.recurring import draw_recurring
 from tidegate_testkit.simulation.reminders import draw_reminded
 from tidegate_testkit.simulation.requests import Requests
+from tidegate_testkit.simulation.retrying import with_retries
 from tidegate_testkit.simulation.schedules import ScheduleUser, draw_users
 from tidegate_testkit.simulation.sharing import with_shared_limits
 from tidegate_testkit.simulation.sources import SourceUser, source_users
@@ -87,12 +88,12 @@ def build(
     trace.note("world", "swarm", drawn)
     definitions = draw(source(seed, "schedules"), START, drawn.busy_ms)
     definitions += crowd(source(seed, "crowd"), definitions, drawn.crowd)
-    definitions += draw_reminded(source(seed, "reminders"))
+    definitions += draw_reminded(source(seed, "reminders"), drawn)
     definitions += draw_recurring(source(seed, "recurring"), START, drawn.busy_ms)
     definitions = with_policies(source(seed, "policies"), hurried(definitions, drawn))
     definitions = with_shared_limits(source(seed, "shared limits"), definitions)
     definitions = paced(source(seed, "shared rate"), definitions, drawn)
-    definitions = with_retries(source(seed, "retries"), definitions)
+    definitions = with_retries(source(seed, "retries"), definitions, drawn)
     definitions += ticking(drawn, source(seed, "ticks"))
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     limits.priorities |= {each.name: each.priority for each in definitions}

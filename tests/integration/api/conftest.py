@@ -140,6 +140,7 @@ def stack(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> I
     url = f"http://127.0.0.1:{port}"
     ours: Mapping[str, str] = {
         "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
         "TIDEGATE_KAFKA__TOPIC_PREFIX": prefix,
         "TIDEGATE_KAFKA__GROUP": prefix,
         "TIDEGATE_DYNAMODB__ENDPOINT_URL": dynamodb.endpoint_url,

@@ -235,6 +235,7 @@ def test_given_endpoints_in_the_settings_then_they_are_used_instead_of_local_bri
             "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
             "TIDEGATE_DYNAMODB__ENDPOINT_URL": dynamodb.endpoint_url,
             "TIDEGATE_DYNAMODB__REGION": dynamodb.region,
+            "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
             "TIDEGATE_KAFKA__TOPIC_PREFIX": "given",
             "TIDEGATE_DYNAMODB__TABLE_PREFIX": "given-",
             "AWS_ACCESS_KEY_ID": dynamodb.access_key_id,

@@ -152,6 +152,7 @@ def settings_for(bootstrap_servers: str, session_ms: int, protocol: Protocol = "
     name = f"t{uuid.uuid4().hex[:12]}"
     settings = KafkaSettings(
         bootstrap_servers=bootstrap_servers,
+        allow_plaintext=True,
         topic_prefix=name,
         group=name,
         client_id=name,

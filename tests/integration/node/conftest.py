@@ -282,6 +282,7 @@ def cluster_settings(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path:
     secret.write_bytes(SECRET)
     environment = {
         "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
         "TIDEGATE_KAFKA__TOPIC_PREFIX": name,
         "TIDEGATE_KAFKA__GROUP": name,
         "TIDEGATE_KAFKA__TOPIC_PARTITIONS": "4",
@@ -297,11 +298,18 @@ def cluster_settings(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path:
 
 
 @pytest.fixture
-def cluster(cluster_settings: Settings, gate: str, tmp_path: Path) -> Iterator[Cluster]:
-    assert initialise(cluster_settings) == []
+def cluster(new_cluster: Cluster) -> Cluster:
+    assert initialise(new_cluster.settings) == []
+    return new_cluster
+
+
+@pytest.fixture
+def new_cluster(cluster_settings: Settings, gate: str, tmp_path: Path) -> Iterator[Cluster]:
+    """Without tables, topics and a map."""
     settings = cluster_settings
     environment = {
         "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": settings.kafka.bootstrap_servers,
+        "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
         "TIDEGATE_KAFKA__TOPIC_PREFIX": settings.kafka.topic_prefix,
         "TIDEGATE_KAFKA__GROUP": settings.kafka.group,
         "TIDEGATE_KAFKA__TOPIC_PARTITIONS": str(settings.kafka.topic_partitions),

@@ -273,6 +273,15 @@ RULES: Table = {
     ),
     "a hand-over in front of requests in the queue": (
         "messages/sending: inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what_was_sent_are_dealt_with",
+        "messages/sending: an_inbox_whose_look_has_no_end_then_what_lay_there_at_the_recovery_goes_out_and_a_hand_over_repeats_nothing",
+    ),
+    "a hand-over before all is recovered": (
+        "messages/sending: a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats",
+        "messages/sending: a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",
+    ),
+    "a resume that means an older suspend": (
+        "here/suspends: a_resume_of_the_former_owner_that_arrives_after_another_suspend_then_the_schedule_stays_suspended",
+        "here/suspends: a_crash_after_any_effect_then_the_resume_of_an_older_suspend_changes_nothing_and_that_of_this_one_does",
     ),
     "a fire behind a message that cannot be sent yet": (
         "messages/recurring_messages: a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time",

@@ -30,7 +30,7 @@ from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_core.transactions.settlement import Verdict
 from tidegate_dynamo.settled import carry_out
 from tidegate_memory.store import MemoryStore
-from tidegate_ports.bus import BeginOffsets, PartitionReader, Position, ReaderListener, Record, Topic
+from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Topic
 from tidegate_ports.launcher import LogPaths
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import API_METRICS
@@ -98,6 +98,37 @@ class FakeReader(PartitionReader):
 
 
 @dataclass
+class FakeLogs:
+    """Logs that a test fills.
+
+    Attributes:
+        records: By topic and topic partition; an offset is a place in the list, and None a record that is gone.
+        failure: What every question is answered with instead.
+    """
+
+    records: dict[tuple[str, int], list[Record | None]] = field(default_factory=dict)
+    failure: Unavailable | None = None
+
+    def append(self, topic: str, value: bytes, *headers: tuple[str, bytes], key: bytes | None = None) -> None:
+        log = self.records.setdefault((topic, 0), [])
+        log.append(Record(topic, "", 0, len(log), NOW + 100 + len(log), key, value, headers))
+
+    async def spans(self, topic: str, since: int | None = None) -> Mapping[int, LogSlice] | Unavailable:
+        found = {}
+        for (name, number), log in self.records.items():
+            there = [each.offset for each in log if each is not None and each.append_time_ms >= (since or 0)]
+            if name == topic and there:
+                found[number] = LogSlice(topic, number, there[0], len(log))
+        return self.failure or found
+
+    async def read(
+        self, wanted: Sequence[LogSlice], *, records_max: int, bytes_max: int
+    ) -> Sequence[Record] | Unavailable:
+        logs = [self.records[each.topic, each.topic_partition][each.begin : each.end] for each in wanted]
+        return self.failure or [each for log in logs for each in log if each is not None][:records_max]
+
+
+@dataclass
 class FakeBus:
     """A broker with one owner behind it, which answers as the test says.
 
@@ -110,6 +141,7 @@ class FakeBus:
     owner: Owner = accepted
     failure: NotProduced | None = None
     reader: FakeReader = field(default_factory=FakeReader)
+    logs: FakeLogs = field(default_factory=FakeLogs)
     listener: ReaderListener | None = None
     is_down: bool = False
 
@@ -140,7 +172,7 @@ class FakeBus:
     @asynccontextmanager
     async def open(self, listener: ReaderListener) -> AsyncIterator[Bus]:
         self.listener = listener
-        yield Bus(self, self, self.reader)
+        yield Bus(self, self, self.reader, self.logs)
 
     def on(self, topic: str) -> list[dict[str, Any]]:
         return [json.loads(order.value) for order in self.produced if order.topic == topic]

@@ -12,18 +12,20 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 from tests.unit.tidegate_api.conftest import FakeBus, Process
 
-from tidegate_api import openapi
+from tidegate_api import main, openapi
 from tidegate_api.bodies import BODY_BYTES_MAX, bounded
-from tidegate_api.bootstrap import dynamo_settings, kafka_settings, load
+from tidegate_api.bootstrap import build, dynamo_settings, kafka_settings, load
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.problems import BodyTooLarge
 from tidegate_api.settings import GateSettings, SettingsInvalid, read_secret
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Delete
 from tidegate_ports.store import StoreUnavailable
+from tidegate_telemetry.logs import Notifier
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import API_METRICS
 
+ALLOWED = {"TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true"}
 PROBLEM = "application/problem+json"
 
 
@@ -195,6 +197,7 @@ def test_given_environment_and_file_then_the_adapters_take_them(tmp_path: Path) 
         "TIDEGATE_CONFIG": str(file),
         "TIDEGATE_API__PORT": "8123",
         "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": "broker:1",
+        "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
         "TIDEGATE_DYNAMODB__READ_TIMEOUT_S": "1.5",
     }
     settings = load(environment)
@@ -205,13 +208,30 @@ def test_given_environment_and_file_then_the_adapters_take_them(tmp_path: Path) 
 
 
 def test_given_nothing_then_kafka_has_the_apis_own_defaults() -> None:
-    kafka = kafka_settings(load({}))
+    kafka = kafka_settings(load(ALLOWED))
     assert (kafka.client_id, kafka.delivery_ms_max) == ("tidegate-api", 5_000)
+
+
+def test_given_an_open_connection_that_nobody_allowed_then_nothing_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TIDEGATE_KAFKA__ALLOW_PLAINTEXT", raising=False)
+    assert main.run() == main.EXIT_CONFIG
+    assert "kafka: security_protocol PLAINTEXT sends everything in the open" in capsys.readouterr().err
+
+
+def test_given_a_property_that_only_the_client_knows_then_the_api_says_which_before_it_serves(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s" * 32)
+    given = {"TIDEGATE_GATE__SECRET_FILE": str(secret), "TIDEGATE_DYNAMODB__REGION": "eu-central-1"}
+    settings = load(ALLOWED | given | {"TIDEGATE_KAFKA__EXTRA": '{"security.protokoll": "ssl"}'})
+    with pytest.raises(SettingsInvalid, match=r"security\.protokoll"):
+        build(settings, Notifier(Metrics(API_METRICS)), Metrics(API_METRICS))
 
 
 def test_given_unknown_setting_of_the_store_then_it_is_named() -> None:
     with pytest.raises(SettingsInvalid, match="did you mean table_prefix"):
-        dynamo_settings(load({"TIDEGATE_DYNAMODB__TABLE_PREFX": "x"}))
+        dynamo_settings(load(ALLOWED | {"TIDEGATE_DYNAMODB__TABLE_PREFX": "x"}))
 
 
 def test_given_secret_file_then_it_has_to_be_there_and_long_enough(tmp_path: Path) -> None:

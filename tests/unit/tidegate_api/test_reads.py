@@ -338,6 +338,14 @@ def test_given_a_run_that_was_forced_then_its_entry_says_what_was_ignored(proces
     process.put(ledger_row(run, NOW), ledger_row(run, NOW).key(shard_of(run)))
     (row,) = all_pages(process, "/occurrences", namespace="flights", schedule="s")
     assert (row["disposition"], row["forced"]["code"]) == ("launched", "delayed")
+    process.put(run, run.key(shard_of(run)))
+    assert process.http.get(f"/api/v1/runs/{run.id}").json()["forced"] == row["forced"]
+
+
+def test_given_an_admitted_job_that_was_forced_then_it_says_what_was_ignored(process: Process) -> None:
+    told = {"code": "delayed", "reason": "the delay", "until": NOW, "verdicts": []}
+    job = put_job(process, forced=json.dumps(told))
+    assert process.http.get(f"/api/v1/jobs/{job.id}").json()["forced"]["reason"] == "the delay"
 
 
 def put_ledger(process: Process, count: int) -> None:

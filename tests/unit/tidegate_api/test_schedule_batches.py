@@ -9,6 +9,7 @@ import pytest
 from tests.unit.tidegate_api.conftest import SPEC, TOPICS, Process, accepted, put_schedule
 
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_testkit.builders import on_run_of
 
 BATCH = "/api/v1/schedules"
 DELETE = "/api/v1/schedules/delete"
@@ -35,6 +36,13 @@ def test_given_several_then_each_is_a_request_of_its_own_at_the_version_that_it_
     assert [(each["name"], each["expected_version"]) for each in sent] == [("a", 0), ("b", 4)]
     assert {(each["type"], each["actor"], each["on_update"]) for each in sent} == {("schedule.apply", "ana", "carry")}
     assert len({each["id"] for each in sent}) == 2
+
+
+def test_given_several_that_close_a_circle_among_themselves_then_each_is_warned_of_it(process: Process) -> None:
+    circle = [{**SPEC, "name": name, "trigger": on_run_of(up)} for name, up in (("a", "b"), ("b", "a"))]
+    items = process.http.post(BATCH, json=circle).json()["items"]
+    assert [len(item["warnings"]) for item in items] == [1, 1]
+    assert "flights/b waits for flights/a waits for flights/b" in items[1]["warnings"][0]
 
 
 def test_given_one_that_exists_then_creating_creates_none(process: Process) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,13 +19,20 @@ from tests.unit.tidegate_api.conftest import (
     put_schedule,
 )
 
+from tidegate_api.reads.schedules import ScheduleReads
+from tidegate_api.reads.warnings import UPSTREAMS_READ_MAX
+from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.effects import NotProduced
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import MAX_PROBLEMS, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.shards import message_shard, schedule_shard
 from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
 from tidegate_core.records.receipts import StoredReceipt, subject_of
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put
+from tidegate_testkit.builders import on_run_of
 
 MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
 PUT_SCHEDULE = "/api/v1/schedules/flights/land-day"
@@ -368,6 +376,60 @@ def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process:
     too_often = {**spec, "trigger": {"type": "every", "period": "2s"}}
     assert process.http.put(PUT_SCHEDULE, json=too_often, params=query).status_code == 400
     assert process.bus.produced == []
+
+
+@pytest.mark.parametrize(("least", "status"), [(1_000, 200), (60_000, 400)])
+def test_given_a_node_with_another_minimum_period_then_a_dry_run_judges_by_it(
+    process: Process, least: int, status: int
+) -> None:
+    """It judged by the API's own setting, and refused what the owner takes, or the other way round."""
+    lease = keys.lease(schedule_shard("flights", "land-day", SHARDS))
+    sign = sign_of_life("owner-1", "node-1", NOW, {}, NOW, minimum_period_ms=least)
+    process.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "owner": "owner-1"}), sign])
+    often = {**runnable(process), "trigger": {"type": "every", "period": "5s" if status == 200 else "30s"}}
+    assert process.http.put(PUT_SCHEDULE, json=often, params={"dry_run": "true"}).status_code == status
+
+
+def circle(process: Process) -> dict[str, Any]:
+    """Returns a schedule that closes a circle with two that are stored."""
+    after = {name: {**SPEC, "name": name, "trigger": on_run_of(up)} for name, up in (("b", "c"), ("c", "land-day"))}
+    for document in after.values():
+        put_schedule(process, document)
+    return {**runnable(process), "trigger": on_run_of("b")}
+
+
+@pytest.mark.parametrize("query", [{"dry_run": "true"}, {}])
+def test_given_an_apply_that_closes_a_circle_then_it_is_made_and_warned_of(
+    process: Process, query: dict[str, str]
+) -> None:
+    """Docs said so, and no command: who applies the last of them learnt nothing."""
+    answer = process.http.put(PUT_SCHEDULE, json=circle(process), params=query)
+    assert answer.status_code == 200
+    (warning,) = answer.json()["warnings"]
+    assert "flights/land-day waits for flights/b waits for flights/c waits for flights/land-day" in warning
+
+
+def test_given_an_unchanged_schedule_then_it_is_not_warned_of_again(process: Process) -> None:
+    process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.UNCHANGED, version=3)
+    assert process.http.put(PUT_SCHEDULE, json=circle(process)).json()["warnings"] == []
+
+
+def test_given_a_chain_that_is_long_then_only_so_much_of_it_is_read(process: Process) -> None:
+    for number in range(UPSTREAMS_READ_MAX + 5):
+        put_schedule(process, {**SPEC, "name": f"s-{number}", "trigger": on_run_of(f"s-{number + 1}")})
+    put_schedule(process, {**SPEC, "name": f"s-{UPSTREAMS_READ_MAX + 5}", "trigger": on_run_of("land-day")})
+    asked: list[str] = []
+    specs = ScheduleReads.specs
+
+    async def counted(reads: ScheduleReads, refs: Sequence[str]) -> dict[str, ScheduleSpec]:
+        asked.extend(refs)
+        return await specs(reads, refs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScheduleReads, "specs", counted)
+        spec = {**runnable(process), "trigger": on_run_of("s-0")}
+        assert process.http.put(PUT_SCHEDULE, json=spec).json()["warnings"] == []
+    assert len(asked) == UPSTREAMS_READ_MAX
 
 
 @pytest.mark.parametrize("own", [True, False])

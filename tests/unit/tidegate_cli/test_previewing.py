@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,56 @@ def test_given_a_file_that_an_apply_would_refuse_then_that_is_told(
 ) -> None:
     assert main.run(["schedule", "next", "-f", a_file(tmp_path, trigger), "--count", "2"]) == 0
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "refused"), [([], True), (["--minimum-period", "5s"], False)])
+def test_given_a_short_period_then_it_is_judged_by_what_the_cluster_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], refused: bool
+) -> None:
+    """It said that an apply would refuse what a cluster with another setting takes."""
+    path = tmp_path / "often.yaml"
+    path.write_text(
+        NIGHTLY.replace(
+            '{type: cron, expression: "30 2 * * *", zone: Europe/Rome, dst_gap: skip}', "{type: every, period: 5s}"
+        )
+    )
+    assert main.run(["schedule", "next", "-f", str(path), "-c", "1", *given]) == 0
+    assert ("would be refused by an apply" in capsys.readouterr().err) == refused
+
+
+def test_given_a_minimum_period_that_is_none_then_it_is_a_mistake_of_use(nightly: str) -> None:
+    assert main.run(["schedule", "next", "-f", nightly, "--minimum-period", "often"]) == 2
+
+
+def test_given_files_that_are_wrong_then_each_problem_has_its_file_and_line(
+    nightly: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It named neither, of a folder not even the schedule."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(NIGHTLY.replace("30 2 * * *", "30 25 * * *").replace("night-load", "other"), encoding="utf-8")
+    assert main.run(["schedule", "next", "-f", str(tmp_path)]) == 2
+    assert f"{path}:6: schedule flights/other: trigger.expression: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("days_ago", "said"), [(1, "an apply runs it at once"), (8, "warning: trigger.instant: has passed longer ago than")]
+)
+def test_given_an_instant_that_has_passed_then_it_says_what_an_apply_makes_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], days_ago: int, said: str
+) -> None:
+    path = tmp_path / "once.yaml"
+    instant = (datetime.now(UTC) - timedelta(days=days_ago)).isoformat(timespec="seconds")
+    trigger = f'{{type: at, instant: "{instant}"}}'
+    path.write_text(NIGHTLY.partition("trigger:")[0] + f"trigger: {trigger}\n", encoding="utf-8")
+    assert main.run(["schedule", "next", "-f", str(path)]) == 0
+    assert said in capsys.readouterr().err
+
+
+def test_given_a_flexible_window_then_the_place_of_each_occurrence_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "flexible.yaml"
+    path.write_text(NIGHTLY.replace("dst_gap: skip", "flexible: 15m"), encoding="utf-8")
+    assert main.run(["schedule", "next", "-f", str(path), "--from", "2026-01-01T00:00:00Z", "-c", "2"]) == 0
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert ["(flexible)" in line and "starts at 2026-01-0" in line for line in lines] == [True, True]

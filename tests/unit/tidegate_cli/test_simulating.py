@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,42 @@ def test_given_schedules_and_events_then_each_occurrence_is_a_line_and_the_hash_
     assert [line.split() for line in lines] == [line.split() for line in TABLE.splitlines()]
     assert digest == DIGEST
     assert "1 lie outside of the simulated span" in captured.err
+
+
+def test_given_schedules_that_an_apply_would_be_warned_of_then_that_is_noted(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    after = "target: {program: {type: python, file: a.py}}\ntrigger: {type: run_status, schedule: OTHER}\n"
+    circle = "\n---\n".join(
+        f"kind: schedule\nnamespace: flights\nname: {name}\n{after.replace('OTHER', other)}"
+        for name, other in (("join", "load"), ("load", "join"))
+    )
+    (files / "schedules.yaml").write_text(circle, encoding="utf-8")
+    (files / "runs.jsonl").write_text("", encoding="utf-8")
+    assert simulated(files) == 0
+    notes = capsys.readouterr().err
+    assert "flights/join: warning: trigger: waits for its own runs, in a circle" in notes
+    assert "flights/load: warning: " in notes
+
+
+def test_given_events_that_nobody_counts_then_they_are_noted_once_with_what_may_be_meant(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mistyped dataset, or namespace, was simulated without a word."""
+    typo = EVENTS.replace("flights.raw", "flights.row")
+    (files / "events.jsonl").write_text(typo + typo, encoding="utf-8")
+    assert simulated(files) == 0
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "no schedule that is simulated counts" in line]
+    assert "events.jsonl:2 and 1 further lines" in said
+    assert said.endswith("counts data/flights/flights.row; did you mean data/flights/flights.raw?")
+
+
+def test_given_an_error_class_of_a_run_that_succeeds_then_the_line_is_wrong(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "runs.jsonl").write_text('{"schedule": "flights/load", "error_class": "oom"}', encoding="utf-8")
+    assert simulated(files) == 2
+    assert "runs.jsonl:1: error_class: is of a failure" in capsys.readouterr().err
 
 
 def test_given_json_then_all_that_is_known_is_in_it(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,6 +245,21 @@ def test_given_the_lines_of_the_documentation_then_they_are_accepted_as_they_sta
     assert [len(each) for each in found] == [7, 1]
     assert b'"2026-01-02"' in found[0][1].value
     assert [PlannedRun.read(line).about[0] for line in runs] == ["flights/land", "flights/land"]
+
+
+def test_given_the_story_of_the_documentation_then_it_comes_to_what_stands_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "schedules.md").read_text(encoding="utf-8")
+    story = page.partition("\nMonday's weather comes on Tuesday")[2]
+    found = [re.search(rf"```{kind}\n(.*?)```", story, re.DOTALL) for kind in ("yaml", "json", "console")]
+    schedule, events, console = (each.group(1) for each in found if each is not None)
+    (tmp_path / "morning.yaml").write_text(schedule, encoding="utf-8")
+    (tmp_path / "events.jsonl").write_text(events, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    command, _, printed = console.partition("\n")
+    assert main.run(shlex.split(command.removeprefix("$ tidegate"))) == 0
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == printed.splitlines()
 
 
 def test_given_a_line_of_runs_about_an_occurrence_that_never_is_then_a_note_names_it(

@@ -134,7 +134,7 @@ def notes() -> Notes:
 
 @pytest.fixture
 def settings() -> KafkaSettings:
-    return KafkaSettings(in_flight_records_max=4)
+    return KafkaSettings(allow_plaintext=True, in_flight_records_max=4)
 
 
 @pytest.fixture

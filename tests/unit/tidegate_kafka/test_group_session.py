@@ -18,7 +18,7 @@ from tidegate_kafka.group_session import (
 )
 from tidegate_kafka.settings import KafkaSettings
 
-CONSUMER = KafkaSettings(group_protocol="consumer")
+CONSUMER = KafkaSettings(allow_plaintext=True, group_protocol="consumer")
 GROUP = {"consumer.session.timeout.ms": "30000", "consumer.heartbeat.interval.ms": "3000"}
 BROKER = {
     "group.coordinator.rebalance.protocols": "classic,consumer",
@@ -51,7 +51,7 @@ class Brokers:
 
 
 def test_given_the_classic_protocol_then_the_session_is_our_own_and_nobody_is_asked() -> None:
-    assert group_session(KafkaSettings()) == GroupSession("classic", 6_000, 1_000, "settings")
+    assert group_session(KafkaSettings(allow_plaintext=True)) == GroupSession("classic", 6_000, 1_000, "settings")
 
 
 @pytest.mark.parametrize(

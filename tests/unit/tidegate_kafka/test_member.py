@@ -127,7 +127,7 @@ def test_given_revocation_of_nothing_then_nobody_is_told(stage: Stage, parts: Pa
 def test_given_drain_takes_too_long_then_the_client_lets_go_all_the_same(
     client: FakeClient, topic: Topic, clock: ManualClock, notes: Notes, parts: Parts
 ) -> None:
-    stage = Stage(client, KafkaSettings(drain_ms_max=20), topic, clock, notes)
+    stage = Stage(client, KafkaSettings(allow_plaintext=True, drain_ms_max=20), topic, clock, notes)
     stage.told.drains = lambda drain: None
     stage.member.on_assign(parts([0]))
     stage.member.on_revoke(parts([0]))

@@ -68,7 +68,7 @@ async def test_given_client_fails_then_its_topic_partitions_are_lost_and_a_new_o
 
     listener, clients = Listener(), Clients(client, type(client)())
     member = KafkaMembership(
-        KafkaSettings(restart_wait_ms=10),
+        KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
         topic,
         listener,
         loop=asyncio.get_running_loop(),
@@ -97,7 +97,7 @@ async def test_given_seek_after_records_were_read_then_they_are_not_delivered(
 ) -> None:
     listener = Listener()
     member = KafkaMembership(
-        KafkaSettings(),
+        KafkaSettings(allow_plaintext=True),
         topic,
         listener,
         loop=asyncio.get_running_loop(),
@@ -127,7 +127,7 @@ async def test_given_reading_is_stopped_after_records_were_read_then_they_are_no
     """The next actor would take them for its own, and pass what lies before them."""
     listener = Listener()
     member = KafkaMembership(
-        KafkaSettings(),
+        KafkaSettings(allow_plaintext=True),
         topic,
         listener,
         loop=asyncio.get_running_loop(),

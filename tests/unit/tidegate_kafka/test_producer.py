@@ -76,7 +76,7 @@ class Stage:
         self.is_made = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self.publisher = KafkaPublisher(
-            KafkaSettings(delivery_ms_max=100),
+            KafkaSettings(allow_plaintext=True, delivery_ms_max=100),
             loop=self._loop,
             clock=clock,
             notices=notes,

@@ -11,7 +11,7 @@ from tidegate_kafka.settings import OURS, KafkaSettings
 
 
 def test_given_defaults_then_every_field_has_its_reason() -> None:
-    settings = KafkaSettings()
+    settings = KafkaSettings(allow_plaintext=True)
     assert settings.topic("requests.dlq") == "tidegate.requests.dlq"
     assert (settings.half_session_ms, settings.probe_every_ms) == (3_000, 1_000)
     assert [name for name, field in KafkaSettings.model_fields.items() if not field.description] == []
@@ -32,11 +32,11 @@ def test_given_settings_that_do_not_fit_then_they_are_refused_with_the_reason(
     changes: dict[str, object], reason: str
 ) -> None:
     with pytest.raises(ValidationError, match=reason):
-        KafkaSettings.model_validate(changes)
+        KafkaSettings.model_validate({"allow_plaintext": True} | changes)
 
 
 def test_given_consumers_then_positions_are_never_theirs() -> None:
-    settings = KafkaSettings(extra={"client.rack": "a"})
+    settings = KafkaSettings(allow_plaintext=True, extra={"client.rack": "a"})
     for config in (membership_config(settings), reader_config(settings)):
         assert config["auto.offset.reset"] == "error"
         assert config["enable.auto.commit"] is False
@@ -47,7 +47,7 @@ def test_given_consumers_then_positions_are_never_theirs() -> None:
 
 
 def test_given_producers_then_a_guarded_record_lives_at_most_half_a_session() -> None:
-    settings = KafkaSettings()
+    settings = KafkaSettings(allow_plaintext=True)
     assert producer_config(settings, guarded=True)["message.timeout.ms"] == settings.half_session_ms
     assert producer_config(settings, guarded=False)["message.timeout.ms"] == settings.delivery_ms_max
     for guarded in (True, False):
@@ -56,13 +56,15 @@ def test_given_producers_then_a_guarded_record_lives_at_most_half_a_session() ->
 
 
 def test_given_kip_848_then_the_brokers_settings_are_left_out() -> None:
-    config = membership_config(KafkaSettings(group_protocol="consumer"))
+    config = membership_config(KafkaSettings(allow_plaintext=True, group_protocol="consumer"))
     assert not {"session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"} & config.keys()
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_given_every_config_then_the_client_accepts_it(protocol: str) -> None:
-    settings = KafkaSettings.model_validate({"group_protocol": protocol, "bootstrap_servers": "127.0.0.1:1"})
+    settings = KafkaSettings.model_validate(
+        {"allow_plaintext": True, "group_protocol": protocol, "bootstrap_servers": "127.0.0.1:1"}
+    )
     for config in (membership_config(settings), reader_config(settings)):
         consumer = Consumer({**config, "log_level": 0})
         assert consumer.assignment() == []
@@ -77,6 +79,6 @@ def test_given_every_config_then_the_client_accepts_it(protocol: str) -> None:
 
 
 def test_given_what_we_set_then_extra_may_not_override_it() -> None:
-    settings = KafkaSettings()
+    settings = KafkaSettings(allow_plaintext=True)
     config = membership_config(settings) | producer_config(settings, guarded=True)
     assert OURS - config.keys() == {"group.instance.id"}

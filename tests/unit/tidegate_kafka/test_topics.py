@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 
 
 def test_given_defaults_then_the_plan_is_the_documented_one() -> None:
-    topics = {topic.name: topic for topic in plan(KafkaSettings())}
+    topics = {topic.name: topic for topic in plan(KafkaSettings(allow_plaintext=True))}
     assert set(topics) == {
         f"tidegate.{name}"
         for name in ("requests", "events", "receipts", "runs", "pokes", "requests.dlq", "events.dlq", "runs.dlq")
@@ -44,7 +44,7 @@ def test_given_defaults_then_the_plan_is_the_documented_one() -> None:
 def test_given_config_of_a_topic_then_its_differences_are(
     found: dict[str, str], what: str | None, unsafe: bool
 ) -> None:
-    wanted = plan(KafkaSettings())[0]
+    wanted = plan(KafkaSettings(allow_plaintext=True))[0]
     differing = differences(wanted, 8, dict(wanted.config) | found)
     assert [(each.what, each.unsafe) for each in differing] == ([(what, unsafe)] if what is not None else [])
 

@@ -24,6 +24,7 @@ REFUSALS = [
         id="no such property",
     ),
 ]
+ALLOWED = {"TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true"}
 PAGE = {"url": "http://rm:8088/metrics", "resources": {"cpu": "/load"}}
 
 
@@ -44,7 +45,7 @@ def no_aws_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def settings(tmp_path: Path) -> Callable[[dict[str, Any]], bootstrap.Settings]:
     secret = tmp_path / "secret"
     secret.write_bytes(b"s" * 32)
-    return lambda given: bootstrap.load({}, gate={"secret_file": secret}, **given)
+    return lambda given: bootstrap.load(ALLOWED, gate={"secret_file": secret}, **given)
 
 
 @pytest.mark.parametrize(("given", "said"), REFUSALS)
@@ -79,6 +80,16 @@ def test_given_an_endpoint_without_a_scheme_then_it_is_refused_as_a_setting(
     assert "dynamodb.endpoint_url: String should match pattern" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("run", [main.run, init.run])
+def test_given_an_open_connection_that_nobody_allowed_then_nothing_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Callable[[], int]
+) -> None:
+    monkeypatch.delenv("TIDEGATE_KAFKA__ALLOW_PLAINTEXT", raising=False)
+    assert run() == EXIT_CONFIGURATION
+    said = capsys.readouterr()
+    assert "kafka: security_protocol PLAINTEXT sends everything in the open" in said.out + said.err
+
+
 # -- the group's session ------------------------------------------------------------------------------------------------------
 
 
@@ -94,7 +105,7 @@ def guarding(
         return answer
 
     monkeypatch.setattr(bootstrap, "group_session", ask)
-    settings = KafkaSettings(group_protocol="consumer")
+    settings = KafkaSettings(allow_plaintext=True, group_protocol="consumer")
     notices: Any = lambda event, **fields: said.append({"event": event, **fields})  # noqa: E731 - a Notices of one line
     return asyncio.run(bootstrap._guarding(settings, notices)), said
 
@@ -132,7 +143,7 @@ def test_given_no_session_to_guard_by_then_the_start_says_whether_to_wait(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_given_the_variable_then_it_is_the_groups_protocol(protocol: str) -> None:
-    assert bootstrap.load({"TIDEGATE_KAFKA__GROUP_PROTOCOL": protocol}).kafka.group_protocol == protocol
+    assert bootstrap.load(ALLOWED | {"TIDEGATE_KAFKA__GROUP_PROTOCOL": protocol}).kafka.group_protocol == protocol
 
 
 def test_given_sources_of_loads_then_schedules_may_look_at_them_and_at_the_host(
@@ -140,7 +151,7 @@ def test_given_sources_of_loads_then_schedules_may_look_at_them_and_at_the_host(
 ) -> None:
     file = tmp_path / "node.yaml"
     file.write_text(json.dumps({"load": {"sources": {"yarn": PAGE}}}))
-    found = bootstrap.load({"TIDEGATE_CONFIG": str(file)})
+    found = bootstrap.load(ALLOWED | {"TIDEGATE_CONFIG": str(file)})
     assert set(bootstrap._samplers(found)) == {"local", "yarn"}
 
 

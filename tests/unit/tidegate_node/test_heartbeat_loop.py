@@ -67,6 +67,7 @@ async def test_given_time_then_the_node_is_seen_in_the_store(around: Surrounding
         item = await until(lambda: around.store.peek(keys.node(around.facts.owner)), "seen")
 
     assert item["seen"] == around.clock.now_ms()
+    assert item["minimum_period_ms"] == around.facts.minimum_period_ms
     assert item["node"] == "node-1"
     around.clock.pass_ms(1)
     assert await loop.write_seen()

@@ -235,3 +235,31 @@ async def test_given_holdings_then_health_and_figures_say_so(world: World, until
     world.node.stop()
     await world.ended()
     assert world.holdings.held == frozenset()
+
+
+async def test_given_an_order_to_drain_then_the_group_is_left_and_joined_again_when_it_goes(world: World) -> None:
+    world.order.clear()
+    world.membership.stuck = 1
+    await world.node.drain(True)
+    await world.node.drain(True)
+    standing = world.node.standing()
+    assert world.order == ["stop membership", "stop membership"]
+    assert standing.why_unready() == ["an operator has drained it (tidegate node drain --undo)"]
+    assert "membership" not in standing.poll_silence_ms, "its thread has ended, and that is no reason to restart"
+    await world.node.drain(False)
+    assert world.order[2:] == ["start membership"]
+    world.node.stop()
+    assert await world.ended() == 0
+
+
+async def test_given_a_drained_node_whose_store_was_away_then_it_takes_nothing_when_the_store_is_back(
+    world: World,
+) -> None:
+    await world.node.drain(True)
+    world.order.clear()
+    world.around.clock.pass_ms(30_000)
+    await world.node.act(Verdict.STORE_OUT_OF_REACH)
+    assert world.order == ["stop membership"]
+    assert "store_back" in world.around.notes.names()
+    world.node.stop()
+    await world.ended()

@@ -9,15 +9,17 @@ from tidegate_node import bootstrap as node
 from tidegate_node.bootstrap import Settings, load
 from tidegate_ports.load_settings import SettingsRefused
 
+ALLOWED = {"TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true"}
+
 
 def _refusal(environment: dict[str, str]) -> str:
     with pytest.raises(SettingsRefused) as caught:
-        load(environment)
+        load(ALLOWED | environment)
     return str(caught.value)
 
 
 def test_given_nothing_then_every_field_has_its_default() -> None:
-    settings = load({})
+    settings = load(ALLOWED)
 
     assert settings.health.port == 8081
     assert settings.gate.secret_file is None
@@ -26,7 +28,8 @@ def test_given_nothing_then_every_field_has_its_default() -> None:
 
 def test_given_the_chart_s_variables_then_they_are_taken() -> None:
     settings = load(
-        {
+        ALLOWED
+        | {
             "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": "kafka:9092",
             "TIDEGATE_DYNAMODB__ENDPOINT_URL": "http://dynamo:8000",
             "TIDEGATE_DYNAMODB__TABLE_PREFIX": "prod-",
@@ -50,28 +53,39 @@ def test_given_a_file_then_the_environment_wins_over_it_and_it_over_the_defaults
     file = tmp_path / "tidegate.yaml"
     file.write_text("health: {port: 1, host: '::1'}\napi: {port: 5}\nshards: 64\n", encoding="utf-8")
 
-    settings = load({"TIDEGATE_CONFIG": str(file), "TIDEGATE_HEALTH__PORT": "2"})
+    settings = load(ALLOWED | {"TIDEGATE_CONFIG": str(file), "TIDEGATE_HEALTH__PORT": "2"})
 
     assert (settings.health.port, settings.health.host, settings.shards) == (2, "::1", 64)
 
 
 def test_given_sections_by_hand_then_they_win_over_everything() -> None:
-    assert load({"TIDEGATE_SHARDS": "16"}, shards=32).shards == 32
+    assert load(ALLOWED | {"TIDEGATE_SHARDS": "16"}, shards=32).shards == 32
 
 
 def test_given_the_process_s_own_environment_then_it_does_not_leak_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEGATE_SHARDS", "99")
 
-    assert load({}).shards == Settings.model_fields["shards"].default
+    assert load(ALLOWED).shards == Settings.model_fields["shards"].default
 
 
 def test_given_a_json_map_in_a_variable_then_it_is_read() -> None:
-    settings = load({"TIDEGATE_KAFKA__EXTRA": '{"security.protocol": "SASL_SSL"}'})
+    settings = load(ALLOWED | {"TIDEGATE_KAFKA__EXTRA": '{"client.rack": "a"}'})
 
-    assert settings.kafka.extra == {"security.protocol": "SASL_SSL"}
+    assert settings.kafka.extra == {"client.rack": "a"}
+
+
+def test_given_quotas_then_nodes_and_api_read_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text('quotas: {"*": {catch_up_runs_max: 24}, flights: {minimum_period_ms: 60000}}', encoding="utf-8")
+    environment = ALLOWED | {"TIDEGATE_CONFIG": str(file)}
+    assert node.load(environment).quotas == api.load(environment).quotas
+    assert node.load(environment).quotas["flights"].minimum_period_ms == 60_000
+    with pytest.raises(SettingsRefused, match=r"quotas\.a\.minimum_period_ms"):
+        node.load({"TIDEGATE_QUOTAS": '{"a": {"minimum_period_ms": 1}}'})
 
 
 SHARED = {
+    "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
     "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": "kafka:9092",
     "TIDEGATE_GATE__SECRET_FILE": "/secret",
     "TIDEGATE_GATE__URL": "http://api",
@@ -82,6 +96,8 @@ SHARED = {
     "TIDEGATE_STARTUP_WAIT_S": "1",
     "TIDEGATE_HEALTH__PORT": "2",
     "TIDEGATE_LAUNCHER__HOST": "h",
+    "TIDEGATE_LOAD__SOURCES": "{}",
+    "TIDEGATE_NAMESPACES__EVENTS": '["flights", "team-*"]',
     "TIDEGATE_LOG__LEVEL": "warning",
     "TIDEGATE_CACHE": "/cache",
     "TIDEGATE_STATE_DIR": "/state",
@@ -97,7 +113,7 @@ def test_given_one_environment_for_all_then_each_service_takes_its_own() -> None
 def test_given_one_file_for_all_then_each_service_takes_its_own(tmp_path: Path) -> None:
     file = tmp_path / "tidegate.yaml"
     file.write_text("health: {port: 2}\napi: {port: 1}\nshards: 16\nstartup_wait_s: 1\n", encoding="utf-8")
-    environment = {"TIDEGATE_CONFIG": str(file)}
+    environment = ALLOWED | {"TIDEGATE_CONFIG": str(file)}
 
     assert node.load(environment).health.port == 2
     assert api.load(environment).api.port == 1
@@ -118,7 +134,7 @@ def test_given_one_file_for_all_then_each_service_takes_its_own(tmp_path: Path) 
 )
 def test_given_a_mistyped_setting_of_the_api_then_the_right_one_is_named(variable: str, said: str) -> None:
     with pytest.raises(SettingsRefused) as caught:
-        api.load({variable: "1"})
+        api.load(ALLOWED | {variable: "1"})
 
     assert said in str(caught.value)
 

@@ -98,6 +98,30 @@ def test_given_no_schedule_then_there_is_nothing_to_tell() -> None:
     assert ran().occurrences == ()
 
 
+def test_given_a_run_that_was_forced_then_it_says_in_spite_of_what() -> None:
+    delay = {"type": "delay", "after": "2h"}
+    forced = {"pending_timeout": "1h", "pending_timeout_action": "force"}
+    (first, *_) = ran(a_schedule(trigger=every("6h"), constraints=[delay], **forced), hours=2).occurrences
+    assert (first.result, clock(first.admitted_at)) == ("succeeded", "01:00")
+    assert "2h" in str(first.forced)
+    assert first.document()["forced"] == first.forced
+
+
+@pytest.mark.parametrize(
+    "kept_apart_by", [{"or_mode": "each"}, {"window": {"every": "day", "zone": "UTC"}}, {"correlate": "data_partition"}]
+)
+def test_given_evidence_that_is_kept_apart_then_it_has_a_key_only_where_a_value_pairs_it(
+    kept_apart_by: dict[str, Any],
+) -> None:
+    """A stranger's finding: the key was shown as `["0"]`, which is how the groups are told apart inside."""
+    kind = "any_of" if "or_mode" in kept_apart_by else "all_of"
+    trigger = {"type": kind, "triggers": [on_data("raw"), on_data("other")], **kept_apart_by}
+    arrived = [a_partition("01:00", "x"), a_partition("01:30", "x", "other"), a_partition("02:00", "y")]
+    report = ran(a_schedule(trigger=trigger), happenings=happenings(*arrived))
+    keys = {each.correlation for each in report.occurrences}
+    assert keys == ({"x", "y"} if "correlate" in kept_apart_by else {None})
+
+
 # -- policies -----------------------------------------------------------------------------------------------------------
 
 
@@ -309,6 +333,32 @@ def test_given_a_recurring_message_then_its_deliveries_are_told() -> None:
         ("00:20", "delivered"),
         ("00:40", "delivered"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"catchup": {"mode": "last"}}, [("01:40", "delivered", 4)]),
+        ({"catchup": {"mode": "none"}}, [("01:40", "skipped/outage", 4)]),
+        ({"expire_after": "10m"}, [("01:40", "expired", 4)]),
+        (
+            {"expire_after": "40m", "catchup": {"mode": "all"}},
+            [("00:40", "expired", 1), ("01:00", "expired", 1), ("01:20", "delivered", 1), ("01:40", "delivered", 1)],
+        ),
+    ],
+)
+def test_given_recurring_messages_of_an_outage_then_those_that_are_not_sent_are_told_as_well(
+    more: dict[str, Any], expected: list[tuple[str, str, int]]
+) -> None:
+    """A stranger's finding: what had expired had no line, as if it had never been due."""
+    target = {"type": "message", "topic": "out", "payload": "ping"}
+    target |= {name: more.pop(name) for name in ["expire_after"] if name in more}
+    schedule = a_schedule(trigger=every("20m"), target=target, overlap="allow", **more)
+    outage = Outage(BEGIN + 30 * MINUTE, BEGIN + 110 * MINUTE)
+    report = ran(schedule, hours=2, outages=[outage])
+    lines = [(clock(each.nominal), each.result, each.covered) for each in report.occurrences]
+    assert lines == [("00:00", "delivered", 1), ("00:20", "delivered", 1), *expected]
+    assert {each.covered_from for each in report.occurrences if each.covered > 1} <= {BEGIN + 40 * MINUTE}
 
 
 # -- what is refused ----------------------------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ from tidegate_telemetry.names import METRICS
 def test_given_use_then_the_page_shows_it() -> None:
     metrics = Metrics()
 
-    metrics.count("tidegate_dead_letters_total", topic="t")
+    metrics.count("tidegate_dead_letters_total", topic="t", error_class="invalid")
     metrics.observe("tidegate_fire_lateness_seconds", 0.02, plane="run")
     metrics.set("tidegate_owned_shards", 12)
 
     body, content_type = metrics.exposition()
     assert content_type.startswith("text/plain")
     lines = body.decode().splitlines()
-    assert 'tidegate_dead_letters_total{topic="t"} 1.0' in lines
+    assert 'tidegate_dead_letters_total{error_class="invalid",topic="t"} 1.0' in lines
     assert 'tidegate_fire_lateness_seconds_count{plane="run"} 1.0' in lines
     assert "tidegate_owned_shards 12.0" in lines
 

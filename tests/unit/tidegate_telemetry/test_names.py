@@ -91,7 +91,11 @@ def test_given_a_metric_that_is_used_then_it_is_in_its_process_s_table_and_none_
         ("tidegate_launches_total", {"program": "pyspark", "answer": "submitted"}, "launches that succeeded"),
         ("tidegate_launches_total", {"program": "pyspark", "answer": "submitfailed"}, "launches that failed"),
         ("tidegate_fire_lateness_seconds", {"plane": "run"}, "latency"),
-        ("tidegate_dead_letters_total", {"topic": "tidegate.events"}, "notifications that failed"),
+        (
+            "tidegate_dead_letters_total",
+            {"topic": "tidegate.events", "error_class": "invalid"},
+            "notifications that failed",
+        ),
     ],
 )
 def test_given_what_a_scheduler_is_watched_by_then_it_is_on_the_page(

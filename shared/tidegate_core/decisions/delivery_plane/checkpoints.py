@@ -189,7 +189,7 @@ class Checkpoints:
             self.promised = max(self.promised, place)
         counted, self._counted = self._counted, NOTHING
         tally = self.durable.tally.plus(counted)
-        closed = self._closed_tally(tally)
+        closed = self._closed_tally(tally, slot, text)
         stored = NOTHING if closed else tally
         transaction = checkpoint(self._shard, self.durable, slot, text, stored, closed, self._host.token())
         try:
@@ -204,8 +204,8 @@ class Checkpoints:
         covered = _place(self.durable)
         self._uncovered = {each: sent_at for each, sent_at in self._uncovered.items() if each > covered}
 
-    def _closed_tally(self, tally: Tally) -> Put | None:
-        """Returns the minute's ledger row once a minute has passed (what `audit` recomputes)."""
+    def _closed_tally(self, tally: Tally, slot: int, text: str) -> Put | None:
+        """Returns the minute's ledger row once a minute has passed, with the place that it counts to: `audit` recomputes it."""
         if self._host.now - self._tally_from < TALLY_MS or tally == NOTHING:
             return None
         key = keys.closed_tally(self._shard, self._host.now, self.durable.epoch)
@@ -214,6 +214,8 @@ class Checkpoints:
             "sk": key.sk,
             "from": self._tally_from,
             "to": self._host.now,
+            "slot": slot,
+            "id": text,
             "delivered": tally.delivered,
             "expired": tally.expired,
             "cancelled": tally.cancelled,

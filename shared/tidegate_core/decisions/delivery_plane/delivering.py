@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.outgoing import delivered, record_of
+from tidegate_core.decisions.delivery_plane.outgoing import delivered, not_sent, record_of
 from tidegate_core.decisions.delivery_plane.retrying import refused
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
@@ -70,6 +70,9 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slott
             plane.withdraw(row)
         elif message.expires is not None and message.expires <= plane.host.now:
             plane.close(row, Stage.DONE, Tally(expired=message.covered_count))
+            if row.occurrence is not None:
+                first, last = message.covered_from or message.nominal, message.nominal
+                not_sent(plane.host, row.occurrence.ref, "expire_after", message.covered_count, first, last)
         else:
             wanted.append((row, message))
     return sorted(wanted, key=lambda each: (each[1].nominal, each[0].origin))

@@ -71,5 +71,19 @@ def delivered_as(delivered_id: str, covered: int = 1) -> Tally:
     return Tally(delivered=1, digest=int.from_bytes(digest, "big") % DIGEST_MODULUS, coalesced=covered - 1)
 
 
+def not_sent(host: Host, ref: str, reason: str, occurrences: int, first: int, last: int) -> None:
+    """Tells that occurrences of a recurring message came to their end without a delivery; a successor may tell of it again.
+
+    Args:
+        host: Takes the note: nothing is written of a single message.
+        ref: The schedule.
+        reason: `expire_after`, or `outage` where its catch-up leaves out what was missed.
+        occurrences: How many.
+        first: Nominal of the first of them.
+        last: Of the last one.
+    """
+    host.note("recurring_not_sent", schedule=ref, reason=reason, occurrences=occurrences, first=first, last=last)
+
+
 def _id(shard: int, message: Message) -> str:
     return public_id(shard, MessageName(message.id, message.keyed), message.version)

@@ -80,14 +80,11 @@ class DeliveryPlane:
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def recover(self, pending_origins: Sequence[str]) -> Operation[None]:
+    def recover(self) -> Operation[None]:
         """Loads the window behind the delivery position, then serves.
 
-        Args:
-            pending_origins: Creates that still lie in the inbox: their rows may be there and must wait for them.
+        What still lies in the inbox is taken before (`take_inboxed`): its rows may be there and must wait for it.
         """
-        for origin in pending_origins:
-            self._waiting.expect(origin)
         yield from self.recurring.recover()
         yield from self.window.extend()
         serving = (
@@ -124,8 +121,13 @@ class DeliveryPlane:
 
     def _is_held_up(self) -> bool:
         """Whether what is left to be done keeps the position from passing what was sent: rows wait for it that lie before that."""
-        sent = self.checkpoints.sent_through
-        return bool(self._work) and any(row.stage is Stage.WRITTEN and row.place < sent for row in self.slots)
+        return bool(self._work) and any(self._waiting.before(self.checkpoints.sent_through))
+
+    @property
+    def waits_for_the_log(self) -> bool:
+        """Whether the position cannot pass what was sent before creates are read again that a predecessor wrote rows of."""
+        waiting = self._waiting.before(self.checkpoints.sent_through)
+        return any(row.from_store and isinstance(row.waits_for, int) for row in waiting)
 
     def _is_sent_ahead(self) -> bool:
         """Whether the position cannot pass all that was sent before the window is extended: that is being done."""

@@ -18,6 +18,7 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval, fire_id, series_id
 from tidegate_core.store import keys
 from tidegate_core.triggers import TimeTrigger, Trigger
+from tidegate_core.triggers.search import Next, Search
 
 COVERED_MAX: Final = 100_000
 """Occurrences that one delivery stands for after an outage; what is beyond is the next one's. Some 0.7 s to count."""
@@ -50,6 +51,7 @@ class Fire:
         nominal: Of the last occurrence that it stands for.
         covered: None where it stands for itself.
         skipped: It is not sent (`catch_up: none`).
+        is_bound: It is none, but how far a search came: none has an earlier slot, and what follows is not known.
     """
 
     namespace: str
@@ -59,6 +61,7 @@ class Fire:
     nominal: int
     covered: Covered | None = None
     skipped: bool = False
+    is_bound: bool = False
 
     @property
     def ref(self) -> str:
@@ -127,11 +130,14 @@ class Series:
     outages: Sequence[Outage] = field(default=())
 
     def after(self, place: Place) -> Fire | None:
-        """Returns the first fire behind a place; None when no further one is to be sent."""
-        return next(self.behind(place), None)
+        """Returns the first fire behind a place, or how far one search for it came; None when no further one is to be sent."""
+        return next(self._behind(place), None)
 
     def behind(self, place: Place) -> Iterator[Fire]:
         """Yields all fires behind a place, in order; without end for most triggers."""
+        return (fire for fire in self._behind(place) if not fire.is_bound)
+
+    def _behind(self, place: Place) -> Iterator[Fire]:
         for fire in self._from(place[0]):
             if self.interval.end is not None and fire.slot >= self.interval.end:
                 return
@@ -146,7 +152,7 @@ class Series:
         for fire in self._from(max(end, place[0])):
             if fire.slot >= until:
                 return
-            if fire.slot >= end and fire.place > place:
+            if fire.slot >= end and fire.place > place and not fire.is_bound:
                 yield fire
 
     def last_before(self, slot: int) -> int | None:
@@ -159,39 +165,48 @@ class Series:
 
     def _from(self, slot: int) -> Iterator[Fire]:
         """Yields fires; the first one may lie before the slot, when it stands for occurrences around it."""
-        nominal = self._first(slot)
-        while nominal is not None:
+        following = self._first(slot)
+        while (nominal := following.at) is not None:
             at = max(nominal, self.interval.begin)
             gap = self._gap_at(at)
-            if gap is None:
+            if following.is_bound:
+                yield Fire(self.namespace, self.name, self.interval, at, nominal, is_bound=True)
+                following = self._next(nominal - 1)
+            elif gap is None:
                 yield Fire(self.namespace, self.name, self.interval, at, nominal)
-                nominal = self._next(nominal)
+                following = self._next(nominal)
             else:
                 yield from self._in(gap)
-                nominal = self._first(gap.end)
+                following = self._first(gap.end)
 
     def _in(self, gap: Gap) -> Iterator[Fire]:
         """Yields one fire for each COVERED_MAX occurrences of a gap, from its begin: whoever counts must count alike."""
-        nominal = self._first(gap.begin)
+        nominal = self._within(gap, self._first(gap.begin))
         while nominal is not None and max(nominal, self.interval.begin) < gap.end:
             first, last, count = nominal, nominal, 0
             while nominal is not None and max(nominal, self.interval.begin) < gap.end and count < COVERED_MAX:
                 last, count = nominal, count + 1
-                nominal = self._next(nominal)
+                nominal = self._within(gap, self._next(nominal))
             covered = Covered(first, last, count) if count > 1 else None
             slot = max(first, self.interval.begin)
             skipped = self.interval.catch_up == "none"
             yield Fire(self.namespace, self.name, self.interval, slot, last, covered, skipped)
 
-    def _first(self, slot: int) -> int | None:
-        """Returns the first nominal whose slot is not below this one."""
+    def _within(self, gap: Gap, following: Next) -> int | None:
+        """Returns the next nominal of a gap: what one delivery stands for is searched to the end of it, and no outage is long."""
+        while following.is_bound and following.at is not None and max(following.at, self.interval.begin) < gap.end:
+            following = self._next(following.at - 1)
+        return following.found
+
+    def _first(self, slot: int) -> Next:
+        """Returns the first nominal whose slot is not below this one, or how far it was searched."""
         return self._next(
             self.interval.since - 1 if slot <= self.interval.begin else max(slot, self.interval.since) - 1
         )
 
-    def _next(self, nominal: int) -> int | None:
+    def _next(self, nominal: int) -> Next:
         # From the last nominal and never from now: a late look must not lose one.
-        return self._times.next_after(nominal, keys.schedule_ref(self.namespace, self.name))
+        return self._times.seek(nominal, keys.schedule_ref(self.namespace, self.name), Search.of_a_decision())
 
     def _gap_at(self, slot: int) -> Gap | None:
         return next((gap for gap in self._gaps if gap.begin <= slot < gap.end), None)

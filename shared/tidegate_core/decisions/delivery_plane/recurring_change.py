@@ -164,8 +164,8 @@ class RecurringChange:
         sent = [self._source.series_of(record, span).last_before(boundary) for span in record.spans() if span.is_open]
         return replace(before, fired_through=max(before.fired_through, *(each or 0 for each in sent), 0))
 
-    def write(self, unit: UnitOfWork, state: ScheduleState, first: int | None) -> None:
-        """Ends the open interval, and opens one for what the state says.
+    def write(self, unit: UnitOfWork, state: ScheduleState, first: int | None) -> str | None:
+        """Ends the open interval, and opens one for what the state says; returns the text of the one that has ended.
 
         Args:
             unit: Of the transaction that moves the state.
@@ -174,11 +174,13 @@ class RecurringChange:
         """
         record = _record(unit, self._namespace, self._name)
         boundary = self._boundary(record)
-        spans = [span.closed(boundary, self.since) if span.is_open else span for span in record.spans()]
+        open_before = [span.closed(boundary, self.since) for span in record.spans() if span.is_open]
+        spans = [*(span for span in record.spans() if not span.is_open), *open_before]
         if first is not None:
             spans.append(self._opened(unit, state, first))
         _write(unit, self._source, record, spans)
         unit.after(lambda: self._source.end(self.ref, state.generation - 1))
+        return open_before[-1].text() if open_before else None
 
     def _opened(self, unit: UnitOfWork, state: ScheduleState, first: int) -> Interval:
         definition = unit.record(Definition, keys.definition(unit.shard, state.namespace, state.name, state.version))

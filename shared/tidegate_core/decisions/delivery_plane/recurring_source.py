@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate_core.decisions.delivery_plane.loading import place_of
-from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
+from tidegate_core.decisions.delivery_plane.outgoing import delivered_as, not_sent
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
 from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
@@ -34,6 +34,8 @@ PLACED_LOOK_MS = 10_000
 ENDED_MAX = 100_000
 """Schedules in memory whose earlier generations this owner has ended, the latest ones (10 MB): rows of longer ago are gone."""
 FIRST_ATTEMPT = 1
+SEARCH_PAUSE_MS = 50
+"""Between two pieces of one search, of some 10 ms each: it is an hour before anything is due."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,12 +44,18 @@ class _Near:
 
     Attributes:
         series: Fires of its open interval; None when it has none.
-        next: The fire that waits; None when there is no further one.
+        next: The fire that waits, or how far it was searched; None when there is no further one.
     """
 
     record: Recurring
     series: Series | None = None
     next: Slotted | None = None
+
+    @property
+    def bound(self) -> Slotted | None:
+        """What waits, where it is no fire, but how far was searched for one."""
+        row = self.next
+        return row if row is not None and row.stage is Stage.WRITTEN else None
 
     @property
     def generation(self) -> int | None:
@@ -173,23 +181,40 @@ class RecurringSource:
 
     def _forget(self, ref: str) -> None:
         near = self._near.pop(ref, None)
-        if near is not None and near.next is not None and near.next.stage is Stage.READY:
+        if near is not None and near.next is not None and near.next.stage in (Stage.READY, Stage.WRITTEN):
             self.plane.slots.discard(near.next)
 
     # -- what waits ---------------------------------------------------------------------------------------------------
 
     def _await_next(self, near: _Near, behind: Place) -> None:
-        """Puts the next fire behind a place among the rows; those that are not to be sent are closed from the outset."""
+        """Puts the next fire behind a place among the rows; those that are not to be sent are closed from the outset.
+
+        How far was searched stands for it where it is not known: no checkpoint passes that, and it is never sent.
+        """
         assert near.series is not None
         near.next = None
         fire = near.series.after(behind)
         while fire is not None and fire.skipped:
             self.add(fire, Stage.DONE, Tally(expired=fire.count))
+            first = fire.nominal if fire.covered is None else fire.covered.first
+            not_sent(self.plane.host, fire.ref, "outage", fire.count, first, fire.nominal)
             fire = near.series.after(fire.place)
         if fire is not None:
-            near.next = self.add(fire, Stage.READY)
-        if fire is None or fire.slot > self.plane.host.now + self.plane.host.holding.recurring_near_ms:
+            near.next = self.add(fire, Stage.WRITTEN if fire.is_bound else Stage.READY)
+        if fire is None or self._is_far(fire.slot):
             self._displaced[near.record.ref] = None
+        elif fire.is_bound:
+            self.plane.host.operations.start(self._search_on(near.record.ref))
+
+    def _search_on(self, ref: str) -> Operation[None]:
+        """Goes on with a search that ended near, and lets others come in between."""
+        yield from self.plane.host.sleep(SEARCH_PAUSE_MS)
+        near = self._near.get(ref)
+        row = None if near is None else near.bound
+        if near is not None and row is not None:
+            self.plane.slots.discard(row)
+            self._await_next(near, (row.slot, "", ""))
+            self.plane.host.operations.raise_(self.plane.changed)
 
     def add(self, fire: Fire, stage: Stage, ended: Tally = NOTHING) -> Slotted:
         """Puts a fire among the rows."""
@@ -365,6 +390,8 @@ class RecurringSource:
                         self._place(ref, None)
                 elif len(belongs.spans) == 1 and near.next is not None and not self._is_far(near.next.slot):
                     del self._displaced[ref]
+                    if near.bound is not None:
+                        self.plane.host.operations.start(self._search_on(ref))
 
     def belongs(self, record: Recurring, spans: Sequence[Interval]) -> Belongs:
         """Returns where a record of these intervals belongs, by what is certainly done.
@@ -372,10 +399,24 @@ class RecurringSource:
         Ended intervals are kept until then, so that a successor counts what this owner has seen and no checkpoint told.
         """
         kept = [span for span in spans if span.is_open or self._has_more(record, span)]
-        following = [self.series_of(record, span).after(self.position) for span in kept if span.is_open]
+        following = [
+            self.series_of(record, span).after(max(self.position, self._searched(record, span)))
+            for span in kept
+            if span.is_open
+        ]
         first = following[0] if following else None
         is_near = any(not span.is_open for span in kept) or (first is not None and not self._is_far(first.slot))
         return Belongs(kept, first, is_near)
+
+    def _searched(self, record: Recurring, interval: Interval) -> Place:
+        """Returns before which place nothing of an open interval is to be sent: what was searched is not searched again."""
+        slot = 0
+        if any(span.is_open and span.generation == interval.generation for span in record.spans()):
+            slot = record.summons or 0
+        near = self._near.get(record.ref)
+        if near is not None and near.bound is not None and near.generation == interval.generation:
+            slot = max(slot, near.bound.slot)
+        return (slot, "", "")
 
     def _has_more(self, record: Recurring, interval: Interval) -> bool:
         series = self.series_of(record, interval)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
+from tidegate_core.decisions.delivery_plane.slots import Place, Slotted, Stage
 from tidegate_core.decisions.host import Host
 from tidegate_core.model.position import Position
 
@@ -42,6 +42,10 @@ class Waiting:
     def inbox_row_gone(self, origin: str) -> None:
         self._inboxed.discard(origin)
         self._release(lambda row: row.waits_for == origin)
+
+    def before(self, place: Place) -> Iterator[Slotted]:
+        """Returns the rows that wait and lie before the place."""
+        return (row for row in self._rows if row.stage is Stage.WRITTEN and row.place < place)
 
     def _reason(self, origin: str) -> int | str | None:
         """Returns what must be durable first (see `Slotted.waits_for`)."""

@@ -227,7 +227,7 @@ class AdmitNext:
         elif aborting is not None:
             end_job(unit, job, "skipped", aborting.reason_code, now, aborting.reason)
         else:
-            needs = permits.needs_of(unit, wanted, job)
+            needs = permits.needs_of(unit, wanted, job, now)
             return _Waiting(job, unmet, needs, spec.priority, alone=remembered_by(spec) > 0)
         return None
 
@@ -283,7 +283,7 @@ class AdmitNext:
             end_job(unit, sealed, "skipped", "unresolved_template", now, str(problem))
             return
         unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
-        held = permits.take(unit, wanted, job, now)
+        held = permits.take(unit, wanted, job, now, self.memory.shards)
         remembered = note_admission(unit, spec, job, now) or None
         run = replace(run_of(sealed, order, held.limits, now), queued=held.queued, remembered=remembered)
         unit.put_new(run, run.key(unit.shard), behind=REVISIONS_PER_ATTEMPT * run.free_attempts)

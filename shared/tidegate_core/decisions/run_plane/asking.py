@@ -3,17 +3,24 @@
 A waiter row is written and removed together with the job that it is about, so a job that has ended waits nowhere. Its key
 holds all that gives the order; a row that was lost is simply written again at the next look, at the same place.
 
-A job that needs several limits asks for them in one order, the next once it has the word for the one before: of two jobs that need
-the same two limits, one has the word for the first, so they never hold one each and wait for the other's. Rates come first,
+A job that needs several limits asks for them in one order, the next once it has had the word for the one before: of two jobs that
+need the same two limits, one has the word for the first, so they never hold one each and wait for the other's. Rates come first,
 those with the longest span before all: who waits for time to pass keeps nobody from a slot that could be used meanwhile.
+
+While it waits for the next one it stands aside in the queues before: it keeps its place, and only the first of those that stand
+aside keeps the word (`home_limits.py`), so that a busy limit does not stop another one. Once it has the word for the last one it
+comes back for what it has handed back, and keeps what it has meanwhile, for as long as an offer stands and there is room: waiting
+for longer against the order is what two jobs could do to each other for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import NamedTuple
 
+from tidegate_core.decisions.run_plane.idle_limits import look_later
 from tidegate_core.effects import Poke
 from tidegate_core.model.priority import Priority, class_of, order_of
 from tidegate_core.records.limits import Waiter
@@ -36,12 +43,14 @@ class Need(NamedTuple):
     Attributes:
         turn: Those with less are asked for first: of a rate its span, negative; of others 0.
         offered: The job has the word for a free slot of it.
+        has_room: Not all slots are in use.
     """
 
     turn: int
     limit: Key
     most: int
     offered: bool
+    has_room: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,7 @@ class Place:
 
     Attributes:
         joined: Limits whose queue it joined, or joined again, just now.
+        moved: Limits in whose queue it stands aside since just now, or does not any more.
         wrote: Whether it wrote any row.
         look_again: When it has to look after its rows.
         due: When it has to write them again; before that it only looks whether they are there.
@@ -59,44 +69,61 @@ class Place:
     joined: tuple[Key, ...]
     look_again: int
     due: int
+    moved: tuple[Key, ...] = ()
     wrote: bool = False
+
+
+class _Asked(NamedTuple):
+    """A limit, where the job's row in its queue lies, and the row if there is one."""
+
+    need: Need
+    key: Key
+    row: Waiter | None
+
+    @property
+    def has_had_the_word(self) -> bool:
+        return self.need.offered or (self.row is not None and bool(self.row.aside))
 
 
 def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priority, shards: int, now: int) -> Place:
     """Writes the rows that the job has to have now, and removes those that it must not have any more."""
     order = order_of(class_of(priority, catch_up=bool(job.catch_up)), job.waits_since)
-    wanted = _in_turn(needs)
-    rows = [
-        Waiter(
-            limit=each.limit.pk,
+
+    def row_of(need: Need) -> Waiter:
+        return Waiter(
+            limit=need.limit.pk,
             job_id=job.id,
             satisfied_at=job.waits_since,
             order=order,
-            most=each.most,
+            most=need.most,
             asked_at=now,
         )
-        for each in wanted
-    ]
-    placed = [(need, row, row.key(home_of(need.limit, shards))) for need, row in zip(wanted, rows, strict=True)]
-    asked = tuple(key_text(key) for _, _, key in placed)
+
+    known: list[_Asked] = []
+    for need in sorted(needs):
+        key = row_of(need).key(home_of(need.limit, shards))
+        known.append(_Asked(need, key, unit.record(Waiter, key) if key_text(key) in job.asked else None))
+    before, last = _in_turn(known)
+    asked = tuple(key_text(each.key) for each in (*before, *last))
     for text in job.asked:
         if text not in asked:
             unit.forget_row(key_of(text))
-    joined: list[Key] = []
-    keeps = wrote = False
-    for need, row, key in placed:
-        known = unit.record(Waiter, key) if key_text(key) in job.asked else None
-        holds = need.offered and need is not wanted[-1]
-        if known is None:
-            joined.append(need.limit)
+    joined, moved, keeps, wrote = list[Key](), list[Key](), len(last) > 1, False
+    for number, (need, key, row) in enumerate((*before, *last)):
+        aside = number < len(before) or None
+        holds = need.offered and aside is not None
         keeps = keeps or holds
-        if known is None or (holds and known.asked_at + KEEP_OFFER_MS <= now):
-            unit.set_row(row, key)
-            wrote = True
-    kept = replace(job, asked=asked)
-    if keeps:
-        return Place(kept, tuple(joined), now + KEEP_OFFER_MS, now + KEEP_OFFER_MS, wrote)
-    return Place(kept, tuple(joined), now + ASK_AGAIN_MS, NEVER, wrote)
+        if row is None:
+            joined.append(need.limit)
+        elif row.aside != aside:
+            moved.append(need.limit)
+        elif not (holds and row.asked_at + KEEP_OFFER_MS <= now):
+            continue
+        unit.set_row(replace(row_of(need), aside=aside), key)
+        wrote = True
+    look_again = now + (KEEP_OFFER_MS if keeps else ASK_AGAIN_MS)
+    due = look_again if keeps else NEVER
+    return Place(replace(job, asked=asked), tuple(joined), look_again, due, tuple(moved), wrote)
 
 
 def leave(unit: UnitOfWork, job: Job) -> Job:
@@ -107,22 +134,26 @@ def leave(unit: UnitOfWork, job: Job) -> Job:
 
 
 def mark(unit: UnitOfWork, places: Sequence[Place], shards: int, now: int) -> None:
-    """Marks the queues that jobs have joined, each once, and tells their homes."""
+    """Marks the queues that jobs have joined, each once, and tells their homes; those in which they moved as well."""
     joined = {limit: place.job.id for place in places for limit in place.joined}
     for limit, job_id in joined.items():
         # Unique: whoever sees an older mark has not seen this row.
         unit.apply(mark_queue(limit, f"{job_id}@{now}"))
+        look_later(unit, limit, now, home_of(limit, shards))
+    for limit in {**joined, **{limit: "" for place in places for limit in place.moved}}:
         unit.after(Poke(home_of(limit, shards), limit.pk))
 
 
-def _in_turn(needs: Iterable[Need]) -> list[Need]:
-    """Returns those that the job has the word for, up to and including the first that it has not."""
-    wanted: list[Need] = []
-    for need in sorted(needs):
-        wanted.append(need)
-        if not need.offered:
-            break
-    return wanted
+def _in_turn(known: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
+    """Returns those in which it stands aside, and those in which it does not: what it waits for, and words that it keeps."""
+    before = list(takewhile(lambda each: each.has_had_the_word, known))
+    if len(before) == len(known):
+        return [], before  # Words for all, but for those that it has handed back.
+    missing, *behind = known[len(before) :]
+    words = [each for each in behind if each.need.offered and each.row is not None]
+    if words and missing.need.has_room:
+        return [], [*before, missing, *words]
+    return before, [missing]
 
 
 __all__ = ["ASK_AGAIN_MS", "KEEP_OFFER_MS", "Need", "Place", "leave", "mark", "wait_for"]

@@ -1,6 +1,6 @@
 """A job at the latest so long after the last one, with what is there (SEMANTICS 5.6: "100 GB, or every 4 h").
 
-The schedule's next reminder is its state's `next_nominal`, moved by every job that it makes. A reminder that has come is
+The schedule's next reminder is its state's `next_nominal`, moved by every job that it makes, and by those that are asked for. A reminder that has come is
 handed on as a deadline of evidence, because that waits for all that was appended before it: downtime must not change what a
 job is told.
 """
@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.gathering import Gathering
-from tidegate_core.decisions.run_plane.jobs import write_ledger
-from tidegate_core.decisions.run_plane.standing import fires, stopped
+from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
+from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.decisions.run_plane.timers import job_made, move_rows
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
+from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -39,6 +40,15 @@ def remind(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: i
         TimerRow(at=state.next_nominal, kind="E", ref=f"{ref}{AT_LEAST}", detail=str(state.generation)),
     ):
         unit.set_row(row, row.key(unit.shard))
+
+
+def remind_anew(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
+    """A run was asked for by hand: any run counts, so the next reminder is moved as by a job of the schedule's own."""
+    if trigger.at_least_every is None:
+        return
+    after = job_made(state, trigger.at_least_every, now)
+    unit.put(after, after.key(unit.shard))
+    move_rows(unit, state, after)
 
 
 def is_dealt_with(state: ScheduleState, every: Duration, reminder: Instant) -> bool:
@@ -95,21 +105,8 @@ class AtLeastEvery:
         self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int
     ) -> None:
         assert isinstance(spec.trigger, EventTrigger)
-        job = Job(
-            id=gathering.next_id(""),
-            namespace=state.namespace,
-            name=state.name,
-            incarnation=state.incarnation,
-            version=state.version,
-            generation=state.generation,
-            state="pending_constraint",
-            trigger="events",
-            nominal=now,
-            satisfied_at=now,
-            deadline=now + spec.pending_timeout,
-            stopped=stopped(state, now),
-            missing=spec.trigger.shortfalls([0] * len(spec.trigger.leaves())),
-        )
+        missing = spec.trigger.shortfalls([0] * len(spec.trigger.leaves()))
+        job = replace(waiting_job(state, spec, gathering.next_id(""), "events", now, now), missing=missing)
         if spec.trigger.allow_empty:
             gathering.add_job(job)
         else:

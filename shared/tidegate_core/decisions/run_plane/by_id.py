@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
+from tidegate_core.decisions.run_plane.at_least_every import remind_anew
 from tidegate_core.decisions.run_plane.control import version_conflict
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
@@ -20,6 +21,7 @@ from tidegate_core.records.run_plane import Definition, Job, LedgerPlace, Ledger
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import EventTrigger
 
 NO_MANUAL_MESSAGES = Problem(
     field="type",
@@ -82,6 +84,8 @@ class TriggerNow:
                 job = manual_job(unit.shard, state, spec, self.position, now)
                 job = replace(job, force_overlap=self.request.force_overlap or None)
                 unit.put_new(job, job.key(unit.shard))
+                if isinstance(spec.trigger, EventTrigger):
+                    remind_anew(unit, state, spec.trigger, now)
         receipt = Receipt.model_construct(
             request_id=self.request_id,
             status=status,

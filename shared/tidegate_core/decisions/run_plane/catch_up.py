@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from tidegate_core.decisions.outages import CatchUp, outage_at
 from tidegate_core.model.catch_up import CatchUpPolicy
 from tidegate_core.records.outages import Outage
+from tidegate_core.triggers.search import Next
 
 MADE_PER_TRANSACTION = 8
 """Occurrences of one schedule made in one transaction; the rest follows at once through the next timer row."""
@@ -111,19 +112,19 @@ class Walk:
     Attributes:
         made: Occurrences, in their order.
         gathered: Instants that one is to stand for, whose others are still to be walked.
-        following: The next instant, due or not; None when there is no more.
+        following: The next instant, due or not, or how far it was searched.
         alone: Counts towards `max_runs`.
     """
 
     made: tuple[Due, ...]
     gathered: Due | None
-    following: int | None
+    following: Next
     alone: Made = Made()
 
 
 def walk(
-    nominal: int | None,
-    next_after: Callable[[int], int | None],
+    following: Next,
+    next_after: Callable[[int], Next],
     rules: Rules,
     gathered: Due | None = None,
     alone: Made = Made(),
@@ -131,7 +132,8 @@ def walk(
     """Walks the instants that are due.
 
     Args:
-        nominal: The first one that was not walked yet.
+        following: The first one that was not walked yet. A walk ends where only a bound of it is known: what may be gathered
+            with it is not, until it lies behind the present.
         next_after: The trigger's own.
         rules: What was missed. Instants after its present are not due.
         gathered: From the walk before.
@@ -139,8 +141,10 @@ def walk(
     """
     made: list[Due] = []
     walked = 0
-    while _is_due(nominal, rules.now) and len(made) < MADE_PER_TRANSACTION and walked < WALKED_PER_TRANSACTION:
-        assert nominal is not None
+    while len(made) < MADE_PER_TRANSACTION and walked < WALKED_PER_TRANSACTION:
+        nominal = following.found
+        if nominal is None or nominal > rules.now:
+            break
         missed = rules.missed_at(nominal)
         mine = alone if missed is not None and alone.begin == missed.begin else Made()
         fate = rules.fate(nominal, missed, mine.count)
@@ -156,25 +160,21 @@ def walk(
             alone = Made(missed.begin, mine.count + 1) if missed is not None and fate == "alone" else alone
         else:
             gathered = Due(nominal, nominal, fate=fate)
-        nominal = next_after(nominal)
-    if gathered is not None and not _is_due(nominal, rules.now):
+        following = next_after(nominal)
+    if gathered is not None and not following.is_due(rules.now):
         made.append(gathered)
         gathered = None
-    return Walk(tuple(made), gathered, nominal, alone)
+    return Walk(tuple(made), gathered, following, alone)
 
 
 def _goes_with(gathered: Due, fate: Fate, missed: Missed | None) -> bool:
     return fate == gathered.fate and missed is not None and gathered.last in missed
 
 
-def at_most(left: int | None, next_after: Callable[[int], int | None]) -> Callable[[int], int | None]:
+def at_most(left: int | None, next_after: Callable[[int], Next]) -> Callable[[int], Next]:
     """Returns the same trigger's `next_after`, which ends after `left` instants were walked; None is without a bound.
 
     The walk asks for the next instant once for each that it has walked.
     """
     walked = count(1)
-    return lambda after: None if left is not None and next(walked) >= left else next_after(after)
-
-
-def _is_due(nominal: int | None, now: int) -> bool:
-    return nominal is not None and nominal <= now
+    return lambda after: Next(None) if left is not None and next(walked) >= left else next_after(after)

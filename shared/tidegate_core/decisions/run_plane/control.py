@@ -21,6 +21,7 @@ from tidegate_core.decisions.run_plane.outbox import gone_row
 from tidegate_core.decisions.run_plane.standing import carried_on, fires, kept_from
 from tidegate_core.decisions.run_plane.ticking import first_tick
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row, tick_row
+from tidegate_core.model.catch_up import is_too_old
 from tidegate_core.model.identity import incarnation_of
 from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.position import Position
@@ -29,12 +30,12 @@ from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import ScheduleApply, ScheduleRequest
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.receipts import expiry
-from tidegate_core.records.run_plane import Definition, ScheduleState, TimerRow
+from tidegate_core.records.run_plane import Definition, PastGeneration, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
-from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
+from tidegate_core.triggers.search import NEVER, Next, Search
 
 TOMBSTONE_DAYS = 30
 """Of a name that never existed; longer than the requests topic's retention (7 d), so that a replayed older request still
@@ -108,9 +109,16 @@ class MoveState:
             unit.put_new(gone, gone.key(unit.shard))
         if self.memory.has_waiting(ref):
             unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may hold for what waits.
-        if self.recurring is not None and (before is None or before.generation != state.generation):
-            self.recurring.write(unit, state, self.applied.first)
+        if before is None or before.generation != state.generation:
+            self._end_generation(unit, before, state, now)
         self._answer(unit, now)
+
+    def _end_generation(self, unit: UnitOfWork, before: ScheduleState | None, state: ScheduleState, now: int) -> None:
+        closed = None if self.recurring is None else self.recurring.write(unit, state, self.applied.first)
+        if before is not None:
+            asked_at = self.position.append_time
+            past = PastGeneration.of(before, asked_at, now, fired=fires(before), interval=closed)
+            unit.set_row(past, past.key(unit.shard))
 
     def _move_until(self, unit: UnitOfWork, state: ScheduleState, ref: str) -> None:
         former = None if self.before is None else self.before.until
@@ -218,7 +226,8 @@ def applied_spec(
         namespace=spec.namespace, name=spec.name, version=state.version, spec=spec.canonical_json(), created_at=now
     )
     has_pages = before is not None and (fresh or on_update != "carry")
-    coming = next_instants(spec, state)
+    # A past `at` that is too old is walked over, and told in the ledger: it does not come.
+    coming = tuple(each for each in next_instants(spec, state) if not is_too_old(spec, each, now))
     state = missed.after_apply(state, spec, before)
     return Applied(ReceiptStatus.ACCEPTED, state, definition, has_pages, next=coming)
 
@@ -230,10 +239,9 @@ def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleSt
         state, generation=state.generation + 1, activated_at=now, fires=0, ticked=(), kept_from=None, carried=()
     )
     if not fires(state):
-        return replace(restarted, next_nominal=None, next_tick=None)
-    return replace(
-        restarted, next_nominal=first_nominal(spec, ref, restarted, now), next_tick=first_tick(spec, restarted, now)
-    )
+        return restarted.at_next(NEVER).at_tick(NEVER)
+    following = first_nominal(spec, ref, restarted, now)
+    return restarted.at_next(following).at_tick(first_tick(spec, restarted, now))
 
 
 def outside_of_state(applied: Applied, request: ScheduleRequest, definition: Definition | None) -> Applied:
@@ -246,8 +254,7 @@ def outside_of_state(applied: Applied, request: ScheduleRequest, definition: Def
         spec = parsed(definition.spec)
     if spec is None or not spec.sends_messages or applied.state is None:
         return applied
-    first = applied.state.next_nominal
-    return replace(applied, state=replace(applied.state, next_nominal=None), first=first)
+    return replace(applied, state=applied.state.at_next(NEVER), first=applied.state.next_nominal)
 
 
 def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> Applied:
@@ -258,7 +265,7 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         return untouched(ReceiptStatus.NOT_FOUND, replace(before, expires_at=expires_at), position)
     state = next_state(before, position, request.namespace, request.name, now)
     state = replace(
-        state,
+        state.at_next(NEVER).at_tick(NEVER),
         status="deleted",
         until=None,
         stopped_by=None,
@@ -267,8 +274,6 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         shedding=None,
         version=state.version + 1,
         generation=state.generation + 1,
-        next_nominal=None,
-        next_tick=None,
         spec_hash="",
         actor=request.actor,
         reason=request.reason,
@@ -282,22 +287,20 @@ def untouched(status: ReceiptStatus, before: ScheduleState, position: Position) 
     return Applied(status, replace(before, position=position.text()))
 
 
-def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, *, resumed: bool = False) -> int | None:
-    """Returns the first instant that counts from now on, and was not made before.
+def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, *, resumed: bool = False) -> Next:
+    """Returns the first instant that counts from now on, and was not made before; or how far one decision has searched for it.
 
     It could be made again otherwise: an `at` that has passed counts at each update, and the clock of a new owner may
     stand before an instant that its predecessor has made.
     """
     if isinstance(spec.trigger, EventTrigger):
         every = spec.trigger.at_least_every
-        return None if every is None else now + every
+        return NEVER if every is None else Next(now + every)
     if spec.trigger.fires_left(state.fires) == 0:
-        return None
+        return NEVER
     # Of what lay in the suspended span nothing is made up for, an `at` included (SEMANTICS 10).
-    first = spec.trigger.next_after(now - 1, ref) if resumed else spec.trigger.first_after_activation(now, ref)
-    if first is None or first > state.fired_through:
-        return first
-    return spec.trigger.next_after(state.fired_through, ref)
+    begin = now if resumed else spec.trigger.counts_from(now)
+    return spec.trigger.seek(max(begin - 1, state.fired_through), ref, Search.of_a_decision())
 
 
 def coming_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple[int, ...]:
@@ -308,20 +311,22 @@ def coming_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple
     if not spec.sends_messages or state.status != "active" or not isinstance(spec.trigger, TimeTrigger):
         return next_instants(spec, state)
     ref = keys.schedule_ref(state.namespace, state.name)
-    return next_instants(
-        spec, replace(state, next_nominal=spec.trigger.next_after(max(now, state.activated_at) - 1, ref))
-    )
+    following = spec.trigger.seek(max(now, state.activated_at) - 1, ref, Search.of_a_decision())
+    return next_instants(spec, state.at_next(following))
 
 
 def next_instants(spec: ScheduleSpec, state: ScheduleState) -> tuple[int, ...]:
     """Returns up to three instants from the state's next one on, as the receipt shows them: those that are found soon."""
     instants: list[int] = []
-    search = Search(STEPS_PER_SEARCH)
-    nominal = state.next_nominal
+    trigger = spec.trigger
+    if not isinstance(trigger, TimeTrigger):
+        return ()
+    search = Search.of_a_decision()
     ref = keys.schedule_ref(state.namespace, state.name)
-    left = spec.trigger.fires_left(state.fires) if isinstance(spec.trigger, TimeTrigger) else None
+    left = trigger.fires_left(state.fires)
     shown = NEXT_SHOWN if left is None else min(left, NEXT_SHOWN)
-    while nominal is not None and len(instants) < shown and isinstance(spec.trigger, TimeTrigger):
+    following = state.following
+    while (nominal := following.found) is not None and len(instants) < shown:
         instants.append(nominal)
-        nominal = spec.trigger.next_after(nominal, ref, search) if len(instants) < shown else None
+        following = trigger.seek(nominal, ref, search) if len(instants) < shown else NEVER
     return tuple(instants)

@@ -7,7 +7,7 @@ row that is there has not been counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
@@ -25,19 +25,18 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 
-ACTIONS_PER_EVENT = 7
-"""One that comes behind the time-out of what waits: that evidence with its ledger row, the row's place, time-out and clean-up, then the new
-evidence's chunk and time-out."""
-ACTIONS_PER_DECISION = 85
-"""Below DynamoDB's 100 actions with the lease and the state."""
-
 
 @dataclass(frozen=True, slots=True)
 class CountEvents:
-    """Counts inbox rows of one schedule, oldest first."""
+    """Counts inbox rows of one schedule, oldest first.
+
+    Attributes:
+        before: Only what was appended earlier; the rest stays in its rows for the decisions behind this one. None: all.
+    """
 
     ref: str
     rows: tuple[Key, ...]
+    before: int | None = None
     stale: tuple[Key, ...] = ()
     name: str = "count"
 
@@ -53,12 +52,11 @@ class CountEvents:
         if state is not None and fires(state) and not unit.controls.covers(namespace):
             cut = self._count(unit, state, rows, now)
         for row in rows:
-            _drop_counted(unit, row, cut)
+            _drop_counted(unit, row, self.before if cut is None else cut)
         if cut is not None:
             unit.go_on()
 
-    @staticmethod
-    def _count(unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int) -> int | None:
+    def _count(self, unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int) -> int | None:
         """Counts what was appended before the first tick that there was no room for; returns that one's instant."""
         spec = spec_of(unit, state.namespace, state.name, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
@@ -66,6 +64,8 @@ class CountEvents:
         sorting = _Sorting(spec.trigger, state.namespace, heard_since_resume(unit, state.namespace), state.gone)
         for row in rows:
             for matched in _matches(row):
+                if self.before is not None and int(matched["at"]) >= self.before:
+                    continue
                 # A match of an older generation: it was made before the update, so it is not for the new one.
                 if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
                     sorting.add(matched)
@@ -98,27 +98,6 @@ def _drop_counted(unit: UnitOfWork, row: InboxRow, cut: int | None) -> None:
             body.append({name: each for name, each in matched.items() if name != "fact" or each is not fact})
             fact = matched["fact"]
         unit.put(replace(row, body=as_json(body)), key)
-
-
-def in_decisions(rows: Iterable[tuple[Key, InboxRow]]) -> list[tuple[Key, ...]]:
-    """Cuts a schedule's inbox rows into what one decision can count, in the order of their events' append times."""
-    groups: list[list[Key]] = []
-    cost = ACTIONS_PER_DECISION
-    for times, key in sorted((_append_times(row), key) for key, row in rows):
-        actions = 1 + ACTIONS_PER_EVENT * len(times)
-        if cost + actions > ACTIONS_PER_DECISION:
-            groups.append([])
-            cost = 0
-        groups[-1].append(key)
-        cost += actions
-    return [tuple(group) for group in groups]
-
-
-def _append_times(row: InboxRow) -> list[int]:
-    try:
-        return sorted(int(matched["at"]) for matched in json.loads(row.body))
-    except (ValueError, TypeError, KeyError):
-        return []  # Whoever counts it fails, and it alone.
 
 
 class _Sorting:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import cast
 
 from tidegate_core.decisions.outages import CatchUp
@@ -25,13 +25,15 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job, time_job, write_ledger
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.decisions.run_plane.timers import nominal_row
 from tidegate_core.effects import Notice
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.run_plane import ScheduleState, TimerRow
+from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Value
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
+from tidegate_core.triggers.search import Next, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +65,48 @@ class FireSchedule:
         if isinstance(spec.trigger, EventTrigger):
             remind(unit, state, spec.trigger, now)
             return
-        walked = self._walk(unit, state, spec, now)
+        first, walked = self._walk(unit, state, spec, now)
         for due in walked.made:
-            self._make(unit, state, spec, due, now)
+            self._make(unit, state, spec, due, first, now)
         moved = _moved(state, walked)
         write_skips(unit, state, spec, moved.fired_through, now)
         unit.put(moved, key)
-        if walked.following is not None:
-            row = TimerRow(at=walked.following, kind="S", ref=self.row.ref)
+        row = nominal_row(moved)
+        if row is not None:
             unit.set_row(row, row.key(unit.shard))
 
-    def _walk(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int) -> Walk:
+    def _walk(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int) -> tuple[Next, Walk]:
+        """Returns the first instant that is to be walked, and how far the walk from there came."""
         trigger = spec.trigger
         assert isinstance(trigger, TimeTrigger)
-        next_after = partial(trigger.next_after, identity=self.row.ref)
+        search = Search.of_a_decision()
 
-        def live(nominal: int | None) -> int | None:
+        def next_after(after: int) -> Next:
+            return trigger.seek(after, self.row.ref, search)
+
+        def live(following: Next) -> Next:
             """Goes on to the first instant outside of all suspended spans: those within are never misses."""
-            while nominal is not None and nominal <= now:
+            while (nominal := following.found) is not None and nominal <= now:
                 until = unit.controls.suspended_until(spec.namespace, _due(state, nominal), now)
                 if until is None:
-                    return nominal
-                nominal = next_after(until)
-            return nominal
+                    return following
+                following = next_after(until)
+            return following
 
         outages = () if self.memory is None else self.memory.outages
         rules = Rules(spec.catchup, now, outages, _own(state), state.activated_at)
-        following = live(state.next_nominal)
+        first = live(gone_on(state.following, next_after))
         alone = Made(state.alone_since or 0, state.alone or 0)
         counted = at_most(trigger.fires_left(state.fires), next_after)
-        return walk(following, lambda after: live(counted(after)), rules, _gathered(state, spec), alone)
+        return first, walk(first, lambda after: live(counted(after)), rules, _gathered(state, spec), alone)
 
-    def _make(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, due: Due, now: int) -> None:
-        job = time_job(unit.shard, state, spec, due.last, now)
+    def _make(
+        self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, due: Due, first: Next, now: int
+    ) -> None:
+        def job_of(nominal: int) -> Job:
+            return time_job(unit.shard, state, spec, nominal, now, first.since if nominal == first.at else None)
+
+        job = job_of(due.last)
         if due.fate not in ALONE:
             job = replace(job, covered=due.count, covered_from=due.first)
         if due.fate == "left_out":
@@ -112,13 +123,21 @@ class FireSchedule:
             unit.after(Notice("catchup_expired", told))
             return
         if due.fate == "coalesced":
-            job = replace(job, interval_start=time_job(unit.shard, state, spec, due.first, now).interval_start)
+            job = replace(job, interval_start=job_of(due.first).interval_start)
         if due.fate != "on_time":
             job = replace(job, catch_up=True)
         unit.put_new(job, job.key(unit.shard))
         if unit.controls.has_dropped(spec.namespace, _due(state, due.last)):
             # It was due before the suspend, and it is too late for it now: that is told, never silent (I1).
             end_job(unit, job, "cancelled", "suspended", now)
+
+
+def gone_on(following: Next, next_after: Callable[[int], Next]) -> Next:
+    """Returns the same, or what one more search finds behind it where it is but a bound."""
+    if not following.is_bound or following.at is None:
+        return following
+    found = next_after(following.at - 1)
+    return found if following.since is None else found._replace(since=following.since)
 
 
 def _due(state: ScheduleState, nominal: int) -> int:
@@ -132,8 +151,7 @@ def _moved(state: ScheduleState, walked: Walk) -> ScheduleState:
     walked_through = [due.last for due in walked.made] + ([] if gathered is None else [gathered.last])
     walked_count = sum(due.count for due in walked.made) + (0 if gathered is None else gathered.count)
     return replace(
-        state,
-        next_nominal=walked.following,
+        state.at_next(walked.following),
         fired_through=max([state.fired_through, *walked_through]),
         fires=state.fires + walked_count - (state.gathered or 0),
         gathered=None if gathered is None else gathered.count,

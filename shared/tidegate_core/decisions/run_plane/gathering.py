@@ -29,17 +29,24 @@ from tidegate_core.decisions.run_plane.entries import (
     tick_entry,
     upstream_of,
 )
-from tidegate_core.decisions.run_plane.jobs import clean_up_later, end_evidence, evidence_ref, expire_evidence
+from tidegate_core.decisions.run_plane.jobs import (
+    clean_up_later,
+    end_evidence,
+    evidence_ref,
+    expire_evidence,
+    waiting_job,
+)
 from tidegate_core.decisions.run_plane.standing import fires, present_evidence, stopped, stopped_by
 from tidegate_core.decisions.run_plane.ticking import InVain, take_ticks
-from tidegate_core.decisions.run_plane.timers import move_rows
+from tidegate_core.decisions.run_plane.timers import job_made, move_rows
 from tidegate_core.model.identity import run_id, seal_mark
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.base import UNPAIRED, EventTrigger
 from tidegate_core.triggers.latches import Due, Latches
+from tidegate_core.triggers.ticks import Tick
 
 Groups: TypeAlias = dict[str, tuple[str | None, list[Entry]]]
 """What is counted, by the evidence that it belongs to, with the value that it is paired by."""
@@ -102,15 +109,10 @@ class Gathering:
         Returns the instant of the first tick that one decision had no room for, None when it took all of them. Nothing of that
         instant or a later one is added then: the decision leaves it where it is and goes on (`UnitOfWork.go_on`).
         """
-        through = min(through, self._now)
-        self._state, ticks = take_ticks(self._unit, self._state, self._trigger, through)
-        following = self._state.next_tick
-        cut = following if following is not None and following <= through else None
-        if cut is not None:
-            groups = {group: (paired, before(entries, cut)) for group, (paired, entries) in groups.items()}
+        groups, ticks, cut = self._with_ticks(groups, through)
         for tick in ticks:
             group = self._trigger.group_of_tick(tick.at)
-            groups.setdefault(group, (None, []))[1].append(tick_entry(tick.leaf, tick.at))
+            groups.setdefault(group, (UNPAIRED, []))[1].append(tick_entry(tick.leaf, tick.at))
         for group, (paired_by, entries) in groups.items():
             if entries:
                 self.fold(group, paired_by, entries)
@@ -166,7 +168,7 @@ class Gathering:
         self._unit.put_new(job, job.key(self._unit.shard))
         every = self._trigger.at_least_every
         if every is not None:
-            self._state = replace(self._state, made_at=self._now, next_nominal=self._now + every)
+            self._state = job_made(self._state, every, self._now)
 
     def reminded(self, at: int) -> None:
         """A reminder has found nothing: as if a job had been made then, so that looking at it again finds it dealt with."""
@@ -182,6 +184,15 @@ class Gathering:
         move_rows(self._unit, before, state)
 
     # -- entries ------------------------------------------------------------------------------------------------------
+
+    def _with_ticks(self, groups: Groups, through: int) -> tuple[Groups, list[Tick], int | None]:
+        """Takes the ticks up to `through`; returns what is counted with them, and `fold_all`'s cut."""
+        through = min(through, self._now)
+        self._state, ticks = take_ticks(self._unit, self._state, self._trigger, through)
+        cut = self._state.next_tick
+        if cut is None or cut > through:
+            return groups, ticks, None
+        return {group: (paired, before(entries, cut)) for group, (paired, entries) in groups.items()}, ticks, cut
 
     def _with_clock(self, entry: Entry) -> Entry:
         still = stopped_by(self._state, entry["at"])
@@ -322,20 +333,10 @@ class Gathering:
         upstream = upstream_of(holding)
         ticked = [entry["at"] for entry in holding if is_of_a_tick(entry)]
         paired = evidence.value if self._trigger.correlate else (upstream or {}).get("correlation")
-        return Job(
-            id=evidence.id,
-            namespace=evidence.namespace,
-            name=evidence.name,
-            incarnation=evidence.incarnation,
-            version=evidence.version,
-            generation=self._state.generation,
-            state="pending_constraint",
-            trigger="events",
-            # Of a job that a tick has helped to make it is the tick: what it was planned for (CD-055).
-            nominal=max(ticked, default=self._now),
-            satisfied_at=self._now,
-            deadline=self._now + self._spec.pending_timeout,
-            stopped=self._stopped,
+        # Of a job that a tick has helped to make it is the tick: what it was planned for (CD-055).
+        nominal = max(ticked, default=self._now)
+        return replace(
+            waiting_job(self._state, self._spec, evidence.id, "events", nominal, self._now),
             correlation=paired or None,
             evidence_id=evidence.id,
             evidence_correlation=evidence.correlation,

@@ -6,6 +6,8 @@ offer costs time only. All is derived from the limit's item and the rows: who ta
 
 - An offer to a job that is gone lapses at once, because its row went with it; one that is not taken up lapses after
   `OFFER_MS`, together with the row. A job that is still there joins again, at its old place.
+- A job that needs several limits stands aside here while it waits for another one. Of those that do, the first keeps its word, so
+  that it has its turn one day whatever stream passes it; the others give theirs back, and those behind have the slots.
 - A lost poke costs a second while an offer stands, and the shard's sweep (10 s) before that.
 - A limit without queue costs its home nothing: it is not known here.
 """
@@ -19,6 +21,7 @@ from typing import Final
 
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.idle_limits import look_later
 from tidegate_core.decisions.run_plane.permit_audit import PermitAudit
 from tidegate_core.effects import Poke
 from tidegate_core.model.identity import shard_of_run
@@ -62,6 +65,18 @@ def lapsed_offers(
         return seen is not None and seen.asked_at == waiter.asked_at and seen.since + OFFER_MS <= now
 
     return sorted(job_id for job_id in state.offered if has_lapsed(job_id))
+
+
+def in_line(waiters: Sequence[Waiter]) -> list[Waiter]:
+    """Returns those that free slots are for: of those that stand aside only the first."""
+    first = next((waiter.job_id for waiter in waiters if waiter.aside), None)
+    return [waiter for waiter in waiters if not waiter.aside or waiter.job_id == first]
+
+
+def handed_back(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+    """Returns the jobs that have the word and stand aside for others. Their rows stay: their places are theirs."""
+    line = {waiter.job_id for waiter in in_line(waiters)}
+    return sorted(waiter.job_id for waiter in waiters if waiter.job_id in state.offered - line)
 
 
 def next_offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
@@ -138,22 +153,23 @@ class ServeLimit:
         state = SharedLimit.of(unit.item(self.limit))
         rows = [from_item(Waiter, item) for item in unit.range(*keys.waiters_of(self.limit))]
         waiters = {row.job_id: row for row in rows}
-        lapsed = lapsed_offers(state, waiters, self.queue.standing, now)
+        back, line = handed_back(state, rows), in_line(rows)
+        lapsed = [each for each in lapsed_offers(state, waiters, self.queue.standing, now) if each not in back]
         offers: list[str] = []
-        if lapsed:
-            unit.apply(lapse_offers(self.limit, lapsed))
+        if lapsed or back:
+            unit.apply(lapse_offers(self.limit, [*lapsed, *back]))
             for job_id in lapsed:
                 if job_id in waiters:
                     unit.forget_row(waiters[job_id].key(self.shard))
         else:
-            offers = next_offers(state.at(now), rows)
+            offers = next_offers(state.at(now), line)
             self._move_queue(unit, state, rows, offers, now)
-        offered = [*sorted(state.offered - set(lapsed)), *offers]
+        offered = [*sorted(state.offered.difference(lapsed, back)), *offers]
         for job_id in offered if self.reminds else offers:
             unit.after(Poke(shard_of_run(job_id), job_id))
-        full_until = full_until_of(state.at(now), rows) if not offered else 0
+        full_until = full_until_of(state.at(now), line) if not offered else 0
         unit.after(partial(self._keep, {each: waiters[each].asked_at for each in offered}, full_until, now))
-        unit.after(partial(self.served, bool(lapsed), bool(rows or offered)))
+        unit.after(partial(self.served, bool(lapsed or back), bool(rows or offered)))
 
     def _move_queue(
         self, unit: UnitOfWork, state: SharedLimit, rows: Sequence[Waiter], offers: Sequence[str], now: int
@@ -165,6 +181,7 @@ class ServeLimit:
         expired = state.expired(now)
         if rows and state.queued is None:
             unit.apply(mark_queue(self.limit, f"{rows[-1].job_id}@home"))
+            look_later(unit, self.limit, now, self.shard)
         elif offers:
             unit.apply(offer_slots(self.limit, offers, expired))
         elif rows and len(expired) >= EXPIRED_MAX:
@@ -190,6 +207,7 @@ class HomeLimits:
         self._audit = PermitAudit(lane)
         self._queues: dict[Key, Queue] = {}
         self._is_ticking = False
+        self._is_sweeping = False
         self._closed = False
 
     def poke(self, limit_pk: str) -> None:
@@ -197,8 +215,14 @@ class HomeLimits:
         self._look(Key(limit_pk, "LIMIT"))
 
     def sweep(self) -> Operation[None]:
-        """Finds all queues: at recovery, and what lost pokes would have said."""
-        rows = yield from self._lane.read_range("W#", f"W#{keys.LAST}")
+        """Finds all queues: at recovery, and what lost pokes would have said. With one under way, which the store keeps waiting, none."""
+        if self._is_sweeping:
+            return
+        self._is_sweeping = True
+        try:
+            rows = yield from self._lane.read_range("W#", f"W#{keys.LAST}")
+        finally:
+            self._is_sweeping = False
         for limit_pk in sorted({str(row["limit"]) for row in rows}):
             self.poke(limit_pk)
 
@@ -229,6 +253,7 @@ class HomeLimits:
             self._tick_later()
         else:
             del self._queues[limit]
+            self._audit.forget(limit)
 
     def _has_room(self, limit: Key) -> None:
         """Time has passed for admissions that a rate counted."""

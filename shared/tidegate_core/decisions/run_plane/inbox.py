@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from tidegate_core.decisions.controls_home import ApplyControl
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation, Signal
-from tidegate_core.decisions.run_plane.count import CountEvents, in_decisions
+from tidegate_core.decisions.run_plane.backlog import in_decisions
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.upstream_gone import upstream_gone
@@ -45,11 +46,16 @@ class Inbox:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def messages(self) -> Operation[list[str]]:
-        """Returns the origins of the messages that lie here; for the delivery plane's recovery."""
+    def hand_messages(self) -> Operation[None]:
+        """Reads the messages that lie here and hands them on; in front of the delivery plane's recovery.
+
+        What a predecessor wrote of them waits for them. The plane sends long before the first look has an end: with them in
+        hand it deals with them from its first moment, and a hand-over knows what is left.
+        """
         items = yield from self._lane.read_range("I#", "I#~")
-        rows = [from_item(InboxRow, item) for item in items]
-        return [row.origin for row in rows if row.kind == "M"]
+        rows = [row for row in (from_item(InboxRow, item) for item in items) if row.kind == "M"]
+        self._memory.inbox.update((row.key(self._lane.shard), row) for row in rows)
+        self._hand(rows)
 
     def serve(self) -> Operation[None]:
         """Looks whenever it is poked; the first look is recovery's."""
@@ -82,18 +88,20 @@ class Inbox:
         for key, row in fresh:
             if row.kind == "X":
                 events.setdefault(keys.schedule_ref(row.namespace, row.name), []).append((key, row))
-        messages = sorted((row for _, row in fresh if row.kind == "M"), key=lambda row: row.origin)
-        if messages:
-            self._plane.take_inboxed(messages, self._memory.inbox_row_gone)
+        self._hand([row for _, row in fresh if row.kind == "M"])
         requests = sorted((row for _, row in fresh if row.kind == "Q"), key=lambda row: row.origin)
         for row in requests:
             self._lane.add(self._application_of(row))
         for ref, rows in events.items():
-            for group in in_decisions(rows):
-                self._lane.add(CountEvents(ref, group))
+            for decision in in_decisions(ref, rows):
+                self._lane.add(decision)
         # Behind the ends of runs from before, which were there first: their rows are read after these.
         for row in (row for _, row in fresh if row.kind == "G"):
             self._lane.add(upstream_gone(row, self._memory, self._plane.recurring, self._done))
+
+    def _hand(self, messages: Sequence[InboxRow]) -> None:
+        if messages:
+            self._plane.take_inboxed(sorted(messages, key=lambda row: row.origin), self._memory.inbox_row_gone)
 
     def _application_of(self, row: InboxRow) -> ApplyRequest:
         if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.CONTROLS_NAME):

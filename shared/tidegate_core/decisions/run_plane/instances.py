@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from tidegate_core.decisions.run_plane.entries import (
     Entry,
+    before,
     counted_of,
     is_of_a_tick,
     on_the_clock,
@@ -17,37 +18,28 @@ from tidegate_core.decisions.run_plane.entries import (
     tick_entry,
 )
 from tidegate_core.decisions.run_plane.gathering import Gathering, Groups, Held
-from tidegate_core.decisions.run_plane.jobs import skip_tick
-from tidegate_core.decisions.run_plane.standing import present_evidence
-from tidegate_core.decisions.run_plane.ticking import take_ticks
-from tidegate_core.decisions.run_plane.timers import tick_row
+from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
+from tidegate_core.decisions.run_plane.standing import present_evidence, stopped_by
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, ScheduleState, TimerRow
+from tidegate_core.records.run_plane import Evidence, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.transactions.view import RANGES_MAX
 from tidegate_core.triggers.base import EventTrigger
-from tidegate_core.triggers.latches import Latches
+from tidegate_core.triggers.composite import CompositeTrigger
+from tidegate_core.triggers.latches import Counted, Latches
+from tidegate_core.triggers.ticks import Tick
 
 OPEN_MAX = 32
-"""Instances of one schedule: a tick that finds so many open ones opens none. What is counted reads all of them."""
+"""Instances of one schedule: a tick that finds so many open ones opens none. An event is looked for in all of them, and each is a
+range of the lane's view: well below `RANGES_MAX`.
+"""
+RANGES_BESIDE = 3
+"""What a decision reads beside instances: their list, what waits for a tick, and one more."""
 EARLY = ""
 """Group of what waits for the next tick."""
-
-
-class TicksFirst(Exception):
-    """More ticks lie before what is to be counted than one decision takes.
-
-    Attributes:
-        row: Of the first of them.
-        through: The last instant that matters.
-    """
-
-    def __init__(self, row: TimerRow, through: int) -> None:
-        super().__init__(f"ticks of {row.ref} have to be taken first")
-        self.row = row
-        self.through = through
 
 
 class Instances(Gathering):
@@ -57,19 +49,13 @@ class Instances(Gathering):
         self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int, unread: tuple[str, ...] = ()
     ) -> None:
         super().__init__(unit, state, spec, now, unread)
+        assert isinstance(spec.trigger, CompositeTrigger)
+        self._composite: CompositeTrigger = spec.trigger
         self._hands: dict[str, Held | None] = {}
+        self._listed: list[Evidence] | None = None
 
     def fold_all(self, groups: Groups, through: int) -> int | None:
-        """Counts entries, and the ticks up to `through` between them. Returns None: nothing is left out here.
-
-        Raises:
-            TicksFirst: An entry would be counted before ticks that come before it.
-        """
-        row, through = tick_row(self._state), min(through, self._now)
-        self._state, ticks = take_ticks(self._unit, self._state, self._trigger, through)
-        following = self._state.next_tick
-        if groups and row is not None and following is not None and following <= through:
-            raise TicksFirst(row, through)
+        groups, ticks, cut = self._with_ticks(groups, through)
         entries = [tick_entry(tick.leaf, tick.at) for tick in ticks]
         entries += [entry for _, found in groups.values() for entry in found]
         self._hands = {}
@@ -81,6 +67,29 @@ class Instances(Gathering):
         for held in self._hands.values():
             if held is not None and (held.unwritten or held.stored is None):
                 self._keep(held)
+        return cut
+
+    def _with_ticks(self, groups: Groups, through: int) -> tuple[Groups, list[Tick], int | None]:
+        """Takes as much as one decision has room for: of ticks, and of what it reads."""
+        cut = self._beyond_the_view(groups)
+        if cut is not None:
+            groups = {group: (paired, before(entries, cut)) for group, (paired, entries) in groups.items()}
+            through = min(through, cut - 1)
+        groups, ticks, next_tick = super()._with_ticks(groups, through)
+        return groups, ticks, cut if next_tick is None else next_tick
+
+    def _beyond_the_view(self, groups: Groups) -> int | None:
+        """Returns when the first entry came for which more would have to be read than the view holds.
+
+        After an outage evidence of hundreds of ticks may be there, all of it open when what is read late was appended.
+        """
+        entries = sorted((entry for _, found in groups.values() for entry in found), key=lambda entry: int(entry["at"]))
+        read: set[str] = set()
+        for entry in entries:
+            more = set(self._open_to(counted_of(self._with_clock(entry))))
+            if entry["at"] > entries[0]["at"] and len(read | more) > RANGES_MAX - RANGES_BESIDE:
+                return int(entry["at"])
+            read |= more
         return None
 
     # -- what comes ---------------------------------------------------------------------------------------------------
@@ -88,13 +97,19 @@ class Instances(Gathering):
     def _open(self, tick: Entry) -> None:
         """A tick takes all that waits for it."""
         if len(self._open_at(on_the_clock(tick))) >= OPEN_MAX:
-            skip_tick(self._unit, self._state, self.next_id(EARLY), tick["at"], self._now, OPEN_MAX)
+            self._skip(tick)
             return
         group = self._trigger.group_of_tick(tick["at"])
         held = self._taken_over(group, tick) or self._opened(group, "", tick, apart=False)
         held.write_down(tick)
         held.latches.add(counted_of(tick))
         self._hands[group] = self._judged(held)
+
+    def _skip(self, tick: Entry) -> None:
+        """Writes down that a tick has opened no instance, because as many are open as may be."""
+        job = waiting_job(self._state, self._spec, self.next_id(EARLY), "events", tick["at"], self._now)
+        detail = f"{OPEN_MAX} instances of the schedule wait already"
+        write_ledger(self._unit, job, "skipped", "open_instances", self._now, detail)
 
     def _taken_over(self, group: str, tick: Entry) -> Held | None:
         """Returns what has waited, as evidence of the tick's: it moves as it is, with its entries."""
@@ -119,20 +134,34 @@ class Instances(Gathering):
     def _place_of(self, entry: Entry) -> str:
         """Returns the group that an entry belongs to."""
         counted = counted_of(entry)
-        found = [(group, self._hand(group)) for group in (*self._open_at(counted.at), EARLY)]
+        found = [(group, self._hand(group)) for group in (*self._open_to(counted), EARLY)]
         for group, held in found:
             # What repeats, replaces or takes back an entry goes to where that is.
             if held is not None and held.latches.has(counted):
                 return group
         leaf = self._trigger.leaves()[counted.leaf]
-        ttl = self._trigger.terms_before_tick().ttls[counted.leaf]
         for group, held in found:
             if group == EARLY or held is None or counted.gone:
                 continue
-            held_on = ttl is None or counted.at + ttl > on_the_clock(_tick_of(held))
-            if held_on and leaf.shortfall(held.latches.counts[counted.leaf]) is not None:
+            if leaf.shortfall(held.latches.counts[counted.leaf]) is not None:
                 return group
         return EARLY
+
+    def _open_to(self, counted: Counted) -> list[str]:
+        """Returns the instances that an entry may belong to, the oldest first: no more than may be open.
+
+        More are there where it was read late, behind ticks of much later; it would have waited for the next one only, for its `ttl`.
+        """
+        ttl = self._composite.terms_before_tick().ttls[counted.leaf]
+        found = self._open_at(counted.at)
+        if ttl is not None:
+            found = [group for group in found if counted.at + ttl > self._ticked(group)]
+        return found[:OPEN_MAX]
+
+    def _ticked(self, group: str) -> int:
+        """Returns the instant of a group's tick, by the schedule's clock."""
+        at = parse_instant(group)
+        return at - stopped_by(self._state, at)
 
     # -- what is open -------------------------------------------------------------------------------------------------
 
@@ -153,6 +182,12 @@ class Instances(Gathering):
         return sorted(groups - {EARLY}, key=parse_instant)
 
     def _stored(self) -> list[Evidence]:
+        """Returns what was there when the pass began, read once: what has changed since is in hand."""
+        if self._listed is None:
+            self._listed = self._list()
+        return self._listed
+
+    def _list(self) -> list[Evidence]:
         ref = keys.schedule_ref(self._state.namespace, self._state.name)
         items = self._unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
         found = [present_evidence(self._state, from_item(Evidence, item), self._now) for item in items]
@@ -163,8 +198,8 @@ class Instances(Gathering):
 
     def _latches(self, first: Entry) -> Latches:
         if not is_of_a_tick(first):
-            return Latches(self._trigger.is_satisfied_by, self._trigger.terms_before_tick())
-        terms = self._trigger.terms_of_instance(first["at"])
+            return Latches(self._trigger.is_satisfied_by, self._composite.terms_before_tick())
+        terms = self._composite.terms_of_instance(first["at"])
         if terms.ends_at is not None:
             terms = replace(terms, ends_at=on_the_clock(first) + terms.ends_at - first["at"])
         return Latches(self._trigger.is_satisfied_by, terms)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.decisions.run_plane.standing import stopped
 from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
@@ -19,45 +21,48 @@ CHUNKS_KEPT_MS = 30 * 24 * 3_600_000
 """After the end of what they belong to: as long as an ended run is kept. Open evidence may be older than any TTL."""
 
 
-def time_job(shard: int, state: ScheduleState, spec: ScheduleSpec, nominal: int, now: int) -> Job:
-    """Returns the job of one instant of a time trigger."""
-    trigger = spec.trigger
-    assert isinstance(trigger, TimeTrigger)
-    start, end = trigger.interval(nominal, keys.schedule_ref(state.namespace, state.name))
+def waiting_job(state: ScheduleState, spec: ScheduleSpec, job_id: str, trigger: str, nominal: int, now: int) -> Job:
+    """Returns the job of an occurrence whose trigger is satisfied now; its constraints are still to be looked at.
+
+    Args:
+        state: The schedule's.
+        spec: The version that `state` names.
+        job_id: It will be the run's as well.
+        trigger: What has made it: `time`, `events` or `manual`.
+        nominal: The instant that it is for.
+        now: The owner's clock.
+    """
     return Job(
-        id=run_id(shard, state.incarnation, trigger.type, nominal_mark(nominal)),
+        id=job_id,
         namespace=state.namespace,
         name=state.name,
         incarnation=state.incarnation,
         version=state.version,
         generation=state.generation,
         state="pending_constraint",
-        trigger="time",
+        trigger=trigger,
         nominal=nominal,
-        interval_start=start,
-        interval_end=end,
         satisfied_at=now,
         deadline=now + spec.pending_timeout,
         stopped=stopped(state, now),
     )
+
+
+def time_job(
+    shard: int, state: ScheduleState, spec: ScheduleSpec, nominal: int, now: int, since: int | None = None
+) -> Job:
+    """Returns the job of one instant of a time trigger; `since` as of `TimeTrigger.interval`."""
+    trigger = spec.trigger
+    assert isinstance(trigger, TimeTrigger)
+    start, end = trigger.interval(nominal, keys.schedule_ref(state.namespace, state.name), since)
+    job_id = run_id(shard, state.incarnation, trigger.type, nominal_mark(nominal))
+    return replace(waiting_job(state, spec, job_id, "time", nominal, now), interval_start=start, interval_end=end)
 
 
 def manual_job(shard: int, state: ScheduleState, spec: ScheduleSpec, position: Position, now: int) -> Job:
     """Returns the job of a `schedule.trigger` request; its nominal is the request's append time."""
-    return Job(
-        id=run_id(shard, state.incarnation, "manual", manual_mark(position)),
-        namespace=state.namespace,
-        name=state.name,
-        incarnation=state.incarnation,
-        version=state.version,
-        generation=state.generation,
-        state="pending_constraint",
-        trigger="manual",
-        nominal=position.append_time,
-        satisfied_at=now,
-        deadline=now + spec.pending_timeout,
-        stopped=stopped(state, now),
-    )
+    job_id = run_id(shard, state.incarnation, "manual", manual_mark(position))
+    return waiting_job(state, spec, job_id, "manual", position.append_time, now)
 
 
 def end_job(unit: UnitOfWork, job: Job, disposition: str, reason: str, now: int, detail: str | None = None) -> None:
@@ -122,24 +127,6 @@ def expire_evidence(
         covered_from=covered[1],
     )
     write_ledger(unit, job, "expired", reason, now, detail)
-
-
-def skip_tick(unit: UnitOfWork, state: ScheduleState, job_id: str, tick: int, now: int, most: int) -> None:
-    """Writes down that a tick has opened no instance, because `most` are open."""
-    job = Job(
-        id=job_id,
-        namespace=state.namespace,
-        name=state.name,
-        incarnation=state.incarnation,
-        version=state.version,
-        generation=state.generation,
-        state="pending_trigger",
-        trigger="events",
-        nominal=tick,
-        satisfied_at=now,
-        deadline=now,
-    )
-    write_ledger(unit, job, "skipped", "open_instances", now, f"{most} instances of the schedule wait already")
 
 
 def clean_up_later(unit: UnitOfWork, evidence_id: str, chunks: int, now: int) -> None:

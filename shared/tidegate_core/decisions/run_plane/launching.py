@@ -15,6 +15,7 @@ from tidegate_core.model.templates import RunValues, UpstreamValues, resolve_pro
 from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store.values import Value
 from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Next, Search
 
 COVERED_TOLD_MAX = 1_000
 """Instants in a program's context: 25 KB in the run's item."""
@@ -97,16 +98,20 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
 def covered_instants(spec: ScheduleSpec, job: Job) -> list[int]:
     """Returns the nominals that a job stands for, where they are told: it stands for several, and they are all there are.
 
-    Else they are too many, or something between them ended otherwise; the data interval says the rest.
+    Else they are too many, or too far apart to be found soon, or something between them ended otherwise; the data interval
+    says the rest.
     """
     if job.covered is None or job.covered > COVERED_TOLD_MAX or not isinstance(spec.trigger, TimeTrigger):
         return []
+    # Whoever asks is to find the same: so this has steps of its own, and not what others have left.
+    search = Search(STEPS_PER_SEARCH)
     found: list[int] = []
-    instant: int | None = job.begins
-    while instant is not None and instant <= job.nominal and len(found) <= job.covered:
+    following = Next(job.begins)
+    while (instant := following.found) is not None and instant <= job.nominal and len(found) <= job.covered:
         found.append(instant)
-        instant = spec.trigger.next_after(instant, job.ref)
-    return found if len(found) == job.covered else []
+        following = spec.trigger.seek(instant, job.ref, search)
+    is_all = len(found) == job.covered and not (following.is_bound and following.is_due(job.nominal))
+    return found if is_all else []
 
 
 def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:

@@ -12,6 +12,7 @@ from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.search import Search
 
 
 def after_pause(
@@ -60,7 +61,8 @@ def _making_up(state: ScheduleState, spec: ScheduleSpec, begin: int, mode: Catch
     end = state.activated_at
     begin = max(begin, end - spec.catchup.window)  # Nobody waits for what is older, and years of seconds are many.
     ref = keys.schedule_ref(state.namespace, state.name)
-    first = spec.trigger.next_after(max(begin, state.fired_through + 1) - 1, ref)
-    if first is None or first >= end:
+    first = spec.trigger.seek(max(begin, state.fired_through + 1) - 1, ref, Search.of_a_decision())
+    if not first.is_due(end - 1):
         return state
-    return replace(state, next_nominal=first, missed_from=begin, missed_until=end, missed_as=mode)
+    # Where that is but a bound there may be none: then the search goes on to the first one that counts from now on.
+    return replace(state.at_next(first), missed_from=begin, missed_until=end, missed_as=mode)

@@ -36,6 +36,11 @@ class PermitAudit:
             self._looked[limit] = self._host.now
             self._host.start_safely("audit_permits", limit.pk, self._look(limit))
 
+    def forget(self, limit: Key) -> None:
+        """Nobody waits for it any more."""
+        self._looked.pop(limit, None)
+        self._missing.pop(limit, None)
+
     def _look(self, limit: Key) -> Operation[None]:
         found = yield from self._host.read_for_good(Read((limit,)))
         assert isinstance(found, Items)
@@ -45,7 +50,8 @@ class PermitAudit:
         missing = yield from self._without_run(holders)
         for run_id in sorted(missing & self._missing.get(limit, frozenset())):
             self._host.note("permit_stuck", limit=limit.pk, run_id=run_id)
-        self._missing[limit] = missing
+        if limit in self._looked:
+            self._missing[limit] = missing
 
     def _without_run(self, holders: frozenset[str]) -> Operation[frozenset[str]]:
         runs = {keys.run(shard_of_run(run_id), run_id): run_id for run_id in sorted(holders)}

@@ -10,6 +10,7 @@ from tidegate_core.constraints.base import Claim, LimitRef
 from tidegate_core.constraints.spans import Span
 from tidegate_core.decisions.run_plane import overlap, rates
 from tidegate_core.decisions.run_plane.asking import Need
+from tidegate_core.decisions.run_plane.idle_limits import look_later
 from tidegate_core.decisions.run_plane.launching import values_of
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.unmet import Unmet, unmet_own, unmet_shared
@@ -18,7 +19,7 @@ from tidegate_core.records.limits import SharedLimit
 from tidegate_core.records.run_plane import Job, OwnLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
-from tidegate_core.transactions.limits import Permit, key_text, take_permit
+from tidegate_core.transactions.limits import Permit, home_of, key_text, take_permit
 from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
 
 
@@ -114,21 +115,18 @@ def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: i
     return unmet
 
 
-def needs_of(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job) -> list[Need]:
+def needs_of(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int) -> list[Need]:
     """Returns the shared ones, for the job's place in their queues."""
-    shared = [each for each in wanted if each.limit.is_shared]
-    return [
-        Need(
-            turn=0 if limit.span is None else -limit.span.per,
-            limit=key,
-            most=limit.max,
-            offered=job.id in _shared(unit, key).offered,
-        )
-        for limit, key in shared
-    ]
+    found: list[Need] = []
+    for limit, key in wanted:
+        if limit.is_shared:
+            state = _shared(unit, key).at(now)
+            turn = 0 if limit.span is None else -limit.span.per
+            found.append(Need(turn, key, limit.max, job.id in state.offered, state.in_use < limit.max))
+    return found
 
 
-def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int) -> Held:
+def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int, shards: int) -> Held:
     """Takes all permits, in the transaction that admits the job."""
     held: list[str] = []
     queued: bool | None = None
@@ -141,8 +139,11 @@ def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int) -> Held
         offered = job.id in _shared(unit, key).offered
         queued = queued or offered or None
         if limit.span is not None:
-            held.append(rates.count(unit, limit, key, job, now))
+            counted = rates.count(unit, limit, key, job, now)
+            look_later(unit, key, counted.until, home_of(key, shards))
+            held.append(counted.text())
             continue
+        look_later(unit, key, now, home_of(key, shards))
         permit = Permit.of(key, job.id, limit.max)
         for action in take_permit(permit, limit.max, offered=offered):
             unit.apply(action)

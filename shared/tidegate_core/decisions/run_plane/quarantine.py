@@ -17,7 +17,6 @@ from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.inbox import Inbox
-from tidegate_core.decisions.run_plane.instances import TicksFirst
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
@@ -46,11 +45,8 @@ class Quarantine:
     def take(self, work: Work, error: Exception) -> None:
         """Takes what the lane has dropped."""
         match work:
-            case CountEvents(ref, rows) if len(rows) > 1:
-                self._lane.add_first(*(CountEvents(ref, (row,)) for row in rows))  # One of them is to blame.
-                return
-            case CountEvents() if isinstance(error, TicksFirst):
-                self._lane.add_first(LatchTicks(error.row, error.through), work)
+            case CountEvents(rows=rows) if len(rows) > 1:
+                self._lane.add_first(*(replace(work, rows=(row,)) for row in rows))  # One of them is to blame.
                 return
             case AdmitNext(most=most) if most > 1:
                 self._lane.add_first(replace(work, most=1))

@@ -10,15 +10,15 @@ from tidegate_core.transactions.rates import Counted, count_admission
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 
-def count(unit: UnitOfWork, limit: LimitRef, key: Key, job: Job, now: int) -> str:
-    """Counts an admission; returns how the run names it."""
+def count(unit: UnitOfWork, limit: LimitRef, key: Key, job: Job, now: int) -> Counted:
+    """Counts an admission; returns what the run names."""
     assert limit.span is not None
     state = SharedLimit.of(unit.item(key))
     counted = Counted(key, limit.span.counts_until(now, len(state.counts)))
     # A pending time-out ignores rates (SEMANTICS 7.7): what it forces takes its place all the same.
     forced = job.forced is not None and not state.at(now).lets_pass(job.id, limit.max)
     unit.apply(count_admission(counted, job.id, limit.max, state, now, forced=forced))
-    return counted.text()
+    return counted
 
 
 def uncount(unit: UnitOfWork, text: str, now: int) -> None:

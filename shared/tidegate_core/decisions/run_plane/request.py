@@ -29,6 +29,7 @@ from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem, RefusedRecord
+from tidegate_core.model.quotas import quota_of
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import (
     JobCancel,
@@ -286,7 +287,8 @@ class ApplyRequest(Procedure):
         # Its instants are searched for only where the checks found, within their bound, that there is one.
         errors = update_problems(how, spec, former, control.status_after(before, spec))
         if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
-            errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms)
+            quota = quota_of(holding.quotas, spec.namespace)
+            errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms, quota=quota)
         if not spec.sends_messages:
             inspected = yield Inspect(spec.program.type, spec.program.file)
             assert isinstance(inspected, Inspected)

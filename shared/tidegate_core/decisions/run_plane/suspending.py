@@ -33,6 +33,7 @@ from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Definition, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
+from tidegate_core.triggers.search import NEVER, Search
 
 BACKLOG_COUNTED_MAX = 1_000
 """Instants that a resume counts for its answer: a cron expression costs some 20 µs each, and the lane has others to serve."""
@@ -95,7 +96,7 @@ def suspended(
     if not fires(state):
         kept = None if mode == "drop" else kept_from(before)
         state = replace(
-            state, generation=before.generation + 1, next_nominal=None, next_tick=None, kept_from=kept, shedding=None
+            state.at_next(NEVER).at_tick(NEVER), generation=before.generation + 1, kept_from=kept, shedding=None
         )
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True)
 
@@ -144,11 +145,11 @@ def resumed(
         return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=next_instants(spec, state))
     ref = keys.schedule_ref(request.namespace, request.name)
     first = first_nominal(spec, ref, before, now, resumed=True)
-    tick = first_tick(spec, before, now)
-    state = replace(state, generation=before.generation + 1, activated_at=now, next_nominal=first, next_tick=tick)
+    state = replace(state, generation=before.generation + 1, activated_at=now)
+    state = state.at_next(first).at_tick(first_tick(spec, before, now))
     following = next_instants(spec, state)
     state = missed.after_pause(state, spec, before, request.backlog)
-    backlog = _to_make_up(state, spec) if state.next_nominal != first else 0
+    backlog = _to_make_up(state, spec) if state.next_nominal != first.at else 0
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=stands_still(before), next=following, backlog=backlog)
 
 
@@ -166,14 +167,15 @@ def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlo
 
 
 def _to_make_up(state: ScheduleState, spec: ScheduleSpec) -> int:
-    """Returns how many occurrences stand for the suspended span, as far as they are counted."""
+    """Returns how many occurrences stand for the suspended span, as far as they are counted and found soon."""
     assert isinstance(spec.trigger, TimeTrigger)
     assert state.missed_until is not None
     ref = keys.schedule_ref(state.namespace, state.name)
-    nominal, count = state.next_nominal, 0
+    search = Search.of_a_decision()
+    following, count = state.following, 0
     left = spec.trigger.fires_left(state.fires)
     most = BACKLOG_COUNTED_MAX if left is None else min(left, BACKLOG_COUNTED_MAX)
-    while nominal is not None and nominal < state.missed_until and count < most:
+    while (nominal := following.found) is not None and nominal < state.missed_until and count < most:
         count += 1
-        nominal = spec.trigger.next_after(nominal, ref)
-    return min(count, spec.catchup.max_runs + 1) if state.missed_as == "all" else 1
+        following = spec.trigger.seek(nominal, ref, search)
+    return min(count, spec.catchup.max_runs + 1 if state.missed_as == "all" else 1)

@@ -12,6 +12,7 @@ from tidegate_core.records.run_plane import Evidence, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.search import NEVER, Next
 from tidegate_core.triggers.ticks import Tick, ticks_of
 
 GROUPS_OF_TICKS_MAX = 8
@@ -33,7 +34,7 @@ def take_ticks(
     if beyond is not None:
         walk = ticks.walk(state.next_tick, beyond - 1)
     counting = [tick for tick in walk.ticks if not unit.controls.has_dropped(state.namespace, tick.at)]
-    return replace(state, next_tick=walk.following, ticked=walk.counted), counting
+    return replace(state.at_tick(walk.following), ticked=walk.counted), counting
 
 
 def _beyond(trigger: EventTrigger, ticks: list[Tick]) -> int | None:
@@ -46,10 +47,13 @@ def _beyond(trigger: EventTrigger, ticks: list[Tick]) -> int | None:
     return None
 
 
-def first_tick(spec: ScheduleSpec, state: ScheduleState, now: int) -> int | None:
-    """Returns the first tick that counts from now on; None where no leaf is of time, or all have run their course."""
+def first_tick(spec: ScheduleSpec, state: ScheduleState, now: int) -> Next:
+    """Returns the first tick that counts from now on, or how far one decision has searched for it.
+
+    It is never where no leaf is of time, or all have run their course.
+    """
     if not isinstance(spec.trigger, EventTrigger):
-        return None
+        return NEVER
     ref = keys.schedule_ref(state.namespace, state.name)
     return ticks_of(spec.trigger, ref, state.ticked).first_from(now)
 

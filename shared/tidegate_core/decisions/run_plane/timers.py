@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tidegate_core.model.durations import Duration
+from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -23,6 +27,11 @@ def tick_row(state: ScheduleState | None) -> TimerRow | None:
         return None
     ref = f"{keys.schedule_ref(state.namespace, state.name)}{NEXT_TICK}"
     return TimerRow(at=state.next_tick, kind="E", ref=ref)
+
+
+def job_made(state: ScheduleState, every: Duration, now: Instant) -> ScheduleState:
+    """Returns the state of a trigger with `at_least_every` once a job was made: the next reminder counts from it."""
+    return replace(state, made_at=now, next_nominal=now + every)
 
 
 def move_row(unit: UnitOfWork, before: TimerRow | None, after: TimerRow | None) -> None:

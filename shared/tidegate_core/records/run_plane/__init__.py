@@ -1,8 +1,9 @@
-"""Records of the run plane: schedule state, definition, job, run, evidence, inbox, outbox, ledger (DESIGN 6, 7)."""
+"""Records of the run plane: schedule state, definition, job, run, evidence, inbox, outbox, ledger, past generations (DESIGN 6, 7)."""
 
 from __future__ import annotations
 
 from tidegate_core.records.run_plane.evidence import Evidence, EvidenceChunk
+from tidegate_core.records.run_plane.generations import PastGeneration
 from tidegate_core.records.run_plane.jobs import Job
 from tidegate_core.records.run_plane.ledger import LedgerPlace, LedgerRow
 from tidegate_core.records.run_plane.rows import InboxRow, IndexRow, OutboxRow, TimerRow
@@ -20,6 +21,7 @@ __all__ = [
     "LedgerRow",
     "OutboxRow",
     "OwnLimit",
+    "PastGeneration",
     "Run",
     "ScheduleState",
     "TimerRow",

@@ -15,7 +15,7 @@ class Evidence:
     Attributes:
         id: Also the id of the job that it becomes.
         correlation: Key of its group: the value that it is paired by, where that is all that tells groups apart.
-        paired_by: That value, where the key says more.
+        paired_by: That value, where the key says more or something else; empty where it is paired by none.
         counts: What each leaf has counted, in its unit.
         chunks: Chunk rows written so far.
         first_at: Append time of its first entry.

@@ -16,10 +16,10 @@ class TimerRow:
 
     Attributes:
         kind: `S` a schedule's next nominal, `E` a deadline of evidence, `C` the removal of ended evidence's chunks, `U`
-            the end of a suspension. (Open jobs and runs are few enough to be held in memory whole: their deadlines derive
+            the end of a suspension, `L` the removal of a key's limit that nobody uses. (Open jobs and runs are few enough to be held in memory whole: their deadlines derive
             from their own rows.)
         ref: `<ns>/<name>` for `S` and `U`, `<ns>/<name>#<correlation hash>` for `E` (or `#at-least`, `#next-tick`), the evidence's id for
-            `C`.
+            `C`, the partition key of the limit's item for `L`.
         detail: For `E` the group's key, which `ref` only hashes (or the generation that is reminded); for `C` the number of chunks.
     """
 

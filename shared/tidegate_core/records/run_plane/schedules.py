@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
+from tidegate_core.triggers.search import Next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +21,15 @@ class ScheduleState:
         position: Text of the position of the last applied request; older requests are superseded.
         activated_at: Instant from which time triggers count and before which runs do not.
         next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
+        next_nominal_is_bound: It is none, but how far a search came that had no end yet: no instant lies before it. The
+            timer row that stands there has the search gone on with, and nothing fires.
+        searched_from: Behind which no instant lies before `next_nominal`, where that took several searches.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        made_at: When the last job of a trigger with `at_least_every` was made, or a reminder found nothing to make one of;
-            `next_nominal` is its next reminder.
+        made_at: When the last job of a trigger with `at_least_every` was made, by itself or by hand, or a reminder found nothing
+            to make one of; `next_nominal` is its next reminder.
         next_tick: Next instant of a composite's time leaves; a timer row of kind `E` stands there.
+        next_tick_is_bound: It is none, but how far was searched; for who asks, because a tick is looked for where it stands.
         ticked: How many ticks of each of them have been since the version was applied, for `max_fires`.
         gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
             where it goes on.
@@ -59,10 +64,13 @@ class ScheduleState:
     position: str
     activated_at: int = 0
     next_nominal: int | None = None
+    next_nominal_is_bound: bool | None = None
+    searched_from: int | None = None
     fired_through: int = 0
     seals: int = 0
     made_at: int = 0
     next_tick: int | None = None
+    next_tick_is_bound: bool | None = None
     ticked: tuple[int, ...] = ()
     gathered: int | None = None
     gathered_from: int = 0
@@ -96,8 +104,27 @@ class ScheduleState:
         return keys.schedule_state(shard, self.namespace, self.name)
 
     def has_due(self, now: int) -> bool:
-        """Whether some instant has come that no occurrence stands for yet."""
+        """Whether some instant has come that no occurrence stands for yet, or may have."""
         return self.next_nominal is not None and (self.next_nominal <= now or self.gathered is not None)
+
+    @property
+    def following(self) -> Next:
+        """The next instant of a time trigger, or how far it was searched."""
+        return Next(self.next_nominal, bool(self.next_nominal_is_bound), self.searched_from)
+
+    def at_next(self, following: Next) -> ScheduleState:
+        """Returns the state with another next instant of a time trigger."""
+        took_several = following.is_bound or following.since == self.searched_from
+        return replace(
+            self,
+            next_nominal=following.at,
+            next_nominal_is_bound=following.is_bound or None,
+            searched_from=following.since if took_several else None,
+        )
+
+    def at_tick(self, following: Next) -> ScheduleState:
+        """Returns the state with another next instant of a composite's time leaves."""
+        return replace(self, next_tick=following.at, next_tick_is_bound=following.is_bound or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

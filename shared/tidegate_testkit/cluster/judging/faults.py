@@ -20,12 +20,16 @@ Kind: TypeAlias = Literal[
     "wrong_id",
     "unguarded",
     "unanswered",
+    "stuck",
+    "audit",
 ]
 """`lost`: expected and did not happen. `extra`: happened and was not expected. `doubled`: a program started more than once
 for an occurrence. `incomplete`: it started and never ended. `wrong_input`: the manifest or upstream run is not the right one.
 `miscounted`: an event counted twice, or not, or a trigger fired below its count. `repeated`: a message more often than I8
 allows. `stale`: delivered although it was cancelled or replaced. `wrong_id`: ids not stable, or shared. `unguarded`: something
-irreversible was done while membership could not be proven. `unanswered`: a request that the broker has got no receipt."""
+irreversible was done while membership could not be proven. `unanswered`: a request that the broker has got no receipt.
+`stuck`: a cluster did not recover from a fault, or did not come to rest after all of them. `audit`: `tidegate audit`
+finds a difference in the store, or cannot say."""
 SHOWN_MAX = 40
 
 

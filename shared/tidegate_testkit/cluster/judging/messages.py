@@ -21,6 +21,10 @@ ON_THE_WIRE_MS = 1_000
 """A record that was in the broker's socket when its sender was killed is appended a moment later."""
 TAKEN_OVER_MS_MIN = 4_000
 """Nobody else owns a killed node's shards sooner: a session of 6 s, a heartbeat every second, and one that came late."""
+GUARD_MS = 4_000
+"""So long after a cut a node may still send: half a session of 6 s, and a moment between its look at the guard and the send."""
+LATE_COPY_MS_MAX = 10_000
+"""What was kept comes at once when the way is open; this is for a busy machine."""
 REPEATED_AFTER_MS_MAX = 10_000
 """Once all its shards are served, what repeats is sent at once; this is for a busy machine."""
 
@@ -75,18 +79,47 @@ class Crash:
         shards: That it owned.
         served_at: When others served all of them, ms since the epoch.
         alone_ms: For so long nobody else can have owned them: one that was told to hand over, and was cut, is followed at once.
+        last_messages: So many of each shard's last messages may repeat, however long ago they were sent: all that I8 allows where
+            the store could not be written to. 0 where it could: then checkpoints came in time.
     """
 
     at: int
     shards: frozenset[int]
     served_at: int
     alone_ms: int = TAKEN_OVER_MS_MIN
+    last_messages: int = 0
 
 
-def judge_messages(sent: Sequence[Sent], deliveries: Sequence[Delivery], crashes: Sequence[Crash]) -> list[Fault]:
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What a node had sent was kept by the network, or by its own stopped process, and arrived later: nobody can call it back.
+
+    Attributes:
+        at: When it was cut off or stopped, ms since the epoch.
+        healed_at: When what was kept could arrive.
+        shards: That it owned.
+    """
+
+    at: int
+    healed_at: int
+    shards: frozenset[int]
+
+    def explains(self, delivery: Delivery) -> bool:
+        """Whether it may be such a late copy: due while the node could still prove that it was the owner, come at the end."""
+        return (
+            delivery.shard in self.shards
+            and delivery.nominal <= self.at + GUARD_MS
+            and -ON_THE_WIRE_MS <= delivery.appended_at - self.healed_at <= LATE_COPY_MS_MAX
+        )
+
+
+def judge_messages(
+    sent: Sequence[Sent], deliveries: Sequence[Delivery], crashes: Sequence[Crash], wires: Sequence[Wire] = ()
+) -> list[Fault]:
     """Judges a sink after everything was due and had time to arrive."""
     by_number: dict[int, list[Delivery]] = defaultdict(list)
-    for delivery in sorted(deliveries, key=lambda each: each.appended_at):
+    needed = frozenset(message.number for message in sent if message.must == "deliver")
+    for delivery in on_time_copies(deliveries, needed, wires):
         by_number[delivery.number].append(delivery)
     faults = [
         Fault("extra", f"message {number} was never sent") for number in by_number.keys() - {m.number for m in sent}
@@ -96,6 +129,27 @@ def judge_messages(sent: Sequence[Sent], deliveries: Sequence[Delivery], crashes
     faults += _wrong_ids(by_number)
     faults += _judge_repeats(by_number.values(), crashes)
     return faults
+
+
+def on_time_copies(deliveries: Iterable[Delivery], needed: frozenset[int], wires: Sequence[Wire]) -> Sequence[Delivery]:
+    """Returns the deliveries in the order of their coming, without late copies that a wire explains.
+
+    Args:
+        deliveries: All.
+        needed: Numbers of messages that have to come: their first copy is none that nobody needs.
+        wires: What may have kept some.
+    """
+    kept: list[Delivery] = []
+    come: set[int] = set()
+    ordered = sorted(deliveries, key=lambda each: each.appended_at)
+    on_time = {each.number for each in ordered if not any(wire.explains(each) for wire in wires)}
+    for delivery in ordered:
+        late = any(wire.explains(delivery) for wire in wires)
+        first = delivery.number in needed - on_time - come
+        if not late or first:
+            kept.append(delivery)
+            come.add(delivery.number)
+    return kept
 
 
 def _judge_one(message: Sent, copies: Sequence[Delivery]) -> Iterable[Fault]:
@@ -155,13 +209,27 @@ def _cause(
     for crash in crashes:
         after = second.appended_at >= crash.at + crash.alone_ms
         soon = second.appended_at <= crash.served_at + REPEATED_AFTER_MS_MAX
-        if (_may_repeat(first, crash) or _was_held_up(first, crash, others)) and after and soon:
+        # The last look is the dear one, and a long run has hundreds of crashes.
+        if (
+            after
+            and soon
+            and (
+                _may_repeat(first, crash)
+                or _was_held_up(first, crash, others)
+                or _is_among_the_last(first, crash, others)
+            )
+        ):
             return crash
     return None
 
 
 def _may_repeat(first: Delivery, crash: Crash) -> bool:
     return first.shard in crash.shards and -ON_THE_WIRE_MS <= crash.at - first.appended_at <= _COVERED_AFTER_MS
+
+
+def _is_among_the_last(first: Delivery, crash: Crash, others: Iterable[Delivery]) -> bool:
+    behind = sum(first.appended_at < other.appended_at <= crash.at for other in others)
+    return first.shard in crash.shards and first.appended_at <= crash.at and behind < crash.last_messages
 
 
 def _was_held_up(first: Delivery, crash: Crash, others: Iterable[Delivery]) -> bool:

@@ -17,6 +17,7 @@ from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.fires import check_fires
+from tidegate_testkit.simulation.checks.instances import check_instances
 from tidegate_testkit.simulation.checks.limits import check_limits
 from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.outages import check_outages
@@ -50,6 +51,7 @@ CHECKS: tuple[Check, ...] = (
     check_sources,
     check_evidence,
     check_ticks,
+    check_instances,
     check_reminders,
     check_limits,
     check_constraints,

@@ -7,6 +7,7 @@ ledger has the same instants. What a pending time-out forced is no fault of its 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def _check(definition: Definition, constraint: dict[str, Any], rows: list[Ledger
         case "since_last_run":
             found = _too_soon(rows, parse_duration(constraint["at_least"]), constraint["of"])
         case "rate":
-            found = _too_many(rows, constraint["max"], parse_duration(constraint["per"]))
+            found = _too_many(rows, constraint["max"], parse_duration(constraint["per"]), constraint.get("zone"))
         case kind:
             raise AssertionError(f"nobody judges {kind}")
     for row, problem in found:
@@ -98,10 +99,17 @@ def _too_soon(rows: list[LedgerRow], at_least: int, of: str) -> Iterator[tuple[L
             ended = max(row.ended_at, ended or 0)
 
 
-def _too_many(rows: list[LedgerRow], most: int, per: int) -> Iterator[tuple[LedgerRow, str]]:
+def _too_many(rows: list[LedgerRow], most: int, per: int, zone: str | None) -> Iterator[tuple[LedgerRow, str]]:
+    """With a zone, which is an offset from UTC here, the hours of its calendar count."""
     for first, row in zip(rows, rows[most:], strict=False):
-        if _admitted(row) < _admitted(first) + per:
+        end = _admitted(first) + per if zone is None else _end_of_hour(_admitted(first), zone)
+        if _admitted(row) < end:
             yield row, f"as number {most + 1} within {per} ms from {first.job_id} on"
+
+
+def _end_of_hour(instant: int, offset: str) -> int:
+    local = datetime.fromtimestamp(instant // 1000, datetime.strptime(offset, "%z").tzinfo)
+    return int((local.replace(minute=0, second=0) + timedelta(hours=1)).timestamp()) * 1000
 
 
 def _check_forced(definition: Definition, rows: list[LedgerRow], since: Mapping[str, int]) -> Iterator[str]:

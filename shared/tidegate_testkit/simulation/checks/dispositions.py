@@ -16,6 +16,7 @@ from tidegate_testkit.simulation.checks.evidence import may_be_empty
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.overlap import ENDED_UNDER
 from tidegate_testkit.simulation.record import UPSTREAM
+from tidegate_testkit.simulation.ticking import opens_instances
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -70,6 +71,8 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
             return None if life.definition.keys and row.correlation is None else "all that it names is there"
         case "skipped", "nothing_new":
             return None if may_be_empty(life.definition.trigger, row) else "nothing asked for a job then"
+        case "skipped", "open_instances":
+            return None if opens_instances(life.definition) else "its ticks open none"
         case "skipped", "outage":
             return None if row.covered is not None else "it stands for no outage"
         case "cancelled" | "expired", "upstream_deleted":

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tidegate_testkit.simulation.checks.evidence import holding
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
 from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
 
@@ -97,7 +98,7 @@ def _check_manifests(case: Case, life: Life) -> Iterator[str]:
 
 def _check_told(life: Life, body: Body, told: list[str], entries: list[Entry]) -> Iterator[str]:
     trigger, name = life.definition.trigger, f"{body.run_id} of {life.name}"
-    if told != sorted(str(entry["event_id"]) for entry in entries if entry["kind"] == "data_partition"):
+    if told != sorted(str(entry["event_id"]) for entry in holding(entries) if entry["kind"] == "data_partition"):
         yield f"I3: {name} was told of {told}, its evidence is {entries}"
     with_less = "at_least_every" in trigger and body.context["missing"]
     if trigger["type"] == "data_partitions" and len(told) < trigger["count"] and not with_less:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tidegate_core.decisions.run_plane.entries import FORGET
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
 from tidegate_testkit.simulation.ticking import leaves_of_time
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 NOT_IN_TIME = frozenset({"trigger_timeout", "evidence_expired"})
 """Reasons of evidence that did not become a job."""
+OPEN_INSTANCES = "open_instances"
+"""Reason of a tick that found as many instances open as may be."""
 NOTHING_NEW = ("skipped", "nothing_new")
 """The entry of a reminder that found nothing."""
 WITHOUT_ENOUGH = NOT_IN_TIME | {"upstream_deleted"}
@@ -36,8 +39,8 @@ def check_evidence(case: Case) -> Iterator[str]:
             if case.world.at_rest:
                 yield from _check_fate(case, life, evidence, entries, is_open=evidence in still_open)
         for row in case.rows_of.get(life.name, []):
-            # Of ticks that met nothing, and that one decision has walked together, the ledger alone speaks.
-            in_vain = row.reason in NOT_IN_TIME and bool(leaves_of_time(life.definition))
+            # Of ticks that met nothing, and that one decision has walked together, or that opened nothing, the ledger alone speaks.
+            in_vain = row.reason in NOT_IN_TIME | {OPEN_INSTANCES} and bool(leaves_of_time(life.definition))
             may_be_without = in_vain or may_be_empty(life.definition.trigger, row)
             if row.trigger == "events" and row.job_id not in counted and not may_be_without:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason} without any evidence"
@@ -66,10 +69,15 @@ def _check_fate(case: Case, life: Life, evidence: str, entries: list[Entry], *, 
             yield f"I1: {evidence} of {life.name} was satisfied and has no entry; it counted {entries}"
         elif rows[0].reason in NOT_IN_TIME:
             yield f"I1: {evidence} of {life.name} expired with all that it waited for: {entries}"
-    elif rows and rows[0].reason not in WITHOUT_ENOUGH and "at_least_every" not in life.definition.trigger:
+    elif rows and rows[0].reason not in WITHOUT_ENOUGH and not _may_have_less(life.definition.trigger):
         yield f"I1: {evidence} of {life.name} is {rows[0].disposition}/{rows[0].reason} with too little: {entries}"
     elif not rows and not is_open and not _was_discarded(case, life, evidence):
         yield f"I3: {evidence} of {life.name} vanished, and no request of then discarded it; it counted {entries}"
+
+
+def _may_have_less(trigger: dict[str, Any]) -> bool:
+    """Whether a job may be made with too little; when that was due is for `reminders` and `instances` to judge."""
+    return "at_least_every" in trigger or trigger.get("on_timeout") == "partial"
 
 
 def may_be_empty(trigger: dict[str, Any], row: LedgerRow) -> bool:
@@ -79,13 +87,24 @@ def may_be_empty(trigger: dict[str, Any], row: LedgerRow) -> bool:
 
 
 def is_satisfied(trigger: dict[str, Any], entries: list[Entry]) -> bool:
-    distinct = {(entry["leaf"], entry["key"]) for entry in entries}
+    distinct = {(entry["leaf"], entry["key"]) for entry in holding(entries)}
     leaves, needed = needed_of(trigger)
     held = [
         sum(1 for number, _ in distinct if number == leaf) >= wanted.get("count", 1)
         for leaf, wanted in enumerate(leaves)
     ]
     return bool(sum(held) >= needed)
+
+
+def holding(entries: list[Entry]) -> list[Entry]:
+    """Returns what holds of a log: a leaf whose time is over begins anew."""
+    held: list[Entry] = []
+    for entry in entries:
+        if entry["kind"] == FORGET:
+            held = [each for each in held if each["leaf"] != entry["leaf"]]
+        else:
+            held.append(entry)
+    return held
 
 
 def _was_discarded(case: Case, life: Life, evidence: str) -> bool:

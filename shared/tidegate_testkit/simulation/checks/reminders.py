@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.model.durations import parse_duration
+from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.shards import schedule_shard
 from tidegate_testkit.simulation.checks.evidence import NOTHING_NEW, WITHOUT_ENOUGH, is_satisfied
 from tidegate_testkit.simulation.checks.fires import at_text
@@ -35,7 +37,7 @@ WAITS_FOR: Final = frozenset({"fire", "at_least_every", "count", "cursor", "mixe
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An entry that a schedule made of its evidence, or of nothing.
+    """An entry that a schedule made of its evidence, or of nothing, or because somebody asked for a run.
 
     Attributes:
         made: When, by its owner's clock.
@@ -79,6 +81,14 @@ def _marks(case: Case, life: Life) -> Iterator[Mark]:
             is_job = (row.disposition, row.reason) != NOTHING_NEW
             sealed = row.nominal if row.admitted_at is None and not is_job else row.admitted_at or row.at
             yield Mark(row, row.nominal, sealed, by_reminder, is_job)
+    answered = {str(each.receipt.body.get("id")): each.receipt for each in life.steps if each.receipt is not None}
+    for row in case.rows_of.get(life.name, []):
+        if row.trigger == "manual":
+            # Its nominal is the broker's time; where nobody saw the answer it is not known how much later it was made.
+            receipt = answered.get(row.job_id)
+            made = row.nominal - SKEW_MS if receipt is None else parse_instant(str(receipt.body["at"]))
+            latest = row.admitted_at or row.at if receipt is None else made
+            yield Mark(row, made, latest, by_reminder=False, is_job=True)
 
 
 def _check_early(case: Case, life: Life, segment: Segment, marks: list[Mark]) -> Iterator[str]:
@@ -117,7 +127,8 @@ def _check_nothing_had_come(case: Case, life: Life, segment: Segment, mark: Mark
 def _check_late(case: Case, life: Life, segment: Segment, marks: list[Mark]) -> Iterator[str]:
     every = parse_duration(life.definition.trigger["at_least_every"])
     end = min(NEVER if segment.end is None else segment.end.sent, case.world.ended_at)
-    sealed = [segment.begin.done, *(max(each.sealed, segment.begin.done) for each in marks)]
+    # A run that is asked for while a job waits changes nothing: what comes meanwhile is that job's.
+    sealed = list(accumulate((segment.begin.done, *(each.sealed for each in marks)), max))
     made = [*(each.made for each in marks), NEVER]
     for since, following in zip(sealed, made, strict=True):
         until = min(following, end, case.wide.next_begin(NAMESPACE, since) or NEVER)

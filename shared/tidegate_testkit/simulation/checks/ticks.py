@@ -1,4 +1,7 @@
-"""I1 for leaves of time: each tick while its schedule was active latches once, or finds the leaf latched; no other instant does."""
+"""I1 for leaves of time: each tick while its schedule was active latches once, or finds the leaf latched; no other instant does.
+
+What becomes of those that open an instance each is for `instances` to judge.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tidegate_testkit.simulation.checks.evidence import NOT_IN_TIME
 from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.definitions import NAMESPACE
-from tidegate_testkit.simulation.ticking import leaves_of_time, names, ticks_between
+from tidegate_testkit.simulation.ticking import leaves_of_time, names, opens_instances, ticks_between
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -26,11 +29,11 @@ def check_ticks(case: Case) -> Iterator[str]:
         if leaves:
             yield from _check_entries(case, life, leaves)
             yield from _check_told(case, life)
-        if case.world.at_rest and life.definition.trigger["type"] == "any_of":
+        if life.definition.trigger["type"] == "any_of":
             # Alone it fires, so it never comes to nothing within one decision.
-            for place, leaf in leaves.items():
+            for place, leaf in leaves.items() if case.world.at_rest else ():
                 yield from _check_latched(case, life, place, leaf)
-        elif leaves:
+        elif leaves and not opens_instances(life.definition):
             yield from _check_met(case, life, leaves)
 
 

@@ -35,7 +35,7 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "decisions.partition_actor:ACQUIRED_TOGETHER": (1, 3),
     "decisions.request_ingest:INBOX_ROWS_PER_MOVE": (1, 2, 5),
     "decisions.run_plane.catch_up:MADE_PER_TRANSACTION": (1, 2),
-    "decisions.run_plane.count:ACTIONS_PER_DECISION": (15, 30),
+    "decisions.run_plane.backlog:ACTIONS_PER_DECISION": (15, 30),
     "decisions.run_plane.ending:ENDED_PER_PAGE": (1, 2),
     "decisions.run_plane.entries:CHUNK_BYTES_MAX": (300, 600),
     "decisions.run_plane.outbox:LISTENERS_PER_PAGE": (1, 2),
@@ -52,8 +52,11 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
 ALWAYS_TURNED: Final[tuple[Knob, ...]] = (
     ("decisions.run_plane.retry_budget:BUDGET_WINDOW_MS", 20_000),
     ("triggers.base:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
+    ("decisions.run_plane.timer_sweep:LOOK_MS", 86_400_000),
 )
-"""What is longer than a world lives: it would not come to rest in ten minutes, and would be reminded of nothing in one."""
+"""What is longer than a world lives: it would not come to rest in ten minutes, and would be reminded of nothing in one. And what
+mends a store that somebody has changed: no world does, so it would only make all others' reads come otherwise.
+"""
 
 
 def draw_knobs(chance: Random) -> tuple[Knob, ...]:

@@ -77,6 +77,11 @@ def rare_expiries(swarm: Swarm, chance: Random) -> Swarm:
     return _falling(_hunting(swarm, chance, ("expire",)), chance, ("expire",), FALLS - 1)
 
 
+def rare_reminders(swarm: Swarm, chance: Random) -> Swarm:
+    """What `at_least_every` asks for; each such world has both schedules that ask for it (`reminders.py`)."""
+    return _falling(_hunting(swarm, chance, ("at_least_every",), OUTS), chance, ("at_least_every",), FALLS)
+
+
 def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
     """The facts of a silence: owners that stayed where they are write them, each once, and in no other world does anybody."""
     silent = silence(swarm, chance, SILENCES_S)

@@ -23,12 +23,16 @@ from tidegate_testkit.simulation.faults.rare_moments import (
     rare_expiries,
     rare_moments,
     rare_outages,
+    rare_reminders,
     rare_resumes,
     rare_suspends,
     rare_voids,
 )
 from tidegate_testkit.simulation.pacing import RATES
+from tidegate_testkit.simulation.reminders import REMINDERS
+from tidegate_testkit.simulation.retrying import FAILURES
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
+from tidegate_testkit.simulation.ticking import KNOBS as TICKS_KNOBS
 from tidegate_testkit.simulation.transaction_names import OF_SOURCES, OF_TICKS
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
@@ -47,6 +51,8 @@ CROWD = 3
 """Schedules that keep a queue before a limit of one to three runs for most of the time."""
 FLOOD = 1_150
 """Above the 1,000 messages that may be sent again."""
+NUMBER_OF_RUNS_DLQ = 6
+"""In the order in which a world makes its topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +234,7 @@ def sources(swarm: Swarm, chance: Random) -> Swarm:
 
 def ticks(swarm: Swarm, chance: Random) -> Swarm:
     """Composites with a leaf of time: owners fall, or stand still, as soon as a tick has latched; in some worlds what would say
-    how far the events are read takes effect late.
+    how far the events are read takes effect late, and a decision takes few of the ticks that have come meanwhile.
     """
     falls = tuple(
         Trouble(
@@ -240,7 +246,25 @@ def ticks(swarm: Swarm, chance: Random) -> Swarm:
         for _ in range(5)
     )
     store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_TICKS})))
-    return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+    knobs = tuple((name, chance.choice(values)) for name, values in TICKS_KNOBS.items())
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls))
+    return replace(swarm, store=store, node=node, knobs=(*swarm.knobs, *knobs))
+
+
+def failures(swarm: Swarm, chance: Random) -> Swarm:
+    """Programs die more often than they may, so that tries are used up, and the topic of those dead letters takes some of them
+    late, others without saying so. All schedules try again (`with_retries`).
+    """
+    launcher = replace(swarm.launcher, early_death=0.4, silent_death=0.4)
+    silent = tuple((NUMBER_OF_RUNS_DLQ, period(chance, swarm.busy_ms, 6_000, 20_000)) for _ in range(2))
+    broker = swarm.broker
+    broker = replace(
+        broker,
+        lost_ack=max(broker.lost_ack, 0.2),
+        not_appended=max(broker.not_appended, 0.2),
+        leaderless=(*broker.leaderless, *silent),
+    )
+    return replace(swarm, launcher=launcher, broker=broker)
 
 
 def _with(swarm: Swarm, *bursts: Burst) -> Swarm:
@@ -265,7 +289,9 @@ TRAPS: Mapping[str, Trap] = {
     "rare_moments": Trap(rare_moments, 0.28),
     "rare_suspends": Trap(rare_suspends, 0.14),
     "rare_resumes": Trap(rare_resumes, 0.08),
-    "rare_voids": Trap(rare_voids, 0.14),
+    "rare_voids": Trap(rare_voids, 0.17),
     "rare_expiries": Trap(rare_expiries, 0.12),
-    "rare_outages": Trap(rare_outages, 0.2, "brown_out"),
+    "rare_outages": Trap(rare_outages, 0.24, "brown_out"),
+    REMINDERS: Trap(rare_reminders, 0.1),
+    FAILURES: Trap(failures, 0.05, "early_death"),
 }

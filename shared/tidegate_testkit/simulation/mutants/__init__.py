@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate_testkit.simulation.mutants.aside import ASIDE
 from tidegate_testkit.simulation.mutants.clauses_of_controls import CLAUSES_OF_CONTROLS
 from tidegate_testkit.simulation.mutants.clauses_of_limits import CLAUSES_OF_LIMITS
 from tidegate_testkit.simulation.mutants.clauses_of_outages import CLAUSES_OF_OUTAGES
@@ -18,6 +19,7 @@ from tidegate_testkit.simulation.mutants.clauses_of_runs import CLAUSES_OF_RUNS
 from tidegate_testkit.simulation.mutants.clauses_of_the_gate import CLAUSES_OF_THE_GATE
 from tidegate_testkit.simulation.mutants.conditions import CONDITIONS
 from tidegate_testkit.simulation.mutants.controls import CONTROLS
+from tidegate_testkit.simulation.mutants.hand_overs import HAND_OVERS
 from tidegate_testkit.simulation.mutants.late_rows import LATE_ROWS
 from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
@@ -33,6 +35,7 @@ from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECU
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCES
 from tidegate_testkit.simulation.mutants.runs import RUNS
+from tidegate_testkit.simulation.mutants.searches import SEARCHES
 from tidegate_testkit.simulation.mutants.sketch import SKETCH
 from tidegate_testkit.simulation.mutants.suspends import SUSPENDS
 from tidegate_testkit.simulation.mutants.ticks import TICKS
@@ -49,6 +52,7 @@ LISTS = (
     SKETCH,
     RULES_OF_RUNS,
     RULES_OF_MESSAGES,
+    HAND_OVERS,
     LATE_ROWS,
     RULES_OF_SOURCES,
     RULES_OF_OUTAGES,
@@ -59,10 +63,12 @@ LISTS = (
     RETRIES,
     REMINDERS,
     LIMITS,
+    ASIDE,
     RATE_BUGS,
     CONTROLS,
     OUTAGES,
     TICKS,
+    SEARCHES,
     RECURRING,
     MESSAGES,
 )

@@ -18,6 +18,7 @@ from tidegate_core.transactions.limits import (
     lapse_offers,
     mark_queue,
     offer_slots,
+    remove_idle,
     return_permits,
     take_permit,
 )
@@ -125,6 +126,45 @@ def a_return_of_an_own_item_arrives_twice() -> Iterable[str]:
         yield f"I4: {limit_in(store).in_use} permits are in use, and one run holds one"
 
 
+# -- the end of a key's limit -------------------------------------------------------------------------------------------------------
+
+
+def a_limit_is_removed_in_the_middle_of_its_use() -> Iterable[str]:
+    """Its home has read it before the admission."""
+    store = MemoryStore()
+    assert passes(store, ONE)
+    does(store, remove_idle(LIMIT))
+    if passes(store, TWO):
+        yield "I4: two runs under a limit of 1: it was removed while the first one used it"
+
+
+def a_limit_is_removed_while_somebody_waits() -> Iterable[str]:
+    """The one run has ended, and what it gave back is for who waits."""
+    store = a_store_with_a_queue()
+    does(store, remove_idle(LIMIT))
+    if passes(store, NEWCOMER):
+        yield "order: a newcomer took the permit that somebody waits for: the queue was removed with its limit"
+
+
+def a_limit_has_come_to_its_end() -> Iterable[str]:
+    store = MemoryStore()
+    assert passes(store, ONE)
+    assert does(store, return_permits(LIMIT, [Permit.of(LIMIT, ONE, 1)]))
+    return left_behind(store)
+
+
+def a_limit_was_waited_for_and_never_used() -> Iterable[str]:
+    store = a_store_with_a_queue()
+    assert does(store, close_queue(LIMIT, "mark-1"))
+    return left_behind(store)
+
+
+def left_behind(store: MemoryStore) -> Iterable[str]:
+    does(store, remove_idle(LIMIT))
+    if store.peek(LIMIT) is not None:
+        yield "liveness: the limit of a value that never comes again stays for ever"
+
+
 IN_USE = "(attribute_not_exists(#in_use) OR #in_use < :most)"
 
 CLAUSES_OF_LIMITS = (
@@ -183,5 +223,33 @@ CLAUSES_OF_LIMITS = (
         "a permit with an item of its own is given back twice, so that one run more passes",
         breaks="I4",
         scenario=a_return_of_an_own_item_arrives_twice,
+    ),
+    dropped(
+        "idle",
+        "(attribute_not_exists(#in_use) OR #in_use = :none)",
+        "the limit of a key is removed while a run holds its permit, so that one run more passes",
+        breaks="I4",
+        scenario=a_limit_is_removed_in_the_middle_of_its_use,
+    ),
+    withheld(
+        "idle",
+        "attribute_not_exists(#in_use)",
+        "the limit of a value that somebody only waited for is never removed",
+        breaks="liveness",
+        scenario=a_limit_was_waited_for_and_never_used,
+    ),
+    withheld(
+        "idle",
+        "#in_use = :none",
+        "the limit of a value that was ever used is never removed",
+        breaks="liveness",
+        scenario=a_limit_has_come_to_its_end,
+    ),
+    dropped(
+        "idle",
+        "attribute_not_exists(#queued)",
+        "the limit of a key is removed with its queue, and a newcomer passes who waits",
+        breaks="order",
+        scenario=a_limit_is_removed_while_somebody_waits,
     ),
 )

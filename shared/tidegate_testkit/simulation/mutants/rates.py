@@ -27,11 +27,11 @@ def counting_half_the_span(_: Any) -> Any:
     return lambda span, now, known: now + span.per // 2
 
 
-def not_counting_what_is_forced(count: Callable[..., str]) -> Any:
-    def counted(unit: Any, limit: Any, key: Any, job: Any, now: int) -> str:
+def not_counting_what_is_forced(count: Callable[..., Counted]) -> Any:
+    def counted(unit: Any, limit: Any, key: Any, job: Any, now: int) -> Counted:
         if job.forced is None:
             return count(unit, limit, key, job, now)
-        return f"{key.pk}|RATE#{now:013d}"
+        return Counted(key, now)
 
     return counted
 
@@ -98,7 +98,7 @@ RATE_BUGS: Final = (
         patches=(Patch(rates, "count_admission", demanding_nothing),),
         within=15,
         trap=RATES,
-        directed=(5,),
+        directed=(6,),
     ),
     Mutant(
         "rate span",

@@ -17,6 +17,7 @@ from tidegate_core.records.run_plane import Evidence, Job, LedgerRow
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.every import EveryTrigger
+from tidegate_core.triggers.search import Next
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.swarm import HALF_SESSION_MS
 
@@ -48,12 +49,12 @@ def expired(time_job: Callable[..., Job]) -> Any:
     return lambda *arguments: replace(time_job(*arguments), deadline=0)
 
 
-def beginning_late(first_nominal: Callable[..., int | None]) -> Any:
-    def fourth_nominal(spec: Any, ref: str, *rest: Any, **named: Any) -> int | None:
+def beginning_late(first_nominal: Callable[..., Next]) -> Any:
+    def fourth_nominal(spec: Any, ref: str, *rest: Any, **named: Any) -> Next:
         nominal = first_nominal(spec, ref, *rest, **named)
         for _ in range(3):
-            following = None if nominal is None else spec.trigger.next_after(nominal, ref)
-            nominal = nominal if following is None else following
+            following = None if nominal.at is None else spec.trigger.next_after(nominal.at, ref)
+            nominal = nominal if following is None else Next(following)
         return nominal
 
     return fourth_nominal
@@ -100,7 +101,7 @@ RUNS = (
         "a job that events have made vanishes without entry and without run",
         breaks="I1",
         patches=(Patch(AdmitNext, "_admit", dropping_jobs_of_events),),
-        within=1,
+        within=6,
     ),
     Mutant(
         "activation",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidegate_core.decisions.run_plane import gathering
+from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.decisions.run_plane import gathering, inbox
+from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
 from tidegate_core.decisions.run_plane.instances import Instances
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row
-from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.records.run_plane import InboxRow, ScheduleState
+from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.ticks import Tick
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, every, on_data
+from tidegate_testkit.builders import EVENTS, MINUTE, SECOND, a_spec, all_of, an_apply, an_event, every, on_data
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 # -- bugs -----------------------------------------------------------------------------------------------------------------
@@ -55,6 +59,21 @@ def newest_first(open_at: Callable[[Instances, int], list[str]]) -> Any:
     return found
 
 
+def leaving_what_waits(_: Any) -> Any:
+    return lambda self, group, tick: None
+
+
+def never_again(_: Any) -> Any:
+    return lambda self: None
+
+
+def row_by_row(_: Any) -> Any:
+    def cut(ref: str, rows: Iterable[tuple[Key, InboxRow]]) -> list[CountEvents]:
+        return [CountEvents(ref, (key,)) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
+
+    return cut
+
+
 # -- stories --------------------------------------------------------------------------------------------------------------
 
 
@@ -91,6 +110,42 @@ def instants_whose_data_come_late() -> Iterable[str]:
         yield f"I3: what the oldest instance waited for was told to {nominals}"
 
 
+def data_behind_more_instances_than_one_decision_opens() -> Iterable[str]:
+    """Twelve ticks of an outage come before the data: a decision takes eight of them."""
+    bench = Bench()
+    bench.run(SECOND)
+    ten = {**every("10s"), "driver": "time"}
+    bench.request(an_apply(a_spec(trigger=all_of(ten, on_data("a")))))
+    bench.run(5 * SECOND)
+    bench.now += 2 * MINUTE
+    bench.event(an_event("d1", "a"))
+    bench.run(MINUTE)
+    if not bench.started:
+        yield "I3: what came after the outage was never counted"
+
+
+def rows_of_two_topic_partitions_that_span_the_same_time() -> Iterable[str]:
+    """Each minute both halves come, one from each topic partition, and lie in two inbox rows when somebody is back."""
+    bench = Bench(event_topic_partitions=2)
+    bench.run(SECOND)
+    halves = all_of({**on_data("a"), "ttl": "30s"}, {**on_data("b"), "ttl": "30s"})
+    bench.request(an_apply(a_spec(trigger=halves, overlap="allow")))
+    bench.run(SECOND)
+    for topic_partition, dataset in enumerate("ab"):
+        log = bench.log(EVENTS, topic_partition)
+        for minute in range(12):
+            body = json.dumps(an_event(f"{dataset}{minute}", dataset)).encode()
+            log.append(LogRecord(minute, bench.now + minute * MINUTE + topic_partition, None, body))
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=10_000)
+    bench.away(15 * MINUTE)
+    bench.as_usual()
+    bench.run(MINUTE)
+    manifests: list[Any] = [order.context["manifest"] for order in bench.started]
+    told = {str(row["partition"]) for manifest in manifests for row in manifest}
+    if len(told) < 24:
+        yield f"I3: of 24 data partitions that came two by two {len(told)} met"
+
+
 TICKS = (
     Mutant(
         "row of the next tick",
@@ -121,5 +176,27 @@ TICKS = (
         breaks="I3",
         patches=(Patch(Instances, "_open_at", newest_first),),
         scenario=instants_whose_data_come_late,
+    ),
+    Mutant(
+        "instance of a tick",
+        "a tick opens its instance beside what waits for it: data that came before their instant are nobody's",
+        breaks="I3",
+        patches=(Patch(Instances, "_taken_over", leaving_what_waits),),
+        within=12,
+        trap="ticks",
+    ),
+    Mutant(
+        "parts of a decision",
+        "what one decision had no room for waits in its inbox row until the shard changes hands",
+        breaks="I3",
+        patches=(Patch(UnitOfWork, "go_on", never_again),),
+        scenario=data_behind_more_instances_than_one_decision_opens,
+    ),
+    Mutant(
+        "backlog by append times",
+        "an inbox is counted row by row: what came together, in rows of two topic partitions, does not meet",
+        breaks="I3",
+        patches=(Patch(inbox, "in_decisions", row_by_row),),
+        scenario=rows_of_two_topic_partitions_that_span_the_same_time,
     ),
 )

@@ -15,6 +15,7 @@ def wiring(tmp_path: Path) -> Wiring:
     return Wiring(
         kafka="127.0.0.1:9092",
         dynamodb="http://127.0.0.1:8000",
+        local_kafka=True,
         local_dynamodb=True,
         api_port=8080,
         node_ports=(8081, 8082),
@@ -74,7 +75,7 @@ def test_given_nodes_and_api_then_they_read_the_same_folder_of_runs(wiring: Wiri
 
 
 def test_given_a_store_of_the_users_then_their_credentials_stay(wiring: Wiring, tmp_path: Path) -> None:
-    elsewhere = Wiring("b:1", "http://s:2", False, 8080, (8081,), StackFolder(tmp_path), {})
+    elsewhere = Wiring("b:1", "http://s:2", False, False, 8080, (8081,), StackFolder(tmp_path), {})
     assert "AWS_ACCESS_KEY_ID" in wiring.api_environment()
     assert not [name for name in elsewhere.api_environment() if name.startswith("AWS_")]
 

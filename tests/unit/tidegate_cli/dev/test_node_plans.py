@@ -17,7 +17,7 @@ from tidegate_cli.dev.node_plans import NodePlans
 
 
 def wiring(folder: Path, *node_ports: int) -> Wiring:
-    return Wiring("127.0.0.1:1", "http://127.0.0.1:1", False, 1, node_ports, StackFolder(folder), {})
+    return Wiring("127.0.0.1:1", "http://127.0.0.1:1", True, False, 1, node_ports, StackFolder(folder), {})
 
 
 def test_given_a_free_port_then_a_node_keeps_it_at_each_start(tmp_path: Path, console: RecordingConsole) -> None:

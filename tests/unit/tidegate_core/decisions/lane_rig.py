@@ -69,6 +69,27 @@ class Wide:
         unit.after(lambda: self.done.append(self.first))
 
 
+@dataclass(eq=False)
+class InParts:
+    """Raises the attempt numbers of several jobs, one at each time that it is decided."""
+
+    numbers: tuple[int, ...]
+    done: list[int]
+    stale: tuple[Key, ...] = ()
+    name: str = "in parts"
+    about: str = "jobs"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        found = [(number, unit.record(Job, a_job(number).key(0))) for number in self.numbers]
+        left = [(number, job) for number, job in found if job is not None and job.attempt == 1]
+        if left:
+            number, job = left[0]
+            unit.put(a_job(number, attempt=2), job.key(0))
+            unit.after(lambda: self.done.append(number))
+        if len(left) > 1:
+            unit.go_on()
+
+
 @dataclass
 class Rig:
     """A lane on a store; `script` may answer an effect instead of the store."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST
 from tidegate_core.effects import Commit, EndOffsets, LookedUp, Lookup, Read, ReadEndOffsets
 from tidegate_core.store import keys
 from tidegate_spark.run_context import read_context
@@ -27,6 +28,11 @@ from tidegate_testkit.builders import (
 
 GIGABYTE = 1_000_000_000
 SIZED: Doc = {"type": "data_size", "dataset": "clicks", "bytes": "100GB", "at_least_every": "4h"}
+SIZED_OR_RUN: Doc = {
+    "type": "any_of",
+    "triggers": [{"type": "data_size", "dataset": "clicks", "bytes": "100GB"}, on_run_of("up")],
+    "at_least_every": "4h",
+}
 
 
 def a_bench(trigger: Doc, **more: Any) -> Bench:
@@ -68,6 +74,34 @@ def test_given_a_size_or_so_long_then_a_burst_runs_at_once_and_the_next_is_due_s
     assert sorted(dispositions(bench)) == ["launched", "launched", "skipped/nothing_new"]
 
 
+@pytest.mark.parametrize("trigger", [SIZED, SIZED_OR_RUN])
+def test_given_a_run_asked_for_by_hand_then_the_next_is_due_so_long_after_it(trigger: Doc) -> None:
+    """SEMANTICS 5.6: `at_least_every` is re-armed by any run; what was counted stays for the next one."""
+    bench = a_bench(trigger)
+    clicks(bench, 1, 1)
+    bench.run(3 * HOUR)
+    bench.request(a_request("trigger"))
+    bench.run(4 * HOUR - MINUTE)
+    assert dispositions(bench) == ["launched"], "the one that was asked for"
+    bench.run(2 * MINUTE)
+    assert dispositions(bench) == ["launched"] * 2
+    assert [len(read_context(dict(each.context)).manifest) for each in bench.started] == [0, 1]
+
+
+def test_given_a_reminder_that_waits_when_a_run_is_asked_for_then_it_is_dealt_with() -> None:
+    """It waits for what was appended before it and is not read, up to 5 minutes."""
+    bench = a_bench(SIZED)
+    bench.run(4 * HOUR - MINUTE)
+    bench.hold_back(lambda effect: isinstance(effect, ReadEndOffsets), times=10_000)
+    bench.run(2 * MINUTE)
+    assert [row for row in bench.rows("T#") if str(row["ref"]).endswith(AT_LEAST)] != []
+    bench.request(a_request("trigger"))
+    bench.run(MINUTE)
+    bench.release()
+    bench.run(10 * MINUTE)
+    assert dispositions(bench) == ["launched"]
+
+
 def test_given_allow_empty_then_it_runs_with_an_empty_manifest() -> None:
     bench = a_bench({**SIZED, "allow_empty": True})
     bench.run(8 * HOUR + MINUTE)
@@ -103,10 +137,13 @@ def test_given_downtime_then_a_reminder_takes_in_what_was_appended_before_it() -
     assert len(told_to(bench)["manifest"]) == 2
 
 
-def test_given_a_number_beyond_any_float_in_an_event_then_it_is_compared_and_counted() -> None:
+def test_given_a_number_beyond_any_float_in_an_event_then_it_is_a_dead_letter_and_the_next_event_counts() -> None:
+    """One stopped the ingest for good once: what compares it must never meet it (`test_limits.py` has the bound)."""
     bench = a_bench({"type": "event", "name": "custom.truck", "where": {"field": "/data/pallets", "at_least": 10}})
-    bench.event({"type": "custom.truck", "namespace": "flights", "data": {"pallets": 10**400}})
+    for pallets in (10**400, 10**307):
+        bench.event({"type": "custom.truck", "namespace": "flights", "data": {"pallets": pallets}})
     bench.run(SECOND)
+    assert len(bench.on("tidegate.events.dlq")) == 1
     assert (dispositions(bench), bench.rows("I#")) == (["launched"], [])
 
 

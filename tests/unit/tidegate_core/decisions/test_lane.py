@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch, Wide
+from tests.unit.tidegate_core.decisions.lane_rig import InParts, Rig, Touch, Wide
 
 from tidegate_core.decisions.lane import GROUP_MAX
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Commit, Poke, Read
+from tidegate_core.effects import Commit, Poke, Read, Refused
 from tidegate_core.records.codec import to_item
 from tidegate_testkit.builders import a_job
 
@@ -105,3 +105,52 @@ def test_given_a_long_range_then_it_is_read_page_by_page(rig: Rig) -> None:
     rig.host.operations.start(look())
     rig.go()
     assert found == [1_500]
+
+
+# -- what is done in parts ---------------------------------------------------------------------------------------------
+
+
+def test_given_a_decision_that_goes_on_then_its_parts_come_one_by_one_before_what_waits_behind_it(rig: Rig) -> None:
+    rig.lay(1, 2, 3, 4, 5)
+    rig.holds = lambda effect: isinstance(effect, Read)
+    for work in (Touch(1, rig.done), InParts((2, 3, 4), rig.done), Touch(5, rig.done)):
+        rig.lane.add(work)
+    rig.go()
+    rig.release()
+    assert rig.done == [1, 2, 3, 4, 5]
+    assert [len(transaction.actions) - 1 for transaction in rig.commits] == [1, 1, 1, 2]
+
+
+def test_given_a_part_that_is_refused_then_it_comes_again_and_still_before_what_waits_behind_it(rig: Rig) -> None:
+    rig.lay(1, 2, 3)
+    refusals = [Refused((), doubtful=False)]
+    rig.script = lambda effect: refusals.pop() if isinstance(effect, Commit) and refusals else None
+    rig.holds = lambda effect: isinstance(effect, Read)
+    for work in (InParts((1, 2), rig.done), Touch(3, rig.done)):
+        rig.lane.add(work)
+    rig.go()
+    rig.release()
+    assert rig.done == [1, 2, 3]
+
+
+def test_given_a_lane_that_closes_amid_the_parts_then_the_rest_is_the_successors(rig: Rig) -> None:
+    rig.lay(1, 2)
+    rig.holds = lambda effect: isinstance(effect, Commit)
+    rig.lane.add(InParts((1, 2), rig.done))
+    rig.go()
+    rig.lane.close()
+    rig.release()
+    assert rig.done == [1]
+    assert (rig.attempt(1), rig.attempt(2)) == (2, 1)
+
+
+def test_given_a_decision_of_a_procedure_then_all_of_its_parts_are_done_before_the_procedure_goes_on(rig: Rig) -> None:
+    rig.lay(1, 2, 3)
+
+    def both() -> Operation[None]:
+        yield from rig.lane.decide_alone(InParts((1, 2), rig.done))
+        yield from rig.lane.decide_alone(Touch(3, rig.done))
+
+    rig.host.operations.start(both())
+    rig.go()
+    assert rig.done == [1, 2, 3]

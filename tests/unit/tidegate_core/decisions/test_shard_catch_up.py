@@ -255,6 +255,18 @@ def test_given_a_past_instant_that_is_applied_after_an_outage_then_it_is_made_wh
         assert (row.disposition, row.covered) == ("launched", None)
 
 
+@pytest.mark.parametrize(("ago", "shown"), [(8 * 24 * HOUR, 0), (HOUR, 1)])
+def test_given_a_past_instant_then_the_receipt_shows_it_only_where_it_is_made(ago: int, shown: int) -> None:
+    """The receipt named one as `next` that had passed, and that ended as `expired/catchup_window` at once."""
+    bench = a_bench({})
+    past = format_instant(bench.now - ago)
+    bench.request(an_apply(a_spec("once", trigger={"type": "at", "instant": past}), "once"))
+    bench.run(MINUTE)
+    assert bench.receipts()["once"].get("next", []) == [past] * shown
+    (row,) = [row for row in entries(bench) if row.name == "once"]
+    assert (row.disposition == "launched") == bool(shown)
+
+
 @pytest.mark.parametrize(("mode", "made"), [("none", 0), ("all", 2)])
 def test_given_an_update_then_what_the_new_trigger_named_since_the_last_occurrence_is_made_if_wanted(
     mode: str, made: int

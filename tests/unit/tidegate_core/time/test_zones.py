@@ -105,6 +105,19 @@ def test_given_abbreviation_then_it_is_refused_with_a_city(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "meant"), [("GMT+2", "+02:00"), ("UTC-0330", "-03:30"), ("utc+5:30", "+05:30"), ("+2", "+02:00")]
+)
+def test_given_an_offset_as_people_write_it_then_the_offset_is_named_and_not_a_zone_of_the_other_sign(
+    name: str, meant: str
+) -> None:
+    """`GMT+2` was answered with Etc/GMT+2, which is two hours behind."""
+    with pytest.raises(ValueError, match="unknown"):
+        zone_named(name)
+    assert zone_hint(name) == f"write the offset alone: {meant}"
+    assert zone_named(meant).name == meant
+
+
+@pytest.mark.parametrize(
     ("name", "meant"),
     [("Europe/Berlim", "Europe/Berlin"), ("europe/rome", "Europe/Rome"), ("America/NewYork", "America/New_York")],
 )

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from tests.unit.tidegate_core.triggers.left_out import EXCLUDED, NAMING, ROME, TOKYO, UNION, cron
 
 from tidegate_core.model.instants import Instant, format_instant, parse_instant
 from tidegate_core.triggers import Trigger
@@ -20,11 +21,6 @@ from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 ANY: TypeAdapter[Any] = TypeAdapter(Trigger)
 DAY = 86_400_000
 EVEN = {"type": "cron", "expression": "0 */2 * * * ? 2027-2034", "dialect": "quartz"}
-ROME, TOKYO = "Europe/Rome", "Asia/Tokyo"
-
-
-def cron(expression: str, *exclude: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"type": "cron", "expression": expression, **({"exclude": list(exclude)} if exclude else {}), **fields}
 
 
 def even_in(zone: str, minutes: str = "*/2") -> dict[str, Any]:
@@ -83,24 +79,6 @@ def until_end(next_after: Callable[[Instant], Instant | None], after: Instant, u
         found.append(following)
         following = next_after(following)
     return found
-
-
-MINUTES = st.sampled_from(["*", "*/2", "*/7", "1-59/2", "0", "15,45", "0-29"])
-HOURS = st.sampled_from(["*", "2", "1-3", "0-11", "*/6", "12-23"])
-ZONES = st.sampled_from(["UTC", ROME, TOKYO, "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia"])
-EXCLUDED = st.builds(
-    lambda minutes, hours, days, zone: {"type": "cron", "expression": f"{minutes} {hours} {days} * *", "zone": zone},
-    *(MINUTES, HOURS, st.sampled_from(["*", "27-31", "29"]), ZONES),
-)
-NAMING = st.one_of(
-    st.builds(lambda minutes, hours, zone: cron(f"{minutes} {hours} * * *", zone=zone), MINUTES, HOURS, ZONES),
-    st.builds(lambda period: {"type": "every", "period": period}, st.sampled_from(["7m", "10m", "70s", "3h", "100s"])),
-    st.builds(
-        lambda at, zone: {"type": "every", "period": {"days": 1}, "at": at, "zone": zone},
-        *(st.sampled_from(["02:30", "00:00"]), ZONES),
-    ),
-)
-UNION = st.builds(lambda specs: {"type": "times", "specs": specs}, st.lists(NAMING, min_size=1, max_size=3))
 
 
 @settings(max_examples=100, deadline=None)

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.triggers import EventTrigger, Trigger
 from tidegate_core.triggers.preview import preview_ticks, reading_of
+from tidegate_core.triggers.search import NEVER
 from tidegate_core.triggers.ticks import TICKS_TAKEN_MAX, Tick, ticks_of
 from tidegate_testkit.builders import all_of, every, on_data
 
@@ -72,7 +73,7 @@ def test_given_many_ticks_then_a_walk_ends_between_two_instants_and_goes_on_wher
         walk = ticks.walk(first, DAY // 4)
         assert len(walk.ticks) <= TICKS_TAKEN_MAX + 1
         whole += walk.ticks
-        first = walk.following
+        first = walk.following.at
     seconds = range(0, DAY // 4 + 1, 10_000)
     assert whole == [Tick(at, leaf) for at in seconds for leaf in (0, 1) if at % (10_000 * (leaf + 1)) == 0]
 
@@ -86,7 +87,7 @@ def test_given_ticks_that_were_counted_before_then_max_fires_counts_on() -> None
 
 def test_given_only_leaves_that_have_run_their_course_then_no_tick_follows() -> None:
     trigger = a_trigger(all_of({**every("1h"), "max_fires": 3}, on_data("a")))
-    assert ticks_of(trigger, REF, (3,)).first_from(0) is None
+    assert ticks_of(trigger, REF, (3,)).first_from(0) == NEVER
 
 
 def test_given_a_composite_then_the_preview_says_what_each_instant_does() -> None:

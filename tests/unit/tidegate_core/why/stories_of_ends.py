@@ -202,7 +202,7 @@ def _samoa_had_no_30_december() -> Explanation:
     "skipped/nothing_new",
     (
         "skipped/nothing_new: nothing had come when `at_least_every` asked for a job; decided at "
-        "2025-11-13T03:13:21.500Z: 1 of 1 data partitions of raw"
+        "2025-11-13T03:13:21.500Z: missing: 1 of 1 data partitions of raw"
     ),
 )
 def _the_reminder_found_nothing() -> Explanation:
@@ -328,7 +328,7 @@ def _the_window_opened_too_late() -> Explanation:
     "expired/trigger_timeout",
     (
         "expired/trigger_timeout: its trigger was not satisfied in time; decided at "
-        "2025-11-13T02:23:22.500Z: 1 of 1 data partitions of b"
+        "2025-11-13T02:23:22.500Z: missing: 1 of 1 data partitions of b"
     ),
 )
 def _the_other_half_never_came() -> Explanation:
@@ -342,7 +342,7 @@ def _the_other_half_never_came() -> Explanation:
     "expired/evidence_expired",
     (
         "expired/evidence_expired: what was counted ceased to hold (`ttl`) before the rest came; decided "
-        "at 2025-11-13T02:18:22.500Z: 1 of 1 data partitions of b"
+        "at 2025-11-13T02:18:22.500Z: missing: 1 of 1 data partitions of b"
     ),
 )
 def _what_was_counted_ceased_to_hold() -> Explanation:

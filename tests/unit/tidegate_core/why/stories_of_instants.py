@@ -142,6 +142,19 @@ def _two_have_been() -> Explanation:
 
 
 @story(
+    "not_found_yet",
+    (
+        "not_found_yet [2026-06-02T00:00:00Z]: it leaves out so much that no instant was found before "
+        "2026-06-02T00:00:00Z; then it is searched on"
+    ),
+)
+def _years_are_left_out_hour_by_hour() -> Explanation:
+    left_out = {"type": "cron", "dialect": "quartz"}
+    exclude = [{**left_out, "expression": f"* * {hour} * * ? 2025-2028"} for hour in range(24)]
+    return why(served(applied(every("1m", exclude=exclude))))
+
+
+@story(
     "no_more_instants",
     "no_more_instants: its trigger names no further instant; why --at 2025-11-13T02:20:00Z says what became of it",
 )

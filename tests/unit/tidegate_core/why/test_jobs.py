@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
-from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why_job
+from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why, why_job
 
+from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, SECOND, a_spec, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 
 def test_given_a_catch_up_behind_a_run_that_waits_for_its_next_attempt_then_it_says_when_that_begins() -> None:
@@ -18,3 +20,31 @@ def test_given_a_catch_up_behind_a_run_that_waits_for_its_next_attempt_then_it_s
     assert told(why_job(bench, last))[-1] == (
         f"catch_up_pacing: what was missed runs one at a time, {first} is open, and its attempt 2 begins at 2025-11-13T06:23:21.510Z"
     )
+
+
+@pytest.mark.parametrize(("later", "code"), [(10 * SECOND, "running"), (2 * HOUR, "launched")])
+def test_given_a_run_that_was_forced_then_it_says_in_spite_of_what(later: int, code: str) -> None:
+    """What `pending_timeout_action: force` ignored stood in the ledger's row alone."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=HOUR))
+    delay = {"type": "delay", "after": "10m"}
+    forced = {"pending_timeout": "5m", "pending_timeout_action": "force"}
+    bench.request(an_apply(a_spec(trigger=every("10h"), constraints=[delay], **forced)))
+    bench.request(a_request("trigger"))
+    bench.run(5 * MINUTE + later)
+    explanation = why_job(bench, str(bench.receipts()["trigger-nightly"]["id"]))
+    (reason,) = explanation.reasons
+    assert (reason.code, reason.values["forced"]) == (code, "delayed")
+    assert "; pending_timeout_action: force had it go although " in reason.text
+    assert code == "launched" or reason.text in {each.text for each in why(bench).reasons}
+
+
+def test_given_evidence_that_a_reminder_ends_then_it_says_when() -> None:
+    """It said so only while nothing had come, and named no next change once something had."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger={**on_data("raw", 3), "at_least_every": "4h"})))
+    bench.event(an_event("x"))
+    bench.run(SECOND)
+    (line,) = told(why(served(bench)))
+    reminder = format_instant(int(str(bench.rows("S#")[0]["next_nominal"])))
+    assert line.startswith(f"waiting_for_events [{reminder}]: ")
+    assert line.endswith(f"; at_least_every asks for a job at {reminder}")

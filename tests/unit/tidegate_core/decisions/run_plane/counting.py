@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate_core.decisions.run_plane.count import CountEvents, in_decisions
+from tidegate_core.decisions.run_plane.backlog import in_decisions
+from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, Job
 from tidegate_testkit.builders import NOW, Doc, a_definition, a_schedule, a_spec, all_of, on_data
 from tidegate_testkit.desk import Desk
@@ -27,8 +28,8 @@ def count(desk: Desk, *rows: InboxRow, now: int = NOW) -> None:
 def count_all(desk: Desk, *rows: InboxRow, now: int = NOW) -> None:
     """Lays the rows and counts them as an owner does that finds them all at once."""
     desk.lay(*rows)
-    for group in in_decisions((row.key(0), row) for row in rows):
-        desk.decide(CountEvents(REF, group), now)
+    for decision in in_decisions(REF, ((row.key(0), row) for row in rows)):
+        desk.decide(decision, now)
 
 
 def evidence(desk: Desk) -> dict[str, tuple[int, ...]]:

@@ -21,6 +21,7 @@ from tidegate_core.decisions.run_plane.catch_up import (
 )
 from tidegate_core.model.catch_up import CatchUpPolicy
 from tidegate_core.records.outages import Outage
+from tidegate_core.triggers.search import NEVER, Next
 from tidegate_testkit.builders import NOW
 
 MODES: tuple[CatchUp, ...] = ("all", "last", "coalesce", "none")
@@ -44,11 +45,11 @@ def walked(
     own = wanted.pop("own", None)
     activated_at = wanted.pop("activated_at", 0)
     policy = CatchUpPolicy.model_validate({"mode": mode, **wanted})
-    return walk(begin, _next_after, Rules(policy, now, outages, own, activated_at), gathered, alone)
+    return walk(Next(begin), _next_after, Rules(policy, now, outages, own, activated_at), gathered, alone)
 
 
-def _next_after(instant: int) -> int | None:
-    return instant + 10 if instant < NOW + 100_000 else None
+def _next_after(instant: int) -> Next:
+    return Next(instant + 10 if instant < NOW + 100_000 else None)
 
 
 def to_the_end(begin: int, now: int, outages: list[Outage], mode: CatchUp, **more: Any) -> list[Due]:
@@ -60,7 +61,7 @@ def to_the_end(begin: int, now: int, outages: list[Outage], mode: CatchUp, **mor
     while following is not None and (following <= now or gathered is not None):
         step = walked(following, now, outages, mode, gathered, alone, **more)
         made.extend(step.made)
-        following, gathered, alone = step.following, step.gathered, step.alone
+        following, gathered, alone = step.following.at, step.gathered, step.alone
     assert gathered is None
     return made
 
@@ -74,7 +75,7 @@ def test_given_an_outage_then_its_instants_become_one_and_those_around_it_one_ea
         Due(NOW + 50, NOW + 50),
         Due(NOW + 60, NOW + 60),
     )
-    assert walked_all.following == NOW + 70
+    assert walked_all.following.at == NOW + 70
 
 
 def test_given_mode_all_then_each_instant_has_a_job_of_its_own() -> None:
@@ -99,8 +100,8 @@ def test_given_more_instants_than_one_transaction_walks_then_the_cursor_goes_on_
     first = walked(NOW, end + 5, [outage])
     assert first.made == ()
     assert first.gathered == Due(NOW, NOW + 10 * (WALKED_PER_TRANSACTION - 1), WALKED_PER_TRANSACTION, fate="last")
-    assert first.following is not None
-    second = walked(first.following, end + 5, [outage], gathered=first.gathered)
+    assert first.following.at is not None
+    second = walked(first.following.at, end + 5, [outage], gathered=first.gathered)
     assert second.made[0] == Due(NOW, end - 10, WALKED_PER_TRANSACTION + 20, fate="last")
     assert second.gathered is None
 
@@ -113,20 +114,20 @@ def test_given_a_fact_that_was_forgotten_meanwhile_then_what_was_gathered_is_mad
 def test_given_a_clock_behind_the_predecessors_then_what_was_gathered_is_made_without_waiting() -> None:
     gathered = Due(NOW, NOW + 90, 10, fate="last")
     assert walked(NOW + 100, NOW + 50, [Outage(NOW, NOW + 150)], gathered=gathered) == Walk(
-        (gathered,), None, NOW + 100
+        (gathered,), None, Next(NOW + 100)
     )
 
 
 def test_given_the_last_instant_in_an_outage_then_its_occurrence_is_made() -> None:
     end = NOW + 100_000
     assert walked(end - 10, end + 50, [Outage(NOW, end + 50)]) == Walk(
-        (Due(end - 10, end, 2, fate="last"),), None, None
+        (Due(end - 10, end, 2, fate="last"),), None, NEVER
     )
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_given_nothing_due_then_nothing_is_made(mode: CatchUp) -> None:
-    assert walked(NOW + 10, NOW + 9, [Outage(NOW, NOW + 50)], mode) == Walk((), None, NOW + 10)
+    assert walked(NOW + 10, NOW + 9, [Outage(NOW, NOW + 50)], mode) == Walk((), None, Next(NOW + 10))
 
 
 def test_given_many_that_are_late_then_a_few_are_made_together() -> None:

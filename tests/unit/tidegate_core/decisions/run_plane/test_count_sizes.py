@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.tidegate_core.decisions.run_plane.counting import BOTH, REF, a_desk, count, count_all, entries, evidence
 
 from tidegate_core.decisions.event_ingest import ROW_EVENTS_MAX
-from tidegate_core.decisions.run_plane.count import CountEvents, in_decisions
+from tidegate_core.decisions.run_plane.backlog import in_decisions
 from tidegate_core.decisions.run_plane.entries import CHUNK_BYTES_MAX
 from tidegate_core.records.run_plane import EvidenceChunk, InboxRow
 from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX
@@ -26,9 +26,9 @@ def test_given_more_than_a_transaction_holds_then_it_is_cut_into_decisions_by_ap
         an_inbox_row(number, *(a_match(f"d{number}-{each}", dataset="a", at=NOW - number) for each in range(6)))
         for number in range(8)
     ]
-    groups = in_decisions((row.key(0), row) for row in rows)
-    assert len(groups) > 1
-    assert [key for group in groups for key in group] == [row.key(0) for row in reversed(rows)]
+    decisions = in_decisions(REF, ((row.key(0), row) for row in rows))
+    assert len(decisions) > 1
+    assert [key for each in decisions for key in each.rows] == [row.key(0) for row in reversed(rows)]
     count_all(desk, *rows)
     assert desk.records(InboxRow, "I#") == []
     assert len(evidence(desk)) == 48
@@ -53,8 +53,8 @@ def test_given_full_inboxes_then_no_transaction_exceeds_the_stores_limits(
             for row in rows
         ]
     desk.lay(*rows)
-    for group in in_decisions((row.key(0), row) for row in rows):
-        transaction = desk.decide(CountEvents(REF, group), NOW + 7 * HOUR)
+    for decision in in_decisions(REF, ((row.key(0), row) for row in rows)):
+        transaction = desk.decide(decision, NOW + 7 * HOUR)
         assert transaction is not None
         assert desk.refused == []
         assert len(transaction.actions) <= ACTIONS_PER_TRANSACTION_MAX

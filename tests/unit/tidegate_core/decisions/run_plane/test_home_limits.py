@@ -10,10 +10,13 @@ from tidegate_core.decisions.run_plane.home_limits import (
     Queue,
     ServeLimit,
     Standing,
+    handed_back,
+    in_line,
     lapsed_offers,
     next_offers,
 )
 from tidegate_core.effects import Poke
+from tidegate_core.records.codec import to_item
 from tidegate_core.records.limits import SharedLimit, Waiter
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put, Transaction
@@ -25,8 +28,10 @@ LIMIT = keys.shared_limit("flights", "program", "p")
 A, B, C, D = (a_job(number, shard=number).id for number in (1, 2, 3, 4))
 
 
-def a_waiter(job_id: str, satisfied_at: int = NOW, most: int = 1, asked_at: int = NOW) -> Waiter:
-    return Waiter(limit=LIMIT.pk, job_id=job_id, satisfied_at=satisfied_at, most=most, asked_at=asked_at)
+def a_waiter(
+    job_id: str, satisfied_at: int = NOW, most: int = 1, asked_at: int = NOW, aside: bool | None = None
+) -> Waiter:
+    return Waiter(limit=LIMIT.pk, job_id=job_id, satisfied_at=satisfied_at, most=most, asked_at=asked_at, aside=aside)
 
 
 # -- who is next ------------------------------------------------------------------------------------------------------------
@@ -77,6 +82,26 @@ def test_given_an_offer_then_it_lapses_when_nobody_takes_it_up(
     known = {} if standing is None else {A: standing}
     found = lapsed_offers(SharedLimit(offered=frozenset({A})), waiters, known, NOW + OFFER_MS)
     assert found == ([A] if lapses else [])
+
+
+@pytest.mark.parametrize(
+    ("aside", "line"),
+    [
+        pytest.param("", "ABCD", id="nobody stands aside"),
+        pytest.param("B", "ABCD", id="the only one keeps its turn"),
+        pytest.param("BD", "ABC", id="the first keeps its turn"),
+        pytest.param("ABCD", "A", id="all wait for another limit"),
+    ],
+)
+def test_given_jobs_that_stand_aside_then_slots_are_for_the_first_of_them_and_for_the_others(
+    aside: str, line: str
+) -> None:
+    names = dict(zip("ABCD", (A, B, C, D), strict=True))
+    waiters = [a_waiter(job, most=9, aside=True if name in aside else None) for name, job in names.items()]
+    everybody = SharedLimit(offered=frozenset(names.values()))
+    assert [waiter.job_id for waiter in in_line(waiters)] == [names[name] for name in line]
+    assert set(handed_back(everybody, waiters)) == {*names.values()} - {names[name] for name in line}
+    assert handed_back(SharedLimit(), waiters) == []
 
 
 # -- one look -----------------------------------------------------------------------------------------------------------------
@@ -144,6 +169,19 @@ def test_given_a_job_that_ended_while_its_offer_stood_then_the_offer_lapses_at_o
     assert look(desk, queue) == (True, True)
     look(desk, queue)
     assert limit_of(desk).offered == {B}
+
+
+def test_given_a_second_one_that_stands_aside_then_its_word_goes_on_at_once_and_it_keeps_its_place() -> None:
+    desk, queue = a_desk(a_waiter(A, most=2), a_waiter(B, NOW + 1, most=2), a_waiter(C, NOW + 2, most=2)), Queue()
+    look(desk, queue)
+    assert limit_of(desk).offered == {A, B}
+    for job_id, since in ((A, NOW), (B, NOW + 1)):
+        row = a_waiter(job_id, since, most=2, aside=True)
+        desk.store.write([Put(row.key(0), to_item(row, row.key(0)))])
+    assert look(desk, queue) == (True, True)
+    assert (limit_of(desk).offered, waiting(desk)) == (frozenset({A}), [A, B, C])
+    look(desk, queue)
+    assert limit_of(desk).offered == {A, C}
 
 
 def test_given_a_successor_then_it_knows_the_offers_and_gives_them_their_whole_time() -> None:

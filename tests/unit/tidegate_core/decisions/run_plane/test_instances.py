@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.unit.tidegate_core.decisions.run_plane.counting import REF, a_desk, count, entries, evidence, jobs
+from tests.unit.tidegate_core.decisions.run_plane.counting import REF, count, entries, evidence, jobs
+from tests.unit.tidegate_core.decisions.run_plane.ticking import FIRST, a_ticking_desk, state_of, tick
 
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
-from tidegate_core.decisions.run_plane.instances import OPEN_MAX, TicksFirst
-from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
+from tidegate_core.decisions.run_plane.instances import OPEN_MAX, RANGES_BESIDE
 from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
-from tidegate_core.decisions.run_plane.timers import NEXT_TICK, tick_row
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK
 from tidegate_core.model.instants import format_instant
-from tidegate_core.records.run_plane import EvidenceChunk, InboxRow, LedgerRow, ScheduleState, TimerRow
-from tidegate_core.store import keys
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, Doc, a_match, all_of, an_inbox_row, every, on_data
+from tidegate_core.records.run_plane import EvidenceChunk, InboxRow, LedgerRow, TimerRow
+from tidegate_core.transactions.view import RANGES_MAX
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_row, every, on_data
 from tidegate_testkit.desk import Desk
 
-FIRST = NOW - NOW % HOUR + HOUR
-"""The first tick of an hourly trigger after NOW."""
 HOURLY = {**every("1h"), "driver": "time"}
 ONE = all_of(HOURLY, on_data("a"))
 BOTH = all_of(HOURLY, on_data("a"), on_data("b"), timeout="6h")
-
-
-def a_ticking_desk(trigger: Doc, **state: object) -> Desk:
-    desk = a_desk(trigger, **{"next_tick": FIRST, **state})
-    row = tick_row(state_of(desk))
-    assert row is not None
-    desk.lay(row)
-    return desk
-
-
-def state_of(desk: Desk) -> ScheduleState:
-    state = desk.record(ScheduleState, keys.schedule_state(0, *REF.split("/")))
-    assert state is not None
-    return state
-
-
-def tick(desk: Desk, now: int | None = None) -> None:
-    """Decides on the row of the next tick, at its time or later."""
-    row = tick_row(state_of(desk))
-    assert row is not None
-    desk.decide(LatchTicks(row, now or row.at), now or row.at)
 
 
 def data(number: int, at: int, leaf: int = 1) -> InboxRow:
@@ -184,18 +160,26 @@ def test_given_more_open_instances_than_may_be_then_a_tick_opens_none_and_the_le
     assert state_of(desk).next_tick == FIRST + (OPEN_MAX + 1) * HOUR
 
 
-def test_given_more_ticks_before_an_event_than_one_decision_takes_then_they_go_first() -> None:
+def test_given_as_many_open_instances_as_may_be_then_the_view_holds_all_that_one_decision_reads() -> None:
+    """Else what it reads next pushes out what it read before, and it never ends."""
+    assert OPEN_MAX + RANGES_BESIDE < RANGES_MAX
+
+
+def test_given_data_behind_more_ticks_than_one_decision_takes_then_its_row_stays_until_they_are_taken() -> None:
     """Else what came for different instants of an outage would meet in one."""
     desk = a_ticking_desk(ONE)
-    late = FIRST + 20 * HOUR
-    row = data(1, late)
+    late = FIRST + (GROUPS_OF_TICKS_MAX + 1) * HOUR + MINUTE
+    row = an_inbox_row(1, *(a_match(f"d{at}", leaf=1, dataset="a", at=at) for at in (NOW, late)))
     desk.lay(row)
-    with pytest.raises(TicksFirst) as told_of:
-        desk.decide(CountEvents(REF, (row.key(0),)), late)
-    first = told_of.value
-    desk.decide(LatchTicks(first.row, first.through), late)
-    assert len(evidence(desk)) == GROUPS_OF_TICKS_MAX
+    desk.decide(CountEvents(REF, (row.key(0),)), late)
+    assert len(evidence(desk)) == GROUPS_OF_TICKS_MAX - 1
     assert state_of(desk).next_tick == FIRST + GROUPS_OF_TICKS_MAX * HOUR
+    assert told(desk) == [f"d{NOW}", "tick"]
+    (left,) = desk.records(InboxRow, "I#")
+    assert f"d{NOW}" not in left.body
+    desk.decide(CountEvents(REF, (left.key(0),)), late)
+    assert [job.nominal for job in jobs(desk)] == [FIRST, FIRST + HOUR]
+    assert desk.records(InboxRow, "I#") == []
 
 
 def test_given_a_job_then_its_entries_are_its_own() -> None:

@@ -6,41 +6,18 @@ import json
 
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.counting import REF, a_desk, count, entries, evidence, jobs
+from tests.unit.tidegate_core.decisions.run_plane.ticking import FIRST, a_ticking_desk, state_of, tick
 
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
 from tidegate_core.decisions.run_plane.timers import tick_row
-from tidegate_core.records.run_plane import Evidence, InboxRow, LedgerRow, ScheduleState, TimerRow
-from tidegate_core.store import keys
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, Doc, a_match, all_of, an_inbox_row, every, on_data
+from tidegate_core.records.run_plane import Evidence, InboxRow, LedgerRow, TimerRow
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_row, every, on_data
 from tidegate_testkit.desk import Desk
 
-FIRST = NOW - NOW % HOUR + HOUR
-"""The first tick of an hourly trigger after NOW."""
 HOURLY = every("1h")
-
-
-def a_ticking_desk(trigger: Doc, **state: object) -> Desk:
-    desk = a_desk(trigger, **{"next_tick": FIRST, **state})
-    row = tick_row(state_of(desk))
-    assert row is not None
-    desk.lay(row)
-    return desk
-
-
-def state_of(desk: Desk) -> ScheduleState:
-    state = desk.record(ScheduleState, keys.schedule_state(0, *REF.split("/")))
-    assert state is not None
-    return state
-
-
-def tick(desk: Desk, now: int | None = None) -> None:
-    """Decides on the row of the next tick, at its time or later."""
-    row = tick_row(state_of(desk))
-    assert row is not None
-    desk.decide(LatchTicks(row, now or row.at), now or row.at)
 
 
 def data(number: int, at: int, leaf: int = 1) -> InboxRow:

@@ -11,6 +11,7 @@ from tidegate_core.decisions.inputs import Poked
 from tidegate_core.effects import Commit, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.position import Position
+from tidegate_core.model.quotas import Quota
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import InboxRow
@@ -683,3 +684,15 @@ def test_given_thousands_of_missed_instants_before_a_request_then_others_fire_me
     bench.run(10 * SECOND)
     assert bench.status_of("suspend-much") == "accepted"
     assert len([entry for entry in bench.ledger() if entry[1] == "much"]) >= 1_200
+
+
+def test_given_a_namespaces_quota_then_the_owner_refuses_what_is_beyond_it_and_keeps_what_there_is() -> None:
+    spec = a_spec(trigger=every("1h"))
+    bench = Bench()
+    bench.run(SECOND)
+    assert answer(bench, an_apply(spec, "before"))["status"] == "accepted"
+    strict = Bench(beside=bench, owner="strict", quotas={str(spec["namespace"]): Quota(minimum_period_ms=2 * HOUR)})
+    strict.run(SECOND)
+    assert answer(strict, an_apply(spec, "the-same"))["status"] == "unchanged"
+    refused = answer(strict, an_apply(a_spec(trigger=every("90m")), "shorter"))
+    assert (refused["status"], refused["errors"][0]["field"]) == ("rejected", "trigger.period")

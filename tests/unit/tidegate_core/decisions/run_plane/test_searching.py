@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 
 import pytest
 
-from tidegate_core.decisions.run_plane import control
+from tidegate_core.triggers import search
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import SECOND, a_spec, all_of, an_apply, on_data
@@ -30,10 +30,10 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted = [0]
     takes = Search.takes
 
-    def counting(search: Search, comparisons: int) -> bool:
+    def counting(each: Search, comparisons: int) -> bool:
         counted[0] += 1 + comparisons
         assert counted[0] < 10 * STEPS_PER_SEARCH, "the search goes on and on"
-        return takes(search, comparisons)
+        return takes(each, comparisons)
 
     monkeypatch.setattr(Search, "takes", counting)
     return counted
@@ -54,7 +54,7 @@ def test_given_exclusions_that_leave_nothing_then_the_apply_is_refused_within_th
 def test_given_instants_that_are_not_found_soon_then_the_receipt_shows_those_that_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(control, "STEPS_PER_SEARCH", 1)  # One look at one instant; the second comes to an end.
+    monkeypatch.setattr(search, "STEPS_PER_DECISION", 1)  # One look at one instant: the third is not looked for.
     bench = Bench()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger={"type": "cron", "expression": "* * * * *"}), "it"))

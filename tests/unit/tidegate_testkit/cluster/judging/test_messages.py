@@ -8,6 +8,7 @@ from tidegate_testkit.cluster.judging.messages import (
     Crash,
     Delivery,
     Sent,
+    Wire,
     judge_messages,
     repeats_after,
     repeats_of,
@@ -130,3 +131,48 @@ def test_given_a_crash_then_its_repeats_are_counted_beside_what_might_have_repea
     once = [a_delivery(2, 98_000), a_delivery(3, 93_000), a_delivery(4, 99_000, shard=4)]
 
     assert repeats_after(CRASH, repeated + once) == (1, 2)
+
+
+CUT = Wire(at=100_000, healed_at=130_000, shards=frozenset({3}))
+
+
+@pytest.mark.parametrize(
+    ("sent", "deliveries", "expected"),
+    [
+        pytest.param(Sent(1, 99_000), [(101_000, 3), (130_200, 3)], [], id="a copy that the cut had kept"),
+        pytest.param(Sent(1, 99_000), [(130_200, 3)], [], id="the only copy, and it was kept"),
+        pytest.param(Sent(1, 99_000), [(130_200, 3), (131_000, 3)], [], id="the kept one and a successor's"),
+        pytest.param(Sent(1, 99_000), [(101_000, 3), (128_000, 3)], ["repeated"], id="a copy amid the cut"),
+        pytest.param(Sent(1, 99_000), [(101_000, 3), (141_000, 3)], ["repeated"], id="a copy long after its end"),
+        pytest.param(Sent(1, 105_000), [(106_000, 3), (130_200, 3)], ["repeated"], id="due when nobody could prove"),
+        pytest.param(Sent(1, 99_000), [(101_000, 4), (130_200, 4)], ["repeated"], id="another shard"),
+        pytest.param(Sent(1, 99_000, "never"), [(130_200, 3)], [], id="cancelled meanwhile, and on the wire"),
+        pytest.param(Sent(1, 99_000, "never"), [(128_000, 3)], ["stale"], id="cancelled, and sent amid the cut"),
+        pytest.param(Sent(1, 99_000, "may", 110_000), [(130_200, 3)], [], id="replaced meanwhile, and on the wire"),
+        pytest.param(Sent(1, 130_400), [(130_200, 3)], ["early"], id="a wire excuses nothing that is early"),
+    ],
+)
+def test_given_a_cut_that_kept_what_was_sent_then_only_late_copies_are_explained_by_it(
+    sent: Sent, deliveries: list[tuple[int, int]], expected: list[str]
+) -> None:
+    copies = [a_delivery(1, at, sent.nominal, shard, "1") for at, shard in deliveries]
+    assert [fault.kind for fault in judge_messages([sent], copies, [], [CUT])] == expected
+
+
+@pytest.mark.parametrize(
+    ("last_messages", "expected"),
+    [
+        pytest.param(0, ["repeated"], id="the store could be written to"),
+        pytest.param(2, ["repeated"], id="two were sent behind it"),
+        pytest.param(3, [], id="the third last"),
+    ],
+)
+def test_given_a_store_that_took_no_checkpoint_then_the_last_messages_may_repeat_however_old(
+    last_messages: int, expected: list[str]
+) -> None:
+    """I8's other half: 1,000 messages of a shard."""
+    crash = Crash(at=100_000, shards=frozenset({3}), served_at=107_500, last_messages=last_messages)
+    behind = [a_delivery(2, 92_000), a_delivery(3, 99_000)]
+    deliveries = [a_delivery(1, 80_000), *behind, a_delivery(1, 107_000, 79_980)]
+    sent = [Sent(1, 79_980), Sent(2, 91_980), Sent(3, 98_980)]
+    assert [fault.kind for fault in judge_messages(sent, deliveries, [crash])] == expected

@@ -94,6 +94,14 @@ def test_given_a_reminder_before_its_time_then_it_is_early(case: Case) -> None:
     assert found(check_reminders(with_one_changed(case, row, nominal=row.nominal - 5_000)), "I1", "before its time")
 
 
+def test_given_a_run_asked_for_by_hand_then_a_reminder_that_counts_from_before_it_is_early(case: Case) -> None:
+    """SEMANTICS 5.6: any run re-arms it."""
+    row = reminders(case)[-1]
+    lie = Case(case.world)
+    lie.rows = [*case.rows, replace(row, job_id="asked", trigger="manual", nominal=row.nominal - 1_000, reason="")]
+    assert found(check_reminders(lie), "I1", "before its time")
+
+
 def test_given_a_reminder_of_nothing_then_what_became_a_later_job_had_not_come(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,127 @@
+"""Nodes: their cards, and the orders to drain them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tidegate_api.pools import Pools
+from tidegate_api.problems import ApiProblem, not_found
+from tidegate_client.views import NodeView
+from tidegate_core.model.instants import as_datetime
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Put
+from tidegate_core.watching.card import DrainOrder, NodeCard, all_cards
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store, StoreUnavailable
+
+OWNER_CHARACTERS_MIN: Final = 4
+"""Of the beginning of an owner id: fewer name many."""
+
+
+class NodeReads:
+    """What nodes say of themselves. Orders are unconditional: the newest word counts, and each process obeys within seconds."""
+
+    def __init__(self, store: Store, pools: Pools, clock: Clock) -> None:
+        self._store = store
+        self._pools = pools
+        self._clock = clock
+
+    async def all(self) -> list[NodeView]:
+        """Returns the processes by name: those that serve, and those of the last day that did not end well."""
+        cards = await self.cards()
+        ordered = await self._ordered(cards)
+        now = self._clock.now_ms()
+        return [_view(card, card.owner in ordered, now) for card in cards]
+
+    async def one(self, name: str) -> NodeView:
+        """Returns the process of this owner id, beginning of one, or name. Raises ApiProblem: 404, or 409 for several."""
+        card = await self._find(name)
+        return _view(card, card.owner in await self._ordered([card]), self._clock.now_ms())
+
+    async def drain(self, name: str, actor: str | None, reason: str | None, *, force: bool) -> NodeView:
+        """Orders a process to hold nothing.
+
+        Raises:
+            ApiProblem: 404; 409 for several of the name, for one that says nothing, or when nobody is there to take over.
+        """
+        card, now = await self._find(name), self._clock.now_ms()
+        if card.is_silent(now):
+            raise ApiProblem(
+                409, f"node {card.node} ({card.owner}) says nothing, so it hears no order; end its process"
+            )
+        others = [each for each in await self.cards() if each.owner != card.owner and _takes_over(each, now)]
+        if not others and not force:
+            detail = (
+                "no other node is there to take over, so nothing would fire; start one, or say --force (force=true)"
+            )
+            raise ApiProblem(409, f"node {card.node}: {detail}")
+        order = DrainOrder(at=now, actor=actor, reason=reason)
+        key = order.key(card.owner)
+        await self._write(Put(key, {**to_item(order, key), "expires_at": card.expires_at}))
+        return _view(card, True, now)
+
+    async def undrain(self, name: str) -> NodeView:
+        """Takes the order back; there need not be one. The same errors."""
+        card = await self._find(name)
+        await self._write(Delete(keys.drain_order(card.owner)))
+        return _view(card, False, self._clock.now_ms())
+
+    async def cards(self) -> list[NodeCard]:
+        """Returns all cards, by name."""
+        page = await self._pools.read(lambda: self._store.query(all_cards()))
+        return sorted((from_item(NodeCard, item) for item in page.items), key=lambda card: (card.node, card.owner))
+
+    async def _find(self, name: str) -> NodeCard:
+        cards = await self.cards()
+        found = [
+            card
+            for card in cards
+            if card.node == name or (len(name) >= OWNER_CHARACTERS_MIN and card.owner.startswith(name))
+        ]
+        if len(found) > 1:
+            # A restart leaves the card of a process that was killed: who is meant is the one that lives.
+            now = self._clock.now_ms()
+            found = [card for card in found if not card.is_silent(now)] or found
+        if not found:
+            raise not_found(f"node {name}: there is none; tidegate node list shows what there is")
+        if len(found) > 1:
+            ids = ", ".join(card.owner for card in found)
+            raise ApiProblem(409, f"node {name}: there are several; say which by its id: {ids}")
+        return found[0]
+
+    async def _ordered(self, cards: Sequence[NodeCard]) -> frozenset[str]:
+        wanted = {keys.drain_order(card.owner): card.owner for card in cards}
+        found = await self._pools.read(lambda: self._store.get(list(wanted))) if wanted else {}
+        return frozenset(wanted[key] for key in found)
+
+    async def _write(self, action: Put | Delete) -> None:
+        if await self._pools.read(lambda: self._store.write([action])):
+            raise StoreUnavailable("the order was not taken")
+
+
+def _takes_over(card: NodeCard, now: int) -> bool:
+    return not card.is_silent(now) and not card.drained
+
+
+def _view(card: NodeCard, ordered: bool, now: int) -> NodeView:
+    return NodeView(
+        id=card.owner,
+        name=card.node,
+        state=(
+            "silent"
+            if card.is_silent(now)
+            else ("draining" if card.held or not card.drained else "drained")
+            if ordered
+            else ("not_ready" if card.unready else "ready")
+        ),
+        version=card.version,
+        tzdata=card.tzdata,
+        started=as_datetime(card.started_at),
+        seen=as_datetime(card.seen),
+        clock_offset_ms=card.clock_offset_ms,
+        topic_partitions=list(card.held),
+        shards=card.shards,
+        unready=list(card.unready),
+    )

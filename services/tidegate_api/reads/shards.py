@@ -1,0 +1,181 @@
+"""Shards: who has them, how far they are, and what of them stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate_api.bus import Bus, TopicNames
+from tidegate_api.pools import Pools
+from tidegate_api.problems import not_found, unavailable
+from tidegate_client.views import Broken, LimitView, ShardDetail, ShardView
+from tidegate_core.effects import EndOffsets, Unavailable
+from tidegate_core.model.instants import as_datetime
+from tidegate_core.records.codec import from_item
+from tidegate_core.store import keys
+from tidegate_core.store.keys import CONTROLS_KEY, MAP_KEY
+from tidegate_core.store.values import Item, Key, RangeRead
+from tidegate_core.transactions.map import ClusterMap, map_of
+from tidegate_core.transactions.ownership import carried_by, whole
+from tidegate_core.watching import watchdog
+from tidegate_core.watching.card import NodeCard, all_cards, owner_of
+from tidegate_core.watching.signs import controls_of, shard_signs
+from tidegate_ports.bus import Topic
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store
+
+COUNTED_MAX: Final = 10_000
+"""Rows of a kind that are counted: ten pages; who has more of them wants to know that, and not how many."""
+LIMITS_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """What all shards are shown with."""
+
+    map: ClusterMap
+    items: Mapping[Key, Item]
+    cards: Sequence[NodeCard]
+    behind: Mapping[str, Mapping[int, int]]
+    now: int
+
+
+class ShardReads:
+    """Reads of shards, consistent item by item; between two of them a shard may move."""
+
+    def __init__(self, store: Store, pools: Pools, bus: Bus, topics: TopicNames, clock: Clock) -> None:
+        self._store = store
+        self._pools = pools
+        self._bus = bus
+        self._topics = topics
+        self._clock = clock
+
+    async def all(self, node: str | None) -> list[ShardView]:
+        """Returns all shards, or those whose owner has this id or name."""
+        stored = await self._map()
+        cluster = await self._look(stored, range(stored.shards))
+        views = [_view(shard, cluster) for shard in range(stored.shards)]
+        return [view for view in views if node is None or node in (view.owner, view.node)]
+
+    async def one(self, shard: int) -> ShardDetail:
+        """Raises ApiProblem: 404, 503."""
+        stored = await self._map()
+        if not 0 <= shard < stored.shards:
+            raise not_found(f"shard {shard}: there is none; they are 0 to {stored.shards - 1}")
+        cluster = await self._look(stored, [shard])
+        view = _view(shard, cluster)
+        progress = cluster.items.get(keys.progress(shard))
+        counts = await self._pools.read(lambda: self._counts(shard, progress, cluster.now))
+        limits = await self._pools.read(lambda: self._limits(shard))
+        return ShardDetail.model_validate({**view.model_dump(), **counts, "limits": limits})
+
+    async def _map(self) -> ClusterMap:
+        item = (await self._pools.read(lambda: self._store.get([MAP_KEY]))).get(MAP_KEY)
+        if item is None:
+            raise unavailable("the cluster has no map yet; run tidegate init")
+        return map_of(item)
+
+    async def _look(self, stored: ClusterMap, shards: Sequence[int]) -> _Cluster:
+        page = await self._pools.read(lambda: self._store.query(all_cards()))
+        cards = [from_item(NodeCard, item) for item in page.items]
+        wanted = [CONTROLS_KEY, *map(keys.lease, shards), *map(keys.progress, shards)]
+        items = dict(await self._pools.read(lambda: self._store.get(wanted)))
+        owners = {owner_of(items.get(keys.lease(shard))) for shard in shards} - {None}
+        signs = [keys.node(str(owner)) for owner in sorted(map(str, owners))]
+        items |= await self._pools.read(lambda: self._store.get(signs))
+        behind = await self._behind(stored)
+        return _Cluster(stored, items, cards, behind, self._clock.now_ms())
+
+    async def _behind(self, stored: ClusterMap) -> dict[str, dict[int, int]]:
+        """Records that are still to be read, by topic and ownership topic partition; nothing of a topic while the broker is silent."""
+        described = await self._bus.topics.describe([self._topics.requests, self._topics.events])
+        if isinstance(described, Unavailable):
+            return {}
+        return {name: await self._behind_in(topic, stored) for name, topic in described.items()}
+
+    async def _behind_in(self, topic: Topic, stored: ClusterMap) -> dict[int, int]:
+        ends = await self._bus.topics.end_offsets(topic.name)
+        if not isinstance(ends, EndOffsets):
+            return {}
+        positions = {
+            number: keys.topic_position(stored.cluster_id, topic.id, number) for number in range(topic.topic_partitions)
+        }
+        items = await self._pools.read(lambda: self._store.get(list(positions.values())))
+        found: dict[int, int] = {}
+        for number, key in positions.items():
+            end = ends.offsets.get(f"{topic.id}/{number}", 0)
+            position = whole(items[key], "next") if key in items else 0
+            holder = number % stored.topic_partitions
+            found[holder] = found.get(holder, 0) + max(0, end - position)
+        return found
+
+    def _counts(self, shard: int, progress: Item | None, now: int) -> dict[str, int]:
+        pk, until = keys.shard_pk(shard), f"{keys.instant_text(now)}#{keys.LAST}"
+        behind = "D#"
+        if progress is not None:
+            slot, last = whole(progress, "fired_slot"), str(progress["fired_id"])
+            behind = f"D#{keys.instant_text(slot)}#{last}#{keys.LAST}"
+        ranges = {"backlog": (behind, max(behind, f"D#{until}")), "fires_due": ("T#", f"T#{until}")}
+        prefixes = {"jobs": "J#", "runs": "R#", "inbox": "I#", "outbox": "Z#", "held": "H#"}
+        ranges |= {name: (prefix, prefix + keys.LAST) for name, prefix in prefixes.items()}
+        return {name: self._count(RangeRead(pk, low, high)) for name, (low, high) in ranges.items()}
+
+    def _count(self, wanted: RangeRead) -> int:
+        count, after = 0, None
+        while count < COUNTED_MAX:
+            page = self._store.query(RangeRead(wanted.pk, wanted.low, wanted.high, after=after))
+            count, after = count + len(page.items), page.next_after
+            if after is None:
+                break
+        return min(count, COUNTED_MAX)
+
+    def _limits(self, shard: int) -> list[LimitView]:
+        page = self._store.query(RangeRead(keys.shard_pk(shard), "LIM#", f"LIM#{keys.LAST}"))
+        found = [
+            LimitView(schedule=str(item["sk"]).removeprefix("LIM#"), in_use=whole(item, "in_use"))
+            for item in page.items
+            if item.get("in_use")
+        ]
+        return found[:LIMITS_MAX]
+
+
+def _view(shard: int, cluster: _Cluster) -> ShardView:
+    lease, progress = cluster.items.get(keys.lease(shard)), cluster.items.get(keys.progress(shard))
+    controls = controls_of(cluster.items.get(CONTROLS_KEY))
+    holder, owner = shard % cluster.map.topic_partitions, owner_of(lease)
+    sign = None if owner is None else cluster.items.get(keys.node(owner))
+    signs = shard_signs(shard, lease, progress, sign, topic_partition=holder, is_stopped=controls.suspend_anything)
+    fired = 0 if progress is None else whole(progress, "fired_slot")
+    system = controls.scope(None)
+    return ShardView(
+        shard=shard,
+        topic_partition=holder,
+        owner=owner,
+        node=next((card.node for card in cluster.cards if card.owner == owner), None),
+        epoch=signs.epoch,
+        served=None if signs.served is None else as_datetime(signs.served),
+        fired_through=as_datetime(fired) if fired else None,
+        requests_behind=_of_topic(cluster.behind, "requests", holder),
+        events_behind=_of_topic(cluster.behind, "events", holder),
+        controls_behind=lease is not None and carried_by(lease).done < controls.version,
+        stopped=system is not None and system.is_suspended,
+        broken=_broken(signs, cluster),
+    )
+
+
+def _of_topic(behind: Mapping[str, Mapping[int, int]], ending: str, holder: int) -> int | None:
+    found = next((counts for name, counts in behind.items() if name.endswith(f".{ending}")), None)
+    return None if found is None else found.get(holder, 0)
+
+
+def _broken(signs: watchdog.ShardSigns, cluster: _Cluster) -> list[Broken]:
+    """What this process sees, and what living nodes say on their cards."""
+    found = {each.kind: each for each in watchdog.broken_promises(signs, cluster.now)}
+    for card in cluster.cards:
+        told = [] if card.is_silent(cluster.now) else [watchdog.Broken.parse(text) for text in card.findings]
+        found |= {each.kind: each for each in told if each is not None and each.shard == signs.shard}
+    return [
+        Broken(promise=each.kind, since=as_datetime(each.since), meaning=watchdog.meaning(each.kind))
+        for each in found.values()
+    ]

@@ -1,0 +1,87 @@
+"""Dead letters: what could not be used, and what is done about it."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse
+
+from tidegate_api.bodies import read_object
+from tidegate_api.openapi import body, fields, with_fields
+from tidegate_api.page_tokens import place_of
+from tidegate_api.reads.dead_letters import Filters, detail_of
+from tidegate_api.routes.common import PAGE_SIZE, NamespaceFilter, PageSize, PageToken, ServicesOf, Time, instant_of
+from tidegate_api.routes.operator_body import asked
+from tidegate_client.views import DeadLetterAnswer, DeadLetterDetail, DeadLetterView, Page
+from tidegate_core.dead_letters.letter import LETTER_ID_PATTERN, QUEUES, LetterId, Queue, is_wanted
+
+router = APIRouter(prefix="/api/v1", tags=["dead letters"])
+
+Letter = Annotated[str, Path(pattern=LETTER_ID_PATTERN, description="Id of the letter, as it was listed")]
+QueueFilter = Annotated[Queue | None, Query(description="Only of this dead-letter topic")]
+TopicFilter = Annotated[
+    str | None,
+    Query(max_length=249, description="Only records that stood on this topic, or were to be delivered there"),
+]
+ErrorClass = Annotated[str | None, Query(max_length=64, description="Only of this class, such as invalid")]
+Handled = Annotated[bool, Query(alias="all", description="Also those that were replayed or dropped")]
+_ACTION = body(with_fields(fields("actor", "reason"), again={"type": "boolean"}), required=False)
+
+
+@router.get("/dlq", response_model=Page[DeadLetterView], summary="List dead letters")
+async def list_letters(
+    services: ServicesOf,
+    queue: QueueFilter = None,
+    topic: TopicFilter = None,
+    error_class: ErrorClass = None,
+    namespace: NamespaceFilter = None,
+    since: Time = None,
+    handled: Handled = False,
+    page_token: PageToken = None,
+    page_size: PageSize = PAGE_SIZE,
+) -> Page[DeadLetterView]:
+    """The oldest of each topic partition first. A page looks at 1,000 letters at most, so with filters it may have few or none
+    before the end of the list; go on while there is a `next_page_token`.
+    """
+    begin = instant_of("since", since)
+    namespaces = () if namespace is None else (namespace,)
+    filters = Filters(
+        queues=QUEUES if queue is None else (queue,),
+        keep=lambda letter: is_wanted(letter, topic=topic, error_class=error_class, since=begin, namespaces=namespaces),
+        since=begin,
+        handled=handled,
+    )
+    return await services.letters.page(filters, place_of(page_token), page_size, services.clock.now_ms())
+
+
+@router.get("/dlq/{letter}", response_model=DeadLetterDetail, summary="Show a dead letter")
+async def get_letter(letter: Letter, services: ServicesOf) -> DeadLetterDetail:
+    """With its record's key, value and headers: as text where all of it shows, else as base64; 64 KiB of each at most."""
+    return detail_of(*await services.letters.one(LetterId.parse(letter)))
+
+
+@router.get("/dlq/{letter}/value", summary="Show the whole value of a dead letter", response_model=dict[str, str])
+async def get_value(letter: Letter, services: ServicesOf) -> JSONResponse:
+    """As base64, so that no browser takes it for a page."""
+    found, _ = await services.letters.one(LetterId.parse(letter))
+    return JSONResponse({"base64": base64.b64encode(found.value).decode()})
+
+
+@router.post(
+    "/dlq/{letter}/replay", response_model=DeadLetterAnswer, summary="Replay a dead letter", openapi_extra=_ACTION
+)
+async def replay(letter: Letter, request: Request, services: ServicesOf) -> DeadLetterAnswer:
+    """Produces the record again to where it stood, with its bytes, key and headers and a header `tidegate-replay` with the
+    letter's id. Once for all copies of it; a repeat answers `unchanged`.
+    """
+    actor, reason, again = asked(await read_object(request), "again")
+    return await services.letter_desk.replay(LetterId.parse(letter), actor, reason, again=again)
+
+
+@router.post("/dlq/{letter}/drop", response_model=DeadLetterAnswer, summary="Drop a dead letter", openapi_extra=_ACTION)
+async def drop(letter: Letter, request: Request, services: ServicesOf) -> DeadLetterAnswer:
+    """Says that nothing is to be done about it: it is listed no more, and lies on its topic until that forgets it."""
+    actor, reason, again = asked(await read_object(request), "again")
+    return await services.letter_desk.drop(LetterId.parse(letter), actor, reason, again=again)

@@ -1,0 +1,1 @@
+"""The process `tidegate audit`: reads, never writes; nodes may run meanwhile."""

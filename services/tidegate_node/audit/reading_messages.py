@@ -1,0 +1,108 @@
+"""Reads the delivery plane of one shard for the audit: all of its messages, their payloads dropped as soon as they are read."""
+
+from __future__ import annotations
+
+import json
+
+from tidegate_core.audit.messages import ClosedTally, MessageFacts, MessageRow, Named
+from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
+from tidegate_core.decisions.delivery_plane.slots import NOWHERE
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import Guard, HeldMessage, MessageTimer
+from tidegate_core.records.recurring import Interval, Recurring
+from tidegate_core.records.run_plane import PastGeneration
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item
+from tidegate_core.transactions.delivery import Progress, Tally, coalesced_of, progress_of
+from tidegate_core.transactions.ownership import whole
+from tidegate_node.audit.reading import Reader
+
+
+def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageFacts | None:
+    """Returns the messages of a shard, None where nobody has ever served it. Raises StoreUnavailable.
+
+    The position first: what it has passed by then has its rows, whatever is read after it.
+    """
+    progress = reader.item(keys.progress(shard))
+    if progress is None:
+        return None
+    present = progress_of(progress)
+    held = frozenset((row.id, row.version) for row in reader.records(HeldMessage, shard, "H#"))
+    timers: dict[Named, list[MessageTimer]] = {}
+    for item in reader.rows(shard, "D#", f"D#{keys.LAST}"):
+        if not is_summons(item):
+            timer = from_item(MessageTimer, item)
+            timers.setdefault((timer.id, timer.version), []).append(timer)
+    rows = {(str(item["id"]), str(item["version"])): item for item in _messages(reader, shard, namespace)}
+    if namespace is not None:
+        timers = {named: each for named, each in timers.items() if named in rows}
+    return MessageFacts(
+        shard=shard,
+        position=place_of(present),
+        namespace=namespace,
+        rows={named: _row(item) for named, item in rows.items()},
+        timers=timers,
+        guards={guard.id: guard for guard in reader.records(Guard, shard, "G#")},
+        held=held,
+        tallies=_tallies(reader, shard, present),
+        intervals=_intervals(reader, shard, namespace),
+    )
+
+
+def place_of(progress: Progress) -> tuple[int, str, str]:
+    """Returns the place up to which everything is dealt with."""
+    message_id, _, version = progress.id.partition("#")
+    return (progress.slot, message_id, version)
+
+
+def _tallies(reader: Reader, shard: int, present: Progress) -> list[ClosedTally]:
+    """Returns the closed tallies in the order of their places, which is not that of the clocks that named them, then the open one."""
+    closed = [_closed(item) for item in reader.rows(shard, "Y#", f"Y#{keys.LAST}", "history")]
+    # One that was closed since the position was read belongs to a later look.
+    placed = [each for each in closed if each.through is not None and each.through <= place_of(present)]
+    placed.sort(key=lambda each: each.through or NOWHERE)
+    return [*placed, ClosedTally(through=place_of(present), tally=present.tally)]
+
+
+def _intervals(reader: Reader, shard: int, namespace: str | None) -> list[tuple[str, Interval]]:
+    """Returns those of records, then those of past generations: one that was closed meanwhile is in both, and the later one holds."""
+    of = "" if namespace is None else f"{namespace}/"
+    records = [record for kind in ("C#", "CF#") for record in reader.records(Recurring, shard, f"{kind}{of}")]
+    found = {(record.ref, span.generation): span for record in records for span in record.spans()}
+    for past in reader.records(PastGeneration, shard, f"V#{of}", "history"):
+        if past.interval is not None:
+            ref = keys.schedule_ref(past.namespace, past.name)
+            found[(ref, past.generation)] = Interval(**json.loads(past.interval))
+    return [(ref, interval) for (ref, _), interval in sorted(found.items(), key=lambda each: each[0])]
+
+
+def _messages(reader: Reader, shard: int, namespace: str | None) -> list[Item]:
+    wanted = ("id", "version", "namespace", "nominal", "slot", "topic", "keyed", "expires")
+    return [
+        {name: item[name] for name in wanted if name in item}
+        for item in reader.rows(shard, "M#", f"M#{keys.LAST}")
+        if namespace in (None, item["namespace"])
+    ]
+
+
+def _row(item: Item) -> MessageRow:
+    expires = item.get("expires")
+    return MessageRow(
+        namespace=str(item["namespace"]),
+        nominal=whole(item, "nominal"),
+        slot=whole(item, "slot"),
+        topic=str(item["topic"]),
+        keyed=bool(item.get("keyed")),
+        expires=expires if isinstance(expires, int) else None,
+    )
+
+
+def _closed(item: Item) -> ClosedTally:
+    delivered, expired, cancelled, dead, digest = (
+        whole(item, name) for name in ("delivered", "expired", "cancelled", "dead", "digest")
+    )
+    tally = Tally(delivered, expired, cancelled, dead, digest, coalesced_of(item))
+    if "slot" not in item:
+        return ClosedTally(through=None, tally=tally)
+    message_id, _, version = str(item["id"]).partition("#")
+    return ClosedTally(through=(whole(item, "slot"), message_id, version), tally=tally)

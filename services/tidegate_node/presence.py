@@ -1,0 +1,68 @@
+"""Says of this process what an operator wants to know, and hears whether one wants it to hold nothing. Thin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from tidegate_core.effects import Items, Read, Write
+from tidegate_core.records.codec import to_item
+from tidegate_core.store import keys
+from tidegate_core.store.values import Batch, Delete, Put
+from tidegate_core.watching.card import NodeCard
+from tidegate_node.store_effects import StoreEffects
+from tidegate_ports.bus import Notices
+
+PRESENT_EVERY_S: Final = 5.0
+"""So long an order to drain takes at most, and a card that is five of them old belongs to a process that is gone."""
+
+
+class Presence:
+    """One per process.
+
+    Args:
+        card: Makes the card.
+        drain: Told whether this process is to hold nothing; repeats are fine.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        store: StoreEffects,
+        notices: Notices,
+        card: Callable[[], NodeCard],
+        drain: Callable[[bool], Awaitable[None]],
+        every_s: float = PRESENT_EVERY_S,
+    ) -> None:
+        self._owner = owner
+        self._store = store
+        self._notices = notices
+        self._card = card
+        self._drain = drain
+        self._every_s = every_s
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            try:
+                await self.turn()
+            except Exception as failure:  # noqa: BLE001 - a bug in what people look at must not end what serves
+                self._notices("task_failed", task="presence", exc_info=failure)
+            await asyncio.sleep(self._every_s)
+
+    async def turn(self) -> None:
+        """Hears the order, obeys it, and writes the card as it stands then."""
+        order = keys.drain_order(self._owner)
+        answer = await self._store.read(Read((order,)))
+        if isinstance(answer, Items):
+            await self._drain(order in answer.found)
+        card, key = self._card(), keys.node_card(self._owner)
+        await self._store.write(
+            Write(Batch("card", (Put(key, {**to_item(card, key), "expires_at": card.expires_at}),)))
+        )
+
+    async def leave(self) -> None:
+        """Takes the card along: who ends well is not missed. One that stays is said to be silent, which does no harm."""
+        keys_of_it = (keys.node_card(self._owner), keys.drain_order(self._owner))
+        await self._store.write(Write(Batch("card", tuple(Delete(key) for key in keys_of_it))))

@@ -1,0 +1,206 @@
+"""Watches nodes and shards of others: reads what the store says of them, and tells what stands still. `watchdog` judges.
+
+A frozen process cannot say that it is. Paced: each process looks at its share of the shards, half of it in each round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence, Set
+from typing import Final
+
+from tidegate_core.decisions.inputs import TopicFacts
+from tidegate_core.effects import EndOffsets, Items, Read, ReadRange
+from tidegate_core.records.codec import from_item
+from tidegate_core.store import keys
+from tidegate_core.store.keys import CONTROLS_KEY
+from tidegate_core.store.values import Item, Key, Page, RangeRead
+from tidegate_core.transactions.ownership import whole
+from tidegate_core.watching.card import NodeCard, all_cards, missing, owner_of
+from tidegate_core.watching.signs import controls_of, heads, shard_signs
+from tidegate_core.watching.watchdog import FINDINGS_MAX, Broken, Cursors, ShardSigns, broken_promises, is_watched_by
+from tidegate_node.facts import NodeFacts
+from tidegate_node.store_effects import StoreEffects
+from tidegate_ports.bus import Notices, Topics
+from tidegate_ports.clock import Clock
+from tidegate_telemetry.metrics import Metrics
+
+WATCH_EVERY_S: Final = 10.0
+TURNS: Final = 2
+"""Rounds in which all of this process's share has its turn."""
+CLOSELY_MAX: Final = 64
+"""Shards of a round whose rows are read, three pages each: 20 reads a second. With more of them the others wait for their turn;
+whether the owner gives signs of life is looked at for all."""
+
+
+class Unreadable(Exception):
+    """The store or the broker does not answer; the next round asks again."""
+
+
+class Watching:
+    """One per process."""
+
+    def __init__(
+        self, facts: NodeFacts, store: StoreEffects, topics: Topics, clock: Clock, metrics: Metrics, notices: Notices
+    ) -> None:
+        self._facts = facts
+        self._store = store
+        self._topics = topics
+        self._clock = clock
+        self._metrics = metrics
+        self._notices = notices
+        self._cursors = Cursors()
+        self._round = 0
+        self._found: dict[int, tuple[Broken, ...]] = {}
+        self._silent: frozenset[str] = frozenset()
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What is broken now, as the card has it."""
+        return tuple(each.text() for shard in sorted(self._found) for each in self._found[shard])[:FINDINGS_MAX]
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            try:
+                await self.look()
+            except Unreadable:
+                continue
+            except Exception as failure:  # noqa: BLE001 - a bug in the watchdog must not end what it watches
+                self._notices("task_failed", task="watching", exc_info=failure)
+
+    async def look(self) -> None:
+        """One round. Raises Unreadable."""
+        now = self._clock.now_ms()
+        cards = [from_item(NodeCard, item) for item in await self._page(all_cards())]
+        self._tell_nodes(cards, now)
+        alive = sorted({self._facts.owner, *(card.owner for card in cards if not card.is_silent(now))})
+        self._round += 1
+        turn = [
+            shard
+            for shard in range(self._facts.cluster.shards)
+            # The owner is not known yet: one of two is the watcher, whoever it is.
+            if shard % TURNS == self._round % TURNS and self._may_be_mine(shard, alive)
+        ]
+        leases = await self._items([keys.lease(shard) for shard in turn])
+        mine = [
+            shard
+            for shard in turn
+            if is_watched_by(self._facts.owner, shard, owner_of(leases.get(keys.lease(shard))), alive)
+        ]
+        for shard in [each for each in self._found if each % TURNS == self._round % TURNS and each not in mine]:
+            del self._found[shard]  # Another one watches it now.
+        for signs in await self._signs(mine, leases, now):
+            self._judge(signs, now)
+        self._metrics.set("tidegate_broken_promises", sum(map(len, self._found.values())))
+
+    def _may_be_mine(self, shard: int, alive: Sequence[str]) -> bool:
+        return any(is_watched_by(self._facts.owner, shard, owner, alive) for owner in (None, *alive))
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    async def _signs(self, shards: Sequence[int], leases: Mapping[Key, Item], now: int) -> list[ShardSigns]:
+        owners = {owner for shard in shards if (owner := owner_of(leases.get(keys.lease(shard)))) is not None}
+        wanted = [keys.progress(shard) for shard in shards] + [keys.node(owner) for owner in sorted(owners)]
+        items = await self._items([*wanted, CONTROLS_KEY])
+        stopped = controls_of(items.get(CONTROLS_KEY)).suspend_anything
+        unread = await self._unread(shards, now)
+        closely = self._closely(shards)
+        found = []
+        for shard in shards:
+            lease, progress = leases.get(keys.lease(shard)), items.get(keys.progress(shard))
+            owner = owner_of(lease)
+            rows: list[list[Item]] = [[], [], []]
+            if shard in closely and progress is not None:
+                rows = [await self._page(each) for each in heads(shard, progress, now)]
+            holder = self._facts.holder_of(shard)
+            found.append(
+                shard_signs(
+                    shard,
+                    lease,
+                    progress,
+                    None if owner is None else items.get(keys.node(owner)),
+                    topic_partition=holder,
+                    is_stopped=stopped,
+                    messages=rows[0],
+                    timers=rows[1],
+                    runs=rows[2],
+                    unread_since=unread.get(holder),
+                )
+            )
+        return found
+
+    def _closely(self, shards: Sequence[int]) -> frozenset[int]:
+        """Those whose rows are read in this round, others in the next."""
+        begin = (self._round // TURNS * CLOSELY_MAX) % max(1, len(shards))
+        return frozenset((*shards[begin:], *shards[:begin])[:CLOSELY_MAX])
+
+    async def _unread(self, shards: Sequence[int], now: int) -> dict[int, int]:
+        """Since when each ownership topic partition of these shards has not read on, where there is something to read."""
+        holders = {self._facts.holder_of(shard) for shard in shards}
+        stands: dict[int, int] = {}
+        for topic in (self._facts.requests, self._facts.events):
+            for number, since in (await self._standing(topic, holders, now)).items():
+                holder = number % self._facts.cluster.topic_partitions
+                stands[holder] = min(since, stands.get(holder, since))
+        return stands
+
+    async def _standing(self, topic: TopicFacts, holders: Set[int], now: int) -> dict[int, int]:
+        """By topic partition; of the events topic, those that the holders read."""
+        cluster = self._facts.cluster
+        positions = {
+            number: keys.topic_position(cluster.cluster_id, topic.id, number)
+            for number in range(topic.topic_partitions)
+            if number % cluster.topic_partitions in holders
+        }
+        items = await self._items(list(positions.values()))
+        # After the positions: an end of before them would make a reader seem further than it is, never behind.
+        ends = await self._topics.end_offsets(topic.name)
+        if not isinstance(ends, EndOffsets):
+            raise Unreadable
+        found: dict[int, int] = {}
+        for number, key in positions.items():
+            if key in items:
+                position = (whole(items[key], "next"), str(items[key].get("page", "-")))
+                end = ends.offsets.get(f"{topic.id}/{number}", 0)
+                since = self._cursors.unread_since(topic.name, number, position, end, now)
+                found |= {} if since is None else {number: since}
+        return found
+
+    async def _items(self, wanted: Sequence[Key]) -> Mapping[Key, Item]:
+        if not wanted:
+            return {}
+        answer = await self._store.read(Read(tuple(wanted)))
+        if not isinstance(answer, Items):
+            raise Unreadable
+        return answer.found
+
+    async def _page(self, wanted: RangeRead) -> list[Item]:
+        answer = await self._store.read_range(ReadRange(wanted))
+        if not isinstance(answer, Page):
+            raise Unreadable
+        return list(answer.items)
+
+    # -- telling ------------------------------------------------------------------------------------------------------
+
+    def _tell_nodes(self, cards: Sequence[NodeCard], now: int) -> None:
+        """Each node that fell silent, once, and was not started again; by all that watch, because any of them may be the next."""
+        silent = {card.owner: card for card in missing(cards, now) if card.owner != self._facts.owner}
+        for owner in sorted(silent.keys() - self._silent):
+            self._notices("node_silent", owner=owner, name=silent[owner].node, since=silent[owner].seen)
+        self._silent = frozenset(silent)
+        self._metrics.set("tidegate_silent_nodes", len(silent))
+
+    def _judge(self, signs: ShardSigns, now: int) -> None:
+        before = {each.kind for each in self._found.pop(signs.shard, ())}
+        broken = broken_promises(signs, now)
+        if broken:
+            self._found[signs.shard] = broken
+        for each in broken:
+            if each.kind not in before:
+                self._notices(
+                    "promise_broken", shard=each.shard, promise=each.kind, since=each.since, owner=signs.owner
+                )
+        if before and not broken:
+            self._notices("promise_kept_again", shard=signs.shard)

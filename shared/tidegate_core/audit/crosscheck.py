@@ -1,0 +1,71 @@
+"""Compares what is written twice, whatever made it: entries of the ledger, where each is found by its id, and ended runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from tidegate_core.audit.facts import ShardFacts, Window
+from tidegate_core.audit.findings import Findings
+from tidegate_core.decisions.run_plane.run_ends import ENDED_RUN_DAYS
+from tidegate_core.records.receipts import DAY_S
+from tidegate_core.records.run_plane import LedgerPlace, LedgerRow
+from tidegate_core.store import keys
+
+RUNS_KEPT_MS: Final = ENDED_RUN_DAYS * DAY_S * 1_000
+
+
+def crosscheck(facts: ShardFacts, window: Window, now: int) -> Findings:
+    """Returns what one row says and the other does not.
+
+    Args:
+        facts: Of a shard.
+        window: Of nominals.
+        now: What was ended longer ago than runs are kept has no run any more.
+    """
+    findings = Findings()
+    rows = [row for row in facts.ledger if window.has(row.nominal)]
+    entries = Counter(row.job_id for row in facts.ledger)
+    for row in rows:
+        if entries[row.job_id] > 1:
+            findings.differs("doubled", _ref(row), row.job_id, "one entry", f"{entries[row.job_id]} entries")
+    _check_places(facts, window, rows, findings)
+    _check_runs(facts, window, rows, now, findings)
+    return findings
+
+
+def _check_places(facts: ShardFacts, window: Window, rows: list[LedgerRow], findings: Findings) -> None:
+    stored = {row.key(facts.shard).sk for row in rows}
+    named = {place.entry for place in facts.places}
+    for place in facts.places:
+        ref, instant = _named_by(place)
+        if window.has(instant) and _is_of(ref, facts.namespace) and place.entry not in stored:
+            findings.differs("entry_gone", ref, place.job_id, "an entry in the ledger", "only where it was (LJ#)")
+    for row in rows:
+        if row.key(facts.shard).sk not in named:
+            findings.differs("place_gone", _ref(row), row.job_id, "where it is (LJ#)", "nothing")
+
+
+def _check_runs(facts: ShardFacts, window: Window, rows: list[LedgerRow], now: int, findings: Findings) -> None:
+    by_id = {row.job_id for row in facts.ledger}
+    ended = {run.id for run in facts.ended}
+    for run in facts.ended:
+        if window.has(run.nominal) and run.id not in by_id and _is_of(run.ref, facts.namespace):
+            findings.differs("entry_gone", run.ref, run.id, "an entry in the ledger", "only its ended run (R#)")
+    for row in rows:
+        if row.admitted_at is not None and row.at + RUNS_KEPT_MS > now and row.job_id not in ended:
+            findings.differs("run_gone", _ref(row), row.job_id, "its ended run (R#)", "nothing")
+
+
+def _named_by(place: LedgerPlace) -> tuple[str, int]:
+    """Returns schedule and nominal of the entry that a place names; its key is the only thing that says them."""
+    _, ref, instant, _ = place.entry.split("#")
+    return ref, int(instant)
+
+
+def _ref(row: LedgerRow) -> str:
+    return keys.schedule_ref(row.namespace, row.name)
+
+
+def _is_of(ref: str, namespace: str | None) -> bool:
+    return namespace is None or ref.split("/", 1)[0] == namespace

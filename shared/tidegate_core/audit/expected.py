@@ -1,0 +1,254 @@
+"""What a schedule with a time trigger should have made: a pure function of its generations, and of nothing that firing writes.
+
+A generation counts from its activation to the request that ends it. What came due between that request's append time and
+its application may have been made, and need not; so may what lies in a wide suspend, of which a shard hears late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidegate_core.audit.facts import Window
+from tidegate_core.audit.instants import instants_between, next_instant
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.controls import SPANS_KEPT, Controls
+from tidegate_core.records.run_plane import PastGeneration, ScheduleState
+from tidegate_core.store import keys
+from tidegate_core.triggers.base import TimeTrigger
+
+WALKED_MAX: Final = 1_000_000
+"""Instants of one schedule that are looked at (some 30 s); who wants more audits a shorter window."""
+
+HEARD_WITHIN_MS: Final = 60_000
+"""A shard follows a wide resume within 5 s while it is served, and until then makes nothing; when each did is not written down."""
+TOO_MANY: Final = f"they have more than {WALKED_MAX:,} instants in it: take a shorter window"
+NO_VERSION: Final = "a version of their definition is gone"
+BOUNDED_AND_SUSPENDED: Final = "max_fires counts what was made, and a wide suspend lies among it"
+
+
+@dataclass(frozen=True, slots=True)
+class WideSuspends:
+    """What was suspended more widely than a schedule, as far as that is remembered.
+
+    Attributes:
+        forgotten: What lies before may have been.
+        ends: Of the spans that are over.
+    """
+
+    controls: Controls
+    namespace: str
+    forgotten: int
+    ends: tuple[int, ...]
+
+    @classmethod
+    def of(cls, controls: Controls, namespace: str) -> WideSuspends:
+        scopes = [scope for scope in controls.scopes if scope.namespace in (None, namespace)]
+        forgotten = max((scope.spans[0][0] for scope in scopes if len(scope.spans) == SPANS_KEPT), default=0)
+        ends = tuple(end for scope in scopes for _, end in scope.spans if end is not None)
+        return cls(controls, namespace, forgotten, ends)
+
+    def cover(self, instant: int) -> bool:
+        return self.controls.suspended_until(self.namespace, instant, instant) is not None
+
+    def may_have_dropped(self, instant: int) -> bool:
+        """Whether one that came later may have ended what was due then and not sent in time."""
+        return instant < max(self.forgotten, *(end + HEARD_WITHIN_MS for end in self.ends), 0) or self.controls.covers(
+            self.namespace
+        )
+
+    def may_cover(self, instant: int) -> bool:
+        """Whether a shard may have thought so that had not heard of the end, or nobody remembers."""
+        return instant < self.forgotten or any(end <= instant < end + HEARD_WITHIN_MS for end in self.ends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """A generation, past or present.
+
+    Attributes:
+        fired: Whether its trigger went on.
+        must_before: What was due before this instant has to be there; None: it goes on.
+        may_through: What was due up to here may be.
+        resumed: It went on from a suspend, whose span is no miss.
+        fired_before: Latest instant that earlier generations of its life have made.
+        fires_before: Instants that its version had made before, for `max_fires`.
+    """
+
+    number: int
+    incarnation: str
+    version: int
+    fired: bool
+    activated_at: int
+    missed_from: int | None
+    missed_until: int | None
+    must_before: int | None = None
+    may_through: int | None = None
+    resumed: bool = False
+    fired_before: int = 0
+    fires_before: int = 0
+
+
+@dataclass(slots=True)
+class Expected:
+    """What is due in a window, by incarnation.
+
+    Attributes:
+        must: Has to be there.
+        may: May be there; `must` is a part of it.
+        suspended: What of that lies in a wide suspend.
+        unsure: What of that may, as far as a shard knew.
+        unjudged: Reasons why something is in neither.
+    """
+
+    must: dict[str, set[int]] = field(default_factory=dict)
+    may: dict[str, set[int]] = field(default_factory=dict)
+    suspended: set[int] = field(default_factory=set)
+    unsure: set[int] = field(default_factory=set)
+    unjudged: list[str] = field(default_factory=list)
+
+    def add(self, incarnation: str, instant: int, *, is_sure: bool, wide: WideSuspends) -> None:
+        self.may.setdefault(incarnation, set()).add(instant)
+        if wide.cover(instant):
+            self.suspended.add(instant)
+        elif wide.may_cover(instant):
+            self.unsure.add(instant)
+        elif is_sure:
+            self.must.setdefault(incarnation, set()).add(instant)
+
+    def add_all_of(
+        self, ref: str, spec: ScheduleSpec, generation: Generation, window: Window, wide: WideSuspends
+    ) -> None:
+        """Adds what one generation had to make; says why not, where that cannot be told."""
+        for walked, instant in enumerate(_instants(ref, spec, generation, window)):
+            if walked == WALKED_MAX:
+                self.unjudged.append(TOO_MANY)
+                return
+            is_bounded = isinstance(spec.trigger, TimeTrigger) and spec.trigger.max_fires is not None
+            if is_bounded and (wide.cover(instant) or wide.may_cover(instant)):
+                self.unjudged.append(BOUNDED_AND_SUSPENDED)
+                return
+            if instant >= window.begin:
+                is_sure = generation.must_before is None or instant < generation.must_before
+                self.add(generation.incarnation, instant, is_sure=is_sure, wide=wide)
+
+
+def generations_of(state: ScheduleState, past: Sequence[PastGeneration]) -> list[Generation]:
+    """Returns all generations that are known, oldest first; the state's is the last."""
+    found: list[Generation] = []
+    before: PastGeneration | None = None
+    for each in sorted(past, key=lambda each: each.generation):
+        fired_before, fires_before = _made_before(before, each)
+        found.append(
+            Generation(
+                number=each.generation,
+                incarnation=each.incarnation,
+                version=each.version,
+                fired=each.fired,
+                activated_at=each.activated_at,
+                missed_from=each.missed_from,
+                missed_until=each.missed_until,
+                must_before=min(each.asked_at, each.ended_at),
+                may_through=each.ended_at,
+                resumed=_resumes(before, each),
+                fired_before=fired_before,
+                fires_before=fires_before,
+            )
+        )
+        before = each
+    fired_before, fires_before = _made_before(before, state)
+    present = Generation(
+        number=state.generation,
+        incarnation=state.incarnation,
+        version=state.version,
+        fired=fires(state),
+        activated_at=state.activated_at,
+        missed_from=state.missed_from,
+        missed_until=state.missed_until,
+        resumed=_resumes(before, state),
+        fired_before=fired_before,
+        fires_before=fires_before,
+    )
+    return [*found, present]
+
+
+def _made_before(before: PastGeneration | None, present: PastGeneration | ScheduleState) -> tuple[int, int]:
+    if before is None or before.incarnation != present.incarnation:
+        return 0, 0
+    return before.fired_through, before.fires if _resumes(before, present) else 0
+
+
+def _resumes(before: PastGeneration | None, present: PastGeneration | ScheduleState) -> bool:
+    """An update makes a new version, a resume does not."""
+    return before is not None and (before.incarnation, before.version) == (present.incarnation, present.version)
+
+
+def expected_of(
+    ref: str,
+    generations: Sequence[Generation],
+    spec_of: Callable[[int], str | None],
+    controls: Controls,
+    window: Window,
+) -> Expected:
+    """Returns what the generations of a schedule had to make in a window. Others than those of time triggers make nothing."""
+    expected = Expected()
+    wide = WideSuspends.of(controls, ref.split("/", 1)[0])
+    for generation in generations:
+        if not generation.fired or _ended_before(generation, window):
+            continue
+        text = spec_of(generation.version)
+        spec = None if text is None else parsed(text)
+        if spec is None:
+            expected.unjudged.append(NO_VERSION)
+        elif isinstance(spec.trigger, TimeTrigger) and not spec.sends_messages:
+            expected.add_all_of(ref, spec, generation, window, wide)
+    return expected
+
+
+def _ended_before(generation: Generation, window: Window) -> bool:
+    return generation.may_through is not None and generation.may_through < window.begin
+
+
+def _instants(ref: str, spec: ScheduleSpec, generation: Generation, window: Window) -> Iterator[int]:
+    """Yields the generation's instants up to the window's end; from before its begin where they are counted."""
+    trigger = spec.trigger
+    assert isinstance(trigger, TimeTrigger)
+    last = window.end if generation.may_through is None else min(window.end, generation.may_through)
+    left = trigger.fires_left(generation.fires_before)
+    first = _first(ref, trigger, generation, last)
+    if first is not None and left is None:
+        first = max(first, window.begin)
+    for instant in () if first is None else instants_between(trigger, ref, first, last):
+        if left == 0:
+            return
+        yield instant
+        left = None if left is None else left - 1
+
+
+def _first(ref: str, trigger: TimeTrigger, generation: Generation, last: int) -> int | None:
+    """Returns the first instant that counts, and was not made before: what is to be made up for comes first."""
+    activated, made = generation.activated_at, generation.fired_before
+    if generation.missed_from is not None and generation.missed_until == activated:
+        after = max(generation.missed_from, made + 1) - 1
+    elif generation.resumed:
+        after = activated - 1
+    else:
+        after = trigger.counts_from(activated) - 1
+    return next_instant(trigger, ref, max(after, made), last)
+
+
+def known_since(generations: Sequence[Generation]) -> int:
+    """Returns from when on all generations are known; 0 when they are from the first on."""
+    oldest = generations[0]
+    if oldest.number <= 1:
+        return 0
+    if oldest.fired:
+        return oldest.activated_at
+    return oldest.activated_at if oldest.may_through is None else oldest.may_through
+
+
+def ref_of(state: ScheduleState) -> str:
+    return keys.schedule_ref(state.namespace, state.name)

@@ -1,0 +1,208 @@
+"""Messages: what was accepted has a row that is delivered, and what each closed tally counts is what its rows add up to.
+
+Rows stay for 30 days beyond their slot, delivered or not, so what should have been delivered is there to be read. What a
+delivered row does not say is how it ended (delivered, expired, dead letter): the tallies say how many, the topics which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from tidegate_core.audit.facts import Window
+from tidegate_core.audit.findings import Behind, Findings, Unjudged
+from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
+from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.messages import Guard, MessageName, MessageTimer, public_id
+from tidegate_core.records.recurring import Interval
+from tidegate_core.transactions.delivery import Tally
+
+Named: TypeAlias = tuple[str, str]
+"""Id and version."""
+OF_RECURRING: Final = (
+    "minutes in which recurring messages fired: their tallies are compared from below only; --sink looks at each"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRow:
+    """A message row without its payload.
+
+    Attributes:
+        slot: Of its first timer row.
+    """
+
+    namespace: str
+    nominal: int
+    slot: int
+    topic: str
+    keyed: bool
+    expires: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedTally:
+    """What was counted up to and including a place, since the one before.
+
+    Attributes:
+        through: None in rows of an older version, which do not say it.
+    """
+
+    through: Place | None
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFacts:
+    """Rows of one shard's delivery plane.
+
+    Attributes:
+        position: Everything up to and including this place is dealt with.
+        namespace: The only one whose messages are looked at; tallies count all, so they are compared without one alone.
+        timers: By id and version: one that moved, or was slotted anew, has several.
+        tallies: In the order of their places.
+        intervals: Of recurring messages, past ones included, with the schedule's `<ns>/<name>`.
+    """
+
+    shard: int
+    position: Place
+    namespace: str | None = None
+    rows: Mapping[Named, MessageRow] = field(default_factory=dict)
+    timers: Mapping[Named, Sequence[MessageTimer]] = field(default_factory=dict)
+    guards: Mapping[str, Guard] = field(default_factory=dict)
+    held: frozenset[Named] = frozenset()
+    tallies: Sequence[ClosedTally] = ()
+    intervals: Sequence[tuple[str, Interval]] = ()
+
+    def is_covered(self, named: Named) -> bool:
+        """Whether it was cancelled, replaced or refused: it may have been delivered before."""
+        guard = self.guards.get(named[0])
+        return guard is not None and guard.covers(named[1])
+
+    def id_of(self, named: Named) -> str:
+        """Returns the id that the delivered record carries."""
+        return public_id(self.shard, MessageName(named[0], self.rows[named].keyed), named[1])
+
+
+def judge_messages(facts: MessageFacts, window: Window) -> Findings:
+    """Returns what is wrong with a shard's messages."""
+    findings = Findings()
+    for named, row in facts.rows.items():
+        if window.has(row.nominal):
+            _judge_row(facts, named, row, window, findings)
+    for named, timers in facts.timers.items():
+        waits = [each for each in timers if each.moved_to is None and window.has(each.slot)]
+        # An occurrence of a recurring message is computed anew where its rows were not finished.
+        if waits and waits[0].ref is None and named not in facts.rows and not facts.is_covered(named):
+            _lost(facts, findings, named[0], waits[0].slot, "its payload (M#)", "its timer row (D#) alone")
+    if facts.namespace is None:
+        _judge_tallies(facts, window, findings)
+    return findings
+
+
+def _judge_row(facts: MessageFacts, named: Named, row: MessageRow, window: Window, findings: Findings) -> None:
+    timers = facts.timers.get(named, ())
+    if facts.is_covered(named):
+        findings.counts["taken_back"] += 1
+    elif named in facts.held:
+        findings.counts["held"] += 1
+    elif not timers:
+        found = "its payload (M#) alone"
+        _lost(facts, findings, facts.id_of(named), row.nominal, "a timer row (D#), or to be held back (H#)", found)
+    elif is_passed(facts, named):
+        findings.counts["passed"] += 1
+    else:
+        findings.counts["pending"] += 1
+        if max(each.slot for each in timers) <= window.end:
+            findings.behind.append(Behind(facts.shard, "messages", facts.position[0]))
+
+
+def is_passed(facts: MessageFacts, named: Named) -> bool:
+    """Whether the delivery position is behind all of its rows that have not moved on; they may have by way of being held back."""
+    standing = [_place(each) for each in facts.timers.get(named, ()) if each.moved_to is None]
+    return bool(standing) and max(standing) <= facts.position
+
+
+def _lost(facts: MessageFacts, findings: Findings, name: str, at: int, expected: str, found: str) -> None:
+    counted = findings.counts
+    counted["missing"] += 1
+    findings.differs("message_lost", f"shard {facts.shard}", f"{name} {format_instant(at)}", expected, found)
+
+
+# -- tallies -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Added:
+    """What the rows between two places add up to.
+
+    Attributes:
+        sure: Each was delivered, expired, or became a dead letter.
+        digest: Of their ids.
+        maybe: So may these, and need not.
+    """
+
+    sure: int = 0
+    maybe: int = 0
+    digest: Tally = NOTHING
+
+
+def _judge_tallies(facts: MessageFacts, window: Window, findings: Findings) -> None:
+    places = [each for each in facts.tallies if each.through is not None]
+    unclear, has_recurring = 0, bool(facts.intervals)
+    by_place = sorted(_places(facts))
+    # A cancel that came too late has removed the timer row of what was delivered.
+    taken_back = [row.slot for named, row in facts.rows.items() if named not in facts.timers]
+    for before, closed in pairwise(places):
+        assert before.through is not None
+        assert closed.through is not None
+        if not window.has(before.through[0]) or not window.has(closed.through[0]):
+            continue
+        added = _added(facts, [named for place, named in by_place if before.through < place <= closed.through])
+        added.maybe += sum(1 for slot in taken_back if slot <= closed.through[0])
+        unclear += has_recurring
+        problem = _problem(added, closed.tally, exact=not has_recurring)
+        if problem is not None:
+            subject, occurrence = f"shard {facts.shard}", f"up to {format_instant(closed.through[0])}"
+            findings.differs("tally_differs", subject, occurrence, problem[0], problem[1])
+    if unclear:
+        findings.unjudged.append(Unjudged(OF_RECURRING, f"shard {facts.shard}", unclear))
+
+
+def _places(facts: MessageFacts) -> Iterator[tuple[Place, Named]]:
+    for named, timers in facts.timers.items():
+        for each in timers:
+            if each.moved_to is None:
+                yield _place(each), named
+
+
+def _added(facts: MessageFacts, named: Sequence[Named]) -> _Added:
+    added = _Added()
+    for each in named:
+        rows = [timer for timer in facts.timers[each] if timer.moved_to is None]
+        if each not in facts.rows or facts.is_covered(each) or len(rows) > 1 or rows[0].ref is not None:
+            added.maybe += 1
+        else:
+            added.sure += 1
+            added.digest = added.digest.plus(delivered_as(facts.id_of(each)))
+    return added
+
+
+def _problem(added: _Added, tally: Tally, *, exact: bool) -> tuple[str, str] | None:
+    """Returns what was expected and what was found, None where they agree."""
+    ended = tally.delivered + tally.expired + tally.dead
+    if ended < added.sure:
+        return f"{added.sure} delivered, expired or dead", f"{ended} counted"
+    if exact and ended > added.sure + added.maybe:
+        return f"at most {added.sure + added.maybe} delivered, expired or dead", f"{ended} counted"
+    is_whole = exact and added.maybe == 0 and tally.delivered == added.sure == ended and not tally.cancelled
+    if is_whole and tally.digest != added.digest.digest:
+        return f"digest {added.digest.digest} of {added.sure} ids", f"digest {tally.digest}"
+    return None
+
+
+def _place(timer: MessageTimer) -> Place:
+    return (timer.slot, timer.id, timer.version)

@@ -1,0 +1,48 @@
+"""All that is compared of one shard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate_core.audit.crosscheck import crosscheck
+from tidegate_core.audit.facts import ShardFacts, Window
+from tidegate_core.audit.findings import Findings
+from tidegate_core.audit.messages import MessageFacts, judge_messages
+from tidegate_core.audit.schedules import judge_schedules
+from tidegate_core.audit.sink import Seen, judge_sink
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an audit is about.
+
+    Attributes:
+        window: Nominal instants of schedules.
+        of_messages: Nominal instants of messages, whose rows are kept for a shorter time.
+        now: The present: what is kept for so long may be gone.
+    """
+
+    window: Window
+    of_messages: Window
+    now: int
+
+
+def judge_shard(
+    facts: ShardFacts, messages: MessageFacts | None, seen: Mapping[str, Seen] | None, asked: Asked
+) -> Findings:
+    """Returns what is wrong with a shard.
+
+    Args:
+        facts: Rows of its run plane.
+        messages: Of its delivery plane; None where they are not asked for, or nobody has ever served it.
+        seen: What the topics have, by id; None where they were not read.
+        asked: When.
+    """
+    findings = judge_schedules(facts, asked.window)
+    findings.add(crosscheck(facts, asked.window, asked.now))
+    if messages is not None:
+        findings.add(judge_messages(messages, asked.of_messages))
+        if seen is not None:
+            findings.add(judge_sink(messages, facts.controls, asked.of_messages, seen))
+    return findings

@@ -1,0 +1,1 @@
+"""Dead letters as they lie on their topics, and what an operator has done about them."""

@@ -1,0 +1,80 @@
+"""The end of limits and rates of keys: a key has a limit for each of its values, and most values never come again (DESIGN 6).
+
+Whoever may make the item of such a limit, by an admission or by joining its queue, leaves a timer row in the limit's home with it. When
+that is due the home removes what is idle, and comes back later to what is not. A limit that was removed and one that was never used are
+the same: no item. So whoever comes next makes it anew, and nothing is lost of a rate either, because it goes when all its spans have passed.
+
+What a late repeat of an offer could leave behind is an item for nobody, which says nothing; it goes when its key comes again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate_core.records.limits import SharedLimit
+from tidegate_core.records.run_plane import TimerRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.limits import remove_idle, take_out
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+IDLE_MS: Final = 3_600_000
+"""An item is looked at one to two hours after it was used: long past any late repeat. All uses of an hour share a row."""
+
+
+def look_later(unit: UnitOfWork, limit: Key, after: int, home: int) -> None:
+    """Has the limit's home look whether it is idle, in the transaction that may make its item; of a key's limits only.
+
+    Args:
+        unit: Takes the row.
+        limit: Any shared limit.
+        after: Until then it is not idle: the present, or until when an admission counts.
+        home: Shard of the limit.
+    """
+    if keys.is_of_key(limit):
+        row = _row(limit, after)
+        unit.set_row(row, row.key(home))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveIdle:
+    """Removes the limit of a timer row if nobody uses it.
+
+    Attributes:
+        row: Of kind `L`; it is due.
+    """
+
+    row: TimerRow
+    name: str = "idle"
+
+    @property
+    def about(self) -> str:
+        return self.row.ref
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        """Owners of other shards write it."""
+        return (self._limit,)
+
+    @property
+    def _limit(self) -> Key:
+        return Key(self.row.ref, "LIMIT")
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        state = SharedLimit.of(unit.item(self._limit))
+        expired = state.expired(now)
+        if expired:
+            unit.apply(take_out(self._limit, expired))
+            unit.go_on()
+            return
+        if state.in_use or state.queued is not None:
+            later = _row(self._limit, max((now, *state.counts)))
+            unit.set_row(later, later.key(unit.shard))
+        else:
+            unit.apply(remove_idle(self._limit))
+        unit.forget_row(self.row.key(unit.shard))
+
+
+def _row(limit: Key, after: int) -> TimerRow:
+    return TimerRow(at=(after // IDLE_MS + 2) * IDLE_MS, kind="L", ref=limit.pk)

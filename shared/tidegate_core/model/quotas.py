@@ -1,0 +1,44 @@
+"""What a namespace's schedules may ask for: bounds that the definition alone tells, so that nothing is to be counted.
+
+Settings of nodes and API, the same for all of them: the node that owns the schedule decides, and a dry run judges likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidegate_core.model.catch_up import MAX_RUNS_MAX
+
+EVERY_NAMESPACE: Final = "*"
+"""In the place of a name: holds for each namespace that has no quota of its own."""
+
+
+class Quota(BaseModel):
+    """Bounds for one namespace; None: as for everybody."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    minimum_period_ms: int | None = Field(
+        default=None,
+        ge=1_000,
+        description="Shortest period of a time trigger (ms), where it is longer than everybody's.",
+    )
+    catch_up_runs_max: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_RUNS_MAX,
+        description="Most `catchup.max_runs` where each missed occurrence may have a job of its own.",
+    )
+
+
+NO_QUOTA: Final = Quota()
+Quotas = Mapping[str, Quota]
+NO_QUOTAS: Final[Quotas] = {}
+
+
+def quota_of(quotas: Quotas, namespace: str) -> Quota:
+    """Returns a namespace's own quota, else that of every namespace; the two are not mixed."""
+    return quotas.get(namespace) or quotas.get(EVERY_NAMESPACE) or NO_QUOTA

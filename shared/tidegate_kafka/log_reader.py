@@ -1,0 +1,119 @@
+"""Pieces of logs for somebody who asks: implements the port `LogReader` with a client that lives for one answer.
+
+A client that stays would hold a connection and a thread for what a person does a few times a day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeAlias
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from tidegate_core.effects import Unavailable
+from tidegate_kafka.client_config import reader_config
+from tidegate_kafka.client_log import LOG
+from tidegate_kafka.records import size_of, to_record
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.topic_facts import TopicFacts
+from tidegate_ports.bus import LogSlice, Record
+
+AT_ONCE_MAX = 2
+"""Each has a queue of records of its own: who asks besides them waits."""
+POLL_S = 0.1
+FINISHED = KafkaError._PARTITION_EOF  # noqa: SLF001 - the client's own public codes begin so
+
+
+class Client(Protocol):
+    """As much of `Consumer` as is used."""
+
+    def assign(self, partitions: list[TopicPartition]) -> None: ...
+    def poll(self, timeout: float = -1) -> Message | None: ...
+    def close(self) -> None: ...
+
+
+MakeClient: TypeAlias = Callable[[KafkaSettings], Client]
+
+
+def make_client(settings: KafkaSettings) -> Client:
+    return Consumer({**reader_config(settings), "enable.partition.eof": True, "logger": LOG})
+
+
+class KafkaLogReader:
+    """One per process; `close` when it ends."""
+
+    def __init__(self, settings: KafkaSettings, facts: TopicFacts, make: MakeClient = make_client) -> None:
+        self._settings = settings
+        self._facts = facts
+        self._make = make
+        self._threads = ThreadPoolExecutor(AT_ONCE_MAX, "tidegate-logs")
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def spans(self, topic: str, since: int | None = None) -> Mapping[int, LogSlice] | Unavailable:
+        """What each topic partition holds now, empty ones left out."""
+        ends = await self._facts.end_offsets(topic)
+        begins = await (self._facts.begin_offsets(topic) if since is None else self._facts.offsets_since(topic, since))
+        if isinstance(ends, Unavailable):
+            return ends
+        if isinstance(begins, Unavailable):
+            return begins
+        numbered = {where: int(where.rpartition("/")[2]) for where in ends.offsets}
+        slices = [
+            LogSlice(topic, number, begins.offsets.get(where, 0), ends.offsets[where])
+            for where, number in numbered.items()
+        ]
+        return {each.topic_partition: each for each in slices if each.begin < each.end}
+
+    async def read(
+        self, wanted: Sequence[LogSlice], *, records_max: int, bytes_max: int
+    ) -> Sequence[Record] | Unavailable:
+        """The first records of the slices, one slice after another."""
+        call = asyncio.get_running_loop().run_in_executor(
+            self._threads, self._read, list(wanted), records_max, bytes_max
+        )
+        return await call
+
+    def _read(self, wanted: Sequence[LogSlice], records_max: int, bytes_max: int) -> Sequence[Record] | Unavailable:
+        found: list[Record] = []
+        size = 0
+        client = self._make(self._settings)
+        try:
+            for each in wanted:
+                for record in self._records(client, each):
+                    found.append(record)
+                    size += size_of(record)
+                    if len(found) >= records_max or size >= bytes_max:
+                        return found
+        except (KafkaException, TimeoutError) as failure:
+            return Unavailable(f"broker, records: {failure}")
+        finally:
+            client.close()
+        return found
+
+    def _records(self, client: Client, wanted: LogSlice) -> Iterator[Record]:
+        """Yields those that are there; raises KafkaException or TimeoutError."""
+        client.assign([TopicPartition(wanted.topic, wanted.topic_partition, wanted.begin)])
+        patience_s = self._settings.answer_ms_max / 1000
+        until = time.monotonic() + patience_s
+        while True:
+            message = client.poll(POLL_S)
+            if message is None:
+                if time.monotonic() > until:
+                    raise TimeoutError(f"topic {wanted.topic}: no record within {patience_s:g} s")
+                continue
+            until = time.monotonic() + patience_s
+            error = message.error()
+            if error is not None and error.code() == FINISHED:
+                return
+            if error is not None:
+                raise KafkaException(error)
+            if (message.offset() or 0) >= wanted.end:
+                return
+            yield to_record(message, "")
+            if (message.offset() or 0) >= wanted.end - 1:
+                return

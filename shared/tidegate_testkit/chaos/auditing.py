@@ -1,0 +1,26 @@
+"""`tidegate audit` over a campaign's time: what the store itself says, beside what the evidence does."""
+
+from __future__ import annotations
+
+import time
+
+from tidegate_testkit.chaos.cluster import ChaosCluster
+from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.message_load import instant
+
+CLEAN, NOT_YET = 0, 75
+TRIES_MAX = 12
+"""A shard comes to an instant when it next looks, some seconds later."""
+ASK_AGAIN_S = 5.0
+SHOWN_CHARACTERS = 4_000
+
+
+def audited(cluster: ChaosCluster, begin: int, end: int) -> list[Fault]:
+    """Returns a fault where the audit of [begin, end), ms since the epoch, finds anything, or cannot tell."""
+    status, said = None, ""
+    for _ in range(TRIES_MAX):
+        status, said = cluster.command("audit", "--from", instant(begin), "--to", instant(end), "--sink")
+        if status != NOT_YET:
+            break
+        time.sleep(ASK_AGAIN_S)
+    return [] if status == CLEAN else [Fault("audit", f"exit {status}: {said[-SHOWN_CHARACTERS:]}")]

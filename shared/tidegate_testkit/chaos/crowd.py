@@ -1,0 +1,84 @@
+"""Schedules that share a limit: more of them than it lets in, all due at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate_testkit.cluster.client import Client
+from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.judging.expected import every_nth_second
+from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.judging.runs import judge_instants, judge_limit
+from tidegate_testkit.cluster.message_load import instant
+from tidegate_testkit.cluster.waiting import now_ms
+
+NAMESPACE = "crowd"
+MEMBERS = 4
+LIMIT = 2
+WORK_S = 1.5
+
+
+class Crowd:
+    """Some schedules with the same instants, and room for half of them at a time.
+
+    Args:
+        client: Sends the requests.
+        evidence: Where the programs write.
+        expression: Their instants; only its seconds may say something.
+    """
+
+    def __init__(self, client: Client, evidence: Evidence, expression: str) -> None:
+        self._client = client
+        self._evidence = evidence
+        self._expression = expression
+        self._start = 0
+        self._end: int | None = None
+        self.names = [f"crowd-{number}" for number in range(1, MEMBERS + 1)]
+
+    def apply(self, start: int) -> None:
+        """Applies all of them; their first instant is not before `start`, ms since the epoch."""
+        self._start = start
+        for name in self.names:
+            receipt = self._client.apply(self._spec(name))
+            assert receipt["status"] == "accepted", receipt
+
+    def suspend(self) -> None:
+        for name in self.names:
+            receipt = self._client.request({"type": "schedule.suspend", "namespace": NAMESPACE, "name": name})
+            assert receipt["status"] == "accepted", receipt
+            # Whoever still waited for a place would be dropped, and its instant be taken for lost.
+            assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
+        self._end = now_ms()
+
+    def expected(self, before: int | None = None) -> list[int]:
+        """Returns the nominal instants of each member, until the end or `before`."""
+        until = before if before is not None else self._end
+        assert until is not None
+        return every_nth_second(self._expression, self._start, until)
+
+    def missing(self) -> list[tuple[str, int]]:
+        """Returns (name, instant) of what is due and did not start yet."""
+        started = {(run.schedule, run.nominal) for run in self._evidence.of(*self.names)}
+        due = self.expected(self._end or now_ms())
+        return [(name, nominal) for name in self.names for nominal in due if (name, nominal) not in started]
+
+    def judge(self) -> list[Fault]:
+        """Judges everything that the programs wrote; call it once nothing is under way."""
+        runs = self._evidence.of(*self.names)
+        faults = [fault for name in self.names for fault in judge_instants(name, self.expected(), runs)]
+        return faults + judge_limit(f"the {LIMIT} places of {NAMESPACE}", LIMIT, runs)
+
+    def _spec(self, name: str) -> dict[str, Any]:
+        return {
+            "namespace": NAMESPACE,
+            "name": name,
+            "target": self._evidence.target(WORK_S),
+            "trigger": {
+                "type": "cron",
+                "dialect": "unix6",
+                "expression": self._expression,
+                "zone": "UTC",
+                "start": instant(self._start),
+            },
+            "constraints": [{"type": "concurrency", "max": LIMIT, "scope": "group", "group": NAMESPACE}],
+        }

@@ -1,0 +1,168 @@
+"""All that is due while nemeses are at work, and the judgement of what came of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from tidegate_testkit.chaos.cluster import ChaosCluster
+from tidegate_testkit.chaos.crowd import Crowd
+from tidegate_testkit.chaos.stop_load import StopLoad
+from tidegate_testkit.chaos.strike import Strike
+from tidegate_testkit.cluster.background import Repeatedly
+from tidegate_testkit.cluster.client import Client
+from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.judging.messages import Crash, Delivery, Sent, judge_messages
+from tidegate_testkit.cluster.judging.runs import judge_blackout
+from tidegate_testkit.cluster.judging.stops import Stop, judge_stops
+from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
+from tidegate_testkit.cluster.pipeline import JOIN, LANDING, REPORT, Pipeline
+from tidegate_testkit.cluster.scenario import settle
+from tidegate_testkit.cluster.topics import read_topic
+from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
+
+SINK = "chaos.out"
+SETTLE_S = 180.0
+"""For the last of it on a busy machine; what has not come by then is for the judge to name."""
+FIRST_S = 90.0
+BEHIND_MS = 5_000
+CATCH_UP_S = 30.0
+LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is due.
+
+    Attributes:
+        messages_per_s, events_per_s, stops_per_s: Of each so many a second.
+        feed_count: Events for one run of the counting schedule.
+        expression: Of the landings and the crowd.
+    """
+
+    messages_per_s: float = 10.0
+    events_per_s: float = 5.0
+    stops_per_s: float = 0.5
+    feed_count: int = 20
+    expression: str = "*/15 * * * * *"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Everything that came of a load, as it lies in evidence and on topics.
+
+    Attributes:
+        deliveries: On the sink.
+        sent: What must become of each message.
+        stops: Of schedules, each with whether it was aimed at a take-over.
+        programs: Processes of programs.
+        events: Distinct events of the feed that the broker has.
+    """
+
+    deliveries: Sequence[Delivery]
+    sent: Sequence[Sent]
+    stops: Sequence[tuple[Stop, bool]]
+    programs: int
+    events: int
+
+
+class Load:
+    """A pipeline, a crowd, messages, a feed and stops, until it is left.
+
+    Attributes:
+        pipeline, stops: Parts of it, for who aims and who waits.
+    """
+
+    def __init__(self, cluster: ChaosCluster, client: Client, chance: random.Random, sizes: Sizes) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._chance = chance
+        self._sink = cluster.make_topic(SINK)
+        self._book = MessageBook(client, self._sink)
+        self._evidence = Evidence(cluster.folder / "evidence")
+        work_s = dict.fromkeys((*LANDING.values(), JOIN, REPORT), 1.0)
+        self.pipeline = Pipeline(client, self._evidence, sizes.expression, work_s, feed_count=sizes.feed_count)
+        self._crowd = Crowd(client, self._evidence, sizes.expression)
+        self.stops = StopLoad(client, self._evidence, self._book, chance, 1 / sizes.stops_per_s)
+        self._parts = (
+            MessageLoad(self._book, chance, 1 / sizes.messages_per_s),
+            Repeatedly(lambda: self.pipeline.feed(chance), 1 / sizes.events_per_s),
+            self.stops,
+        )
+        self._under_way = ExitStack()
+
+    def __enter__(self) -> Self:
+        start = now_ms() + 3_000
+        self.pipeline.apply(start)
+        self._crowd.apply(start)
+        for part in self._parts:
+            self._under_way.enter_context(part)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._under_way.close()
+
+    def until_it_runs(self) -> None:
+        """Waits until the first landings have come to their reports."""
+
+        def runs() -> bool:
+            before = now_ms() - 10_000
+            return bool(self.pipeline.expected(before)) and self.pipeline.is_done(before)
+
+        until(runs, "a first day is done", FIRST_S)
+
+    def catch_up(self) -> None:
+        """Waits a while until what was due some seconds ago has begun: a backlog that only grows would bury every later strike."""
+        with suppress(NotInTime):
+            until(
+                lambda: not self.pipeline.missing(now_ms() - BEHIND_MS), "the backlog is gone", CATCH_UP_S, LOOK_EVERY_S
+            )
+
+    def settle(self) -> None:
+        """Waits, once it was left, until nothing is owed or open any more."""
+        settle(
+            self._cluster,
+            self._client,
+            self.pipeline,
+            self._book,
+            self._sink,
+            self._chance,
+            beside=[self._crowd],
+            patience_s=SETTLE_S,
+        )
+
+    def collect(self) -> Collected:
+        """Reads the topics."""
+        brokers = self._cluster.bootstrap_servers
+        receipts = read_topic(brokers, "tidegate.receipts")
+        return Collected(
+            deliveries=deliveries_of(read_topic(brokers, self._sink)),
+            sent=self._book.sent(receipts),
+            stops=self.stops.stops(receipts),
+            programs=len(self._evidence.runs()),
+            events=self.pipeline.events,
+        )
+
+    def judge(self, collected: Collected, strikes: Sequence[Strike], hand_overs: Sequence[Crash]) -> list[Fault]:
+        """Judges everything; call it once it has settled.
+
+        Args:
+            collected: What came of it.
+            strikes: All nemeses' faults.
+            hand_overs: What nodes themselves say of shards that they gave up before they had finished.
+        """
+        crashes = [*hand_overs, *(crash for strike in strikes for crash in strike.crashes)]
+        wires = [wire for strike in strikes for wire in strike.wires]
+        faults = self.pipeline.judge() + self._crowd.judge()
+        runs = self._evidence.runs()
+        faults += judge_stops([stop for stop, _ in collected.stops], runs)
+        for strike in strikes:
+            faults += judge_blackout(strike.nemesis, *strike.silence, runs) if strike.silence else []
+        return faults + judge_messages(collected.sent, collected.deliveries, crashes, wires)

@@ -1,0 +1,49 @@
+"""What the nodes' counters say, over all of their lives: a kill takes a process's counters along, not what was read before."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from tidegate_testkit.cluster.process import ClusterProcess, metric_on
+
+WATCHED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "rebalances": ("tidegate_rebalances_total", {}),
+    "fenced": ("tidegate_fenced_total", {}),
+    "refused_writes": ("tidegate_transactions_total", {"verdict": "refused"}),
+    "unknown_writes": ("tidegate_transactions_total", {"verdict": "unavailable"}),
+    "failed_calls": ("tidegate_store_call_failures_total", {}),
+    "not_produced": ("tidegate_records_not_produced_total", {}),
+    "dead_letters": ("tidegate_dead_letters_total", {}),
+    "launches": ("tidegate_launches_total", {}),
+    "messages": ("tidegate_messages_delivered_total", {}),
+}
+"""Our name of a counter: the metric, and the labels of the samples that are summed."""
+
+
+class Meter:
+    """Reads counters now and then; what a process counted after the last look before its end is missing. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], Counter[str]] = {}
+        self._lock = threading.Lock()
+
+    def look(self, processes: Iterable[ClusterProcess]) -> None:
+        """Reads those that run and answer."""
+        for process in processes:
+            life = (process.name, process.lives)
+            status, page = process.ask("/metrics") if process.running else (0, "")
+            if status != 200:
+                continue
+            counts = Counter(
+                {name: int(metric_on(page, metric, **labels)) for name, (metric, labels) in WATCHED.items()}
+            )
+            with self._lock:
+                # Two threads look: an older page must not take a newer one's place.
+                self._seen[life] = self._seen.get(life, Counter()) | counts
+
+    def total(self, *names: str) -> Counter[str]:
+        """Returns the sums over all lives, of those processes or of all."""
+        with self._lock:
+            return sum((counts for (name, _), counts in self._seen.items() if not names or name in names), Counter())

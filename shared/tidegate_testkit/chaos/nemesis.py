@@ -1,0 +1,72 @@
+"""A nemesis: what it does, and what has to be felt of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidegate_testkit.chaos.rig import Rig, grown
+from tidegate_testkit.chaos.strike import Strike
+from tidegate_testkit.cluster.judging.messages import REPEATED_MAX, Crash, Wire
+from tidegate_testkit.cluster.process import ClusterProcess
+from tidegate_testkit.cluster.waiting import now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """A fault that was made and healed.
+
+    Attributes:
+        nodes: Names of those that it met.
+        at, healed_at: ms since the epoch.
+        shards: That they held, and that others may have taken over meanwhile.
+        wire: Whether what they had sent by then may have arrived when it was healed.
+        felt: What the nemesis itself saw of it.
+        crashes: Where there was more than one.
+        silent_from: From then until it was healed nothing may start, ms since the epoch; None where it may.
+    """
+
+    nodes: tuple[str, ...]
+    at: int
+    healed_at: int
+    shards: frozenset[int] = frozenset()
+    wire: bool = False
+    felt: Mapping[str, int] = field(default_factory=dict)
+    crashes: Sequence[tuple[int, frozenset[int]]] = ()
+    silent_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nemesis:
+    """One kind of fault.
+
+    Attributes:
+        name: As reports call it.
+        blow: Makes the fault and heals it; of one node where it is about one. How long it lasts is drawn.
+        needs: What has to be felt at least once in a phase of it.
+    """
+
+    name: str
+    blow: Callable[[Rig, ClusterProcess], Blow]
+    needs: tuple[str, ...]
+
+    def strike(self, rig: Rig, node: ClusterProcess, just_before: Callable[[], None] = lambda: None) -> Strike:
+        """Makes the fault, of that node where it is one node's, and waits until all shards are served again."""
+        before = rig.counted()
+        just_before()
+        blow = self.blow(rig, node)
+        rig.recovered()
+        recovered_at = now_ms()
+        felt = {**grown(before, rig.counted()), **blow.felt}
+        struck = [*blow.crashes, *([(blow.at, blow.shards)] if blow.shards else [])]
+        return Strike(
+            self.name,
+            blow.nodes,
+            blow.at,
+            blow.healed_at,
+            recovered_at,
+            felt,
+            crashes=[Crash(at, shards, recovered_at, last_messages=REPEATED_MAX) for at, shards in struck],
+            wires=[Wire(blow.at, blow.healed_at, blow.shards)] if blow.wire else [],
+            silence=None if blow.silent_from is None else (blow.silent_from, blow.healed_at),
+        )

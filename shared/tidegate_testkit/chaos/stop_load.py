@@ -1,0 +1,164 @@
+"""Stops about due instants: one-shot schedules that are suspended or deleted, messages that are cancelled, as they come due."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.cluster.background import Background
+from tidegate_testkit.cluster.client import Acknowledged, Client
+from tidegate_testkit.cluster.cluster import SHARDS
+from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.judging.stops import Stop, StopAnswer
+from tidegate_testkit.cluster.message_load import MessageBook, instant
+from tidegate_testkit.cluster.topics import Arrived
+from tidegate_testkit.cluster.waiting import now_ms
+
+NAMESPACE = "stops"
+ALL_SHARDS = frozenset(range(SHARDS))
+AHEAD_MS = 4_000
+"""From the apply to the instant: an apply takes a tenth of a second, several on a busy machine."""
+ANSWER_MS = 120
+"""About what an answer takes: so much before the wanted moment a stop is sent."""
+SPREAD_MS = 450
+"""Answers are wanted within that of the instant, before it and after."""
+VOLLEY = 24
+VOLLEY_FROM_MS, VOLLEY_TO_MS = 7_000, 13_000
+"""Instants of a volley, after its begin: about the moment at which what it is aimed at has been taken over, 8 s on an idle
+machine. Its stops are answered together then, so that four of them are near."""
+VOLLEY_STOP_MS = 2_000
+"""After its begin its stops are sent: just after the strike, so that only a successor can answer them."""
+LOOK_S = 0.02
+
+
+@dataclass(slots=True)
+class Trial:
+    """A schedule with the stop that is sent for it."""
+
+    schedule: str
+    due: int
+    what: Literal["suspend", "delete"]
+    stop_id: str
+    in_volley: bool
+    acknowledged: bool = False
+
+    def taken(self, _: Acknowledged) -> None:
+        """The broker has the stop."""
+        self.acknowledged = True
+
+
+@dataclass(order=True)
+class _Later:
+    at: float
+    number: int
+    act: Callable[[], None] = field(compare=False)
+
+
+class StopLoad(Background):
+    """Begins one trial every `every_s` seconds, in turn a suspend, a delete and a message's cancel.
+
+    Attributes:
+        trials: Of schedules, so far; cancels stand in the message book.
+    """
+
+    def __init__(
+        self, client: Client, evidence: Evidence, book: MessageBook, chance: random.Random, every_s: float
+    ) -> None:
+        super().__init__("stop load")
+        self.trials: list[Trial] = []
+        self._client = client
+        self._evidence = evidence
+        self._book = book
+        self._chance = chance
+        self._every_s = every_s
+        self._later: list[_Later] = []
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+
+    def run(self) -> None:
+        due = time.monotonic()
+        turns = itertools.cycle(("suspend", "delete", "cancel"))
+        while not self.stopping.wait(LOOK_S):
+            self._act()
+            if time.monotonic() >= due:
+                due += self._every_s
+                wanted = now_ms() + AHEAD_MS
+                stop_at = wanted - ANSWER_MS + self._chance.randint(-SPREAD_MS, SPREAD_MS)
+                match next(turns):
+                    case "cancel":
+                        self._cancel(wanted, stop_at)
+                    case "suspend":
+                        self._begin(self._name(), "suspend", wanted, stop_at)
+                    case _:
+                        self._begin(self._name(), "delete", wanted, stop_at)
+        while self._later:
+            heapq.heappop(self._later).act()
+
+    def volley(self, shards: frozenset[int]) -> None:
+        """Begins many at once in those shards, whose instants lie about the end of a take-over that begins in a second."""
+        now = now_ms()
+        for number in range(VOLLEY):
+            due = now + VOLLEY_FROM_MS + (VOLLEY_TO_MS - VOLLEY_FROM_MS) * number // VOLLEY
+            what: Literal["suspend", "delete"] = "suspend" if number % 2 else "delete"
+            self._begin(self._name(shards), what, due, now + VOLLEY_STOP_MS, in_volley=True)
+
+    def _name(self, shards: frozenset[int] = ALL_SHARDS) -> str:
+        """Returns a name that was never used, of a schedule in one of those shards."""
+        names = (f"stop-{number}" for number in self._numbers)
+        return next(name for name in names if schedule_shard(NAMESPACE, name, SHARDS) in shards)
+
+    def stops(self, receipts: Iterable[Arrived]) -> list[tuple[Stop, bool]]:
+        """Returns each trial with its answer, and whether it was of a volley."""
+        answers: dict[str, StopAnswer] = {}
+        for receipt in receipts:
+            document = receipt.document
+            running = frozenset(document.get("running") or ())
+            answers.setdefault(document["request_id"], StopAnswer(document["status"], receipt.appended_at, running))
+        # A schedule whose apply was refused, or is not answered, has no instant to be stopped at.
+        return [
+            (Stop(each.schedule, each.due, each.what, each.acknowledged, answers.get(each.stop_id)), each.in_volley)
+            for each in list(self.trials)
+            if each.schedule in answers and answers[each.schedule].status == "accepted"
+        ]
+
+    def _begin(
+        self, name: str, what: Literal["suspend", "delete"], due: int, stop_at: int, in_volley: bool = False
+    ) -> None:
+        trial = Trial(name, due, what, f"{what}-{name}", in_volley)
+        spec = {
+            "kind": "schedule",
+            "namespace": NAMESPACE,
+            "name": name,
+            "target": self._evidence.target(),
+            "trigger": {"type": "at", "instant": instant(due)},
+        }
+        about = {"namespace": NAMESPACE, "name": name}
+        self._client.send("requests", {"id": name, "type": "schedule.apply", **about, "spec": spec}, key=name)
+        self.trials.append(trial)
+        stop = {"id": trial.stop_id, "type": f"schedule.{what}", **about}
+        self._at(stop_at, lambda: self._client.send("requests", stop, key=name, on_acknowledged=trial.taken))
+
+    def _cancel(self, due: int, stop_at: int) -> None:
+        message = self._book.send(due, request_id=f"stopped-{next(self._numbers)}", receipt=True)
+        self._at(stop_at, lambda: self._book.cancel(message))
+
+    def _at(self, milliseconds: int, act: Callable[[], None]) -> None:
+        with self._lock:
+            heapq.heappush(
+                self._later, _Later(time.monotonic() + (milliseconds - now_ms()) / 1_000, next(self._numbers), act)
+            )
+
+    def _act(self) -> None:
+        while True:
+            with self._lock:
+                if not self._later or self._later[0].at > time.monotonic():
+                    return
+                later = heapq.heappop(self._later)
+            later.act()

@@ -1,0 +1,138 @@
+"""Bugs in how a job that needs several limits lets others pass while it waits, and comes to its turn all the same (decision 24)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from tidegate_core.decisions.run_plane import asking, home_limits
+from tidegate_core.effects import LaunchOrder
+from tidegate_core.records.limits import Waiter
+from tidegate_core.store import keys
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.stage import Stage
+
+FIRST, LAST = sorted(("yard", "gate"), key=lambda group: keys.shared_limit("flights", "group", group))
+"""Groups, in the order in which they are asked for."""
+RATE: Final[Doc] = {"type": "rate", "max": 40, "per": "1h", "scope": "group", "group": "rated"}
+
+
+RUN_FOR: Final = {"one": 17 * SECOND, "other": 11 * SECOND}
+"""By the name of the schedule; that of others is two seconds, or, of those that are called `busy`, an hour."""
+
+
+def name_of(order: LaunchOrder) -> str:
+    schedule = order.context["schedule"]
+    assert isinstance(schedule, dict)
+    return str(schedule["name"])
+
+
+def a_stage() -> Bench:
+    def behaves(order: LaunchOrder) -> Behaviour:
+        name = name_of(order)
+        runs_for = HOUR if name.startswith("busy") else RUN_FOR.get(name, 2 * SECOND)
+        return Behaviour(starts_after=10, runs_for=runs_for)
+
+    bench = Stage().first
+    bench.behaves = behaves
+    return bench
+
+
+def applies(bench: Bench, name: str, *constraints: Doc) -> None:
+    bench.request(an_apply(a_spec(name, every("10h"), constraints=list(constraints), overlap="allow"), f"apply {name}"))
+    bench.run(100)
+
+
+def triggers(bench: Bench, *names: str) -> None:
+    for name in names:
+        bench.request(a_request("trigger", name, request_id=f"{name} at {bench.now}"))
+        bench.run(50)
+
+
+def ran(bench: Bench, name: str) -> bool:
+    return any(name_of(order) == name for order in bench.started)
+
+
+def door(group: str) -> Doc:
+    return at_most(1, "group", group=group)
+
+
+def many_wait_for_a_busy_limit_beside_a_rate() -> Iterable[str]:
+    bench = a_stage()
+    applies(bench, "busy", door("door"))
+    applies(bench, "both", RATE, door("door"))
+    applies(bench, "both-too", RATE, door("door"))
+    applies(bench, "both-as-well", RATE, door("door"))
+    applies(bench, "one", RATE)
+    triggers(bench, "busy", *["both", "both-too", "both-as-well"] * 6)
+    bench.run(10 * SECOND)
+    triggers(bench, "one")
+    bench.run(10 * SECOND)
+    if not ran(bench, "one"):
+        yield "liveness: a rate of 40 that nobody has used lets nobody pass"
+
+
+def a_job_needs_two_limits_with_streams_before_them() -> Iterable[str]:
+    bench = a_stage()
+    for name, groups in (("one", [FIRST]), ("other", [LAST]), ("both", [FIRST, LAST])):
+        applies(bench, name, *map(door, groups))
+    triggers(bench, "one", "other", "other", "both")
+    for _ in range(60):
+        triggers(bench, "one", "other")
+        bench.run(5 * SECOND)
+    if not ran(bench, "both"):
+        yield "liveness: a job that needs two limits is passed for ever by those that need one"
+
+
+def the_last_word_comes_to_one_that_has_handed_back() -> Iterable[str]:
+    bench = a_stage()
+    applies(bench, "busy", door("door"))
+    applies(bench, "busy-for-now", door("window"))
+    applies(bench, "first", RATE, door("door"))
+    applies(bench, "second", RATE, door("window"))
+    triggers(bench, "busy", "busy-for-now", "first", "second")
+    bench.run(5 * SECOND)
+    (run_id,) = {each.run_id for each in bench.started if name_of(each) == "busy-for-now"}
+    bench.request({"id": "stop", "type": "run.cancel", "namespace": "flights", "run_id": run_id})
+    bench.run(MINUTE)
+    if not ran(bench, "second"):
+        yield "liveness: both limits have room, and the job that needs them waits on"
+
+
+def without_those_aside(_: Any) -> Callable[[Sequence[Waiter]], list[Waiter]]:
+    return lambda waiters: [waiter for waiter in waiters if not waiter.aside]
+
+
+def staying_aside(in_turn: Callable[..., Any]) -> Any:
+    def turn(known: Sequence[Any]) -> Any:
+        aside, last = in_turn(known)
+        return (last[:-1], last[-1:]) if len(last) == len(known) else (aside, last)
+
+    return turn
+
+
+ASIDE: Final = (
+    Mutant(
+        "word kept",
+        "jobs that wait for a busy limit keep every word of another one, and stop it for all",
+        breaks="liveness",
+        patches=(Patch(home_limits, "handed_back", lambda _: lambda *_: []),),
+        scenario=many_wait_for_a_busy_limit_beside_a_rate,
+    ),
+    Mutant(
+        "nobody's turn",
+        "whoever stands aside is passed for as long as others come",
+        breaks="liveness",
+        patches=(Patch(home_limits, "in_line", without_those_aside),),
+        scenario=a_job_needs_two_limits_with_streams_before_them,
+    ),
+    Mutant(
+        "aside for ever",
+        "a job with the word for its last limit does not come back for what it has handed back",
+        breaks="liveness",
+        patches=(Patch(asking, "_in_turn", staying_aside),),
+        scenario=the_last_word_comes_to_one_that_has_handed_back,
+    ),
+)

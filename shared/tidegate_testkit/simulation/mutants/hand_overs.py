@@ -1,0 +1,106 @@
+"""Bugs in what a hand-over waits for: rows of a predecessor that stand before what was sent (docs/protocol.md, A message's life).
+
+The predecessor wrote a message's rows and fell before its create was durable, so they wait for the create, in the inbox or in the
+log; its successor sends what comes behind them, and is told to hand over before it has recovered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.inbox import Inbox
+from tidegate_core.effects import Effect, ReadRange
+from tidegate_core.model.position import Position
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Put
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import REQUESTS_ID, SECOND, a_recurring, a_send, an_apply, every
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
+
+Hand = Callable[[Inbox], Operation[None]]
+
+
+def leaving_them_to_the_first_look(_: Hand) -> Hand:
+    def expected(inbox: Inbox) -> Operation[None]:
+        for item in (yield from inbox._lane.read_range("I#", "I#~")):
+            row = from_item(InboxRow, item)
+            if row.kind == "M":
+                inbox._plane._waiting.expect(row.origin)
+
+    return expected
+
+
+def never(_: Any) -> Any:
+    return property(lambda plane: False)
+
+
+def jobs_read(effect: Effect) -> bool:
+    """Recovery reads them when the delivery plane serves already."""
+    return isinstance(effect, ReadRange) and effect.range.low == "J#"
+
+
+def repeats_of_a_hand_over(bench: Bench) -> Iterable[str]:
+    """From when the owner of a message's rows fell: the next one hands over before all is recovered, the third one sends."""
+    bench.as_usual()
+    bench.crash()
+    bench.hold_back(jobs_read, times=1_000)
+    bench.run(10 * SECOND)
+    bench.drain()
+    bench.run(SECOND)
+    bench.as_usual()
+    bench.run(SECOND)
+    bench.crash()
+    bench.run(10 * SECOND)
+    sent = [each.headers["tidegate-id"] for each in bench.on("out")]
+    if len(sent) > len(set(sent)):
+        yield "I8: messages were sent again after an orderly hand-over"
+
+
+def a_bench() -> Bench:
+    """With a schedule whose fires go out one after the other, whatever stands in front of them."""
+    bench = Stage(shards=1).first
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    return bench
+
+
+def its_create_lies_in_the_inbox() -> Iterable[str]:
+    bench = a_bench()
+    origin = Position(bench.now, REQUESTS_ID, 7, 1).text()
+    body = json.dumps(a_send("m-1", after="3s", topic="elsewhere"))
+    row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=body)
+    bench.lose(a_commit("inboxed"), times=1_000)
+    bench.store.write([Put(row.key(0), to_item(row, row.key(0)))])
+    bench.give(Poked(0))
+    return repeats_of_a_hand_over(bench)
+
+
+def its_create_lies_in_the_log() -> Iterable[str]:
+    bench = a_bench()
+    bench.lose(a_commit("cursor"), times=1_000)
+    bench.request(a_send("m-1", after="3s", topic="elsewhere"))
+    return repeats_of_a_hand_over(bench)
+
+
+HAND_OVERS = (
+    Mutant(
+        "inbox left to its first look",
+        "a hand-over comes before that has its end, and what was sent behind a predecessor's row is sent again",
+        breaks="I8",
+        patches=(Patch(Inbox, "hand_messages", leaving_them_to_the_first_look),),
+        scenario=its_create_lies_in_the_inbox,
+    ),
+    Mutant(
+        "log left before it is read again",
+        "a hand-over in the middle of a take-over: what was sent behind a predecessor's row is sent again",
+        breaks="I8",
+        patches=(Patch(DeliveryPlane, "waits_for_the_log", never),),
+        scenario=its_create_lies_in_the_log,
+    ),
+)

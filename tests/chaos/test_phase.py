@@ -1,0 +1,38 @@
+"""Three strikes at a cluster behind proxies: each was felt, and nothing was lost, doubled, miscounted, early or unguarded.
+
+Times are no matter of this test: `make chaos` prints them, and goes on for as long as one likes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tidegate_testkit.chaos.campaign import Campaign, run
+from tidegate_testkit.chaos.load import Sizes
+from tidegate_testkit.chaos.nemeses.bricks import STORE_FAULTS
+from tidegate_testkit.chaos.nemeses.network import BROKER_DEAF
+from tidegate_testkit.chaos.nemeses.processes import KILL
+from tidegate_testkit.cluster.figures import show
+from tidegate_testkit.cluster.judging.faults import report
+
+SEED_VARIABLE = "TIDEGATE_TEST_SEED"
+SIZES = Sizes(messages_per_s=8.0, events_per_s=4.0, stops_per_s=0.4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_given_a_kill_a_one_way_cut_and_a_spoilt_store_then_each_is_felt_and_every_guarantee_holds(
+    tmp_path: Path,
+) -> None:
+    seed = int(os.environ.get(SEED_VARIABLE, "") or random.SystemRandom().randrange(1 << 32))
+    show(f"\nseed {seed} (again with {SEED_VARIABLE}={seed})")
+    phases = iter([(KILL, 1), (BROKER_DEAF, 1), (STORE_FAULTS, 1)])
+    figures = run(Campaign(seed, SIZES, phases), tmp_path, show)
+    for line in figures.lines():
+        show(line)
+    assert not figures.faults, report(figures.faults)
+    assert not [phase.void for phase in figures.phases if phase.void]

@@ -1,0 +1,70 @@
+"""Pieces of a real broker's logs, once, for somebody who asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+
+from tidegate_core.effects import Unavailable
+from tidegate_kafka.log_reader import KafkaLogReader
+from tidegate_ports.bus import LogSlice
+
+if TYPE_CHECKING:
+    from tests.integration.kafka.conftest import World
+
+
+@pytest.fixture
+def logs(world: World) -> Iterator[KafkaLogReader]:
+    reader = KafkaLogReader(world.settings, world.facts)
+    yield reader
+    reader.close()
+
+
+def write(world: World, name: str, *places: int) -> None:
+    """One record after another, each in its topic partition, with a header and its number as value."""
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    for number, place in enumerate(places):
+        producer.produce(world.settings.topic(name), str(number).encode(), partition=place, headers=[("n", b"\xff")])
+        assert producer.flush(20) == 0
+
+
+async def test_given_letters_then_what_is_there_is_read_slice_after_slice(world: World, logs: KafkaLogReader) -> None:
+    await asyncio.to_thread(write, world, "events.dlq", 0, 2, 0, 2, 0)
+    topic = world.settings.topic("events.dlq")
+    spans = await logs.spans(topic)
+    assert spans == {0: LogSlice(topic, 0, 0, 3), 2: LogSlice(topic, 2, 0, 2)}
+    assert not isinstance(spans, Unavailable)
+    wanted = [LogSlice(topic, 2, 1, 2), spans[0]]
+    found = await logs.read(wanted, records_max=10, bytes_max=10**6)
+    assert not isinstance(found, Unavailable)
+    assert [(each.topic_partition, each.offset, each.value) for each in found] == [
+        (2, 1, b"3"),
+        (0, 0, b"0"),
+        (0, 1, b"2"),
+        (0, 2, b"4"),
+    ]
+    assert found[0].headers == (("n", b"\xff"),)
+    for bound in ({"records_max": 2, "bytes_max": 10**6}, {"records_max": 10, "bytes_max": 4}):
+        fewer = await logs.read(wanted, **bound)
+        assert not isinstance(fewer, Unavailable)
+        assert [each.value for each in fewer] == [b"3", b"0"]
+
+
+async def test_given_a_time_then_only_what_was_appended_from_then_on(world: World, logs: KafkaLogReader) -> None:
+    await asyncio.to_thread(write, world, "events.dlq", 0, 0, 1)
+    topic = world.settings.topic("events.dlq")
+    found = await logs.read([LogSlice(topic, 0, 0, 2)], records_max=2, bytes_max=10**6)
+    assert not isinstance(found, Unavailable)
+    second = found[1].append_time_ms
+    since = await logs.spans(topic, second)
+    assert not isinstance(since, Unavailable)
+    assert since[0].begin == (1 if found[0].append_time_ms < second else 0)
+    assert await logs.spans(topic, second + 3_600_000) == {}
+
+
+async def test_given_no_such_topic_then_nothing_is_known(logs: KafkaLogReader) -> None:
+    assert isinstance(await logs.spans("there-is-none"), Unavailable)

@@ -1,0 +1,160 @@
+"""Nodes, shards and a stop of all firing over REST."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_api.conftest import NOW, SHARDS, TOPIC_PARTITIONS, Process
+
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.controls import Controls, Scope, StoredControls
+from tidegate_core.store import keys
+from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.store.values import Key, Put
+from tidegate_core.watching.card import SILENT_MS, NodeCard
+from tidegate_core.watching.watchdog import LATE_MS
+
+ONE, TWO = "1111aaaa-0000", "2222bbbb-0000"
+TOPIC_ID = "0" * 32
+
+
+def put_card(process: Process, owner: str, name: str, **fields: Any) -> None:
+    given: dict[str, Any] = {"version": "0.1.0", "tzdata": "2025.2", "started_at": NOW - 5, "seen": NOW, "held": (1,)}
+    card = NodeCard(owner=owner, node=name, **{**given, **fields})
+    key = keys.node_card(owner)
+    process.store.write([Put(key, to_item(card, key))])
+
+
+def put_item(process: Process, key: Key, **fields: Any) -> None:
+    process.store.write([Put(key, {"pk": key.pk, "sk": key.sk, **fields})])
+
+
+@pytest.fixture
+def cluster(process: Process) -> Process:
+    """Node one has all shards; node two has none."""
+    put_item(
+        process, MAP_KEY, version=1, n=TOPIC_PARTITIONS, shards=SHARDS, topic_id=TOPIC_ID, cluster_id="c", history=[]
+    )
+    put_card(process, ONE, "one", shards=SHARDS, clock_offset_ms=3)
+    put_card(process, TWO, "two", held=(), unready=("it has not joined its group",))
+    for shard in range(SHARDS):
+        put_item(
+            process, keys.lease(shard), epoch=4, map=1, tp_epoch=2, owner=ONE, controls=0, controls_done=0, served=1
+        )
+        put_item(process, keys.progress(shard), epoch=4, fired_slot=NOW - 9, fired_id="m")
+    process.store.write([sign_of_life(ONE, "one", NOW, dict.fromkeys(range(TOPIC_PARTITIONS), NOW - 1_000), 0)])
+    return process
+
+
+def states(process: Process) -> dict[str, str]:
+    return {each["name"]: each["state"] for each in process.http.get("/api/v1/nodes").json()["items"]}
+
+
+def test_given_nodes_then_each_says_how_it_stands(cluster: Process) -> None:
+    assert states(cluster) == {"one": "ready", "two": "not_ready"}
+    one = cluster.http.get("/api/v1/nodes/one").json()
+    assert (one["topic_partitions"], one["shards"], one["clock_offset_ms"], one["tzdata"]) == ([1], SHARDS, 3, "2025.2")
+    cluster.clock.now += SILENT_MS + 1
+    assert set(states(cluster).values()) == {"silent"}
+
+
+def test_given_an_order_to_drain_then_it_is_drained_once_it_holds_nothing(cluster: Process) -> None:
+    put_card(cluster, TWO, "two")
+    answer = cluster.http.post("/api/v1/nodes/1111/drain", json={"reason": "new disk"})
+    assert (answer.status_code, answer.json()["state"]) == (200, "draining")
+    assert states(cluster)["one"] == "draining"
+    put_card(cluster, ONE, "one", held=(), drained=True)
+    assert states(cluster)["one"] == "drained"
+    assert cluster.http.delete("/api/v1/nodes/one/drain").status_code == 200
+    put_card(cluster, ONE, "one")
+    assert states(cluster)["one"] == "ready"
+
+
+def test_given_nobody_to_take_over_then_a_drain_has_to_be_meant(cluster: Process) -> None:
+    put_card(cluster, TWO, "two", drained=True)
+    answer = cluster.http.post("/api/v1/nodes/one/drain")
+    assert (answer.status_code, "--force" in answer.json()["detail"]) == (409, True)
+    assert states(cluster)["one"] == "ready"
+    assert cluster.http.post("/api/v1/nodes/one/drain", json={"force": True}).json()["state"] == "draining"
+
+
+def test_given_a_silent_node_then_it_takes_no_order(cluster: Process) -> None:
+    put_card(cluster, TWO, "two", seen=NOW - SILENT_MS - 1)
+    assert cluster.http.post("/api/v1/nodes/two/drain").status_code == 409
+
+
+def test_given_a_name_of_several_then_the_one_that_lives_is_meant(cluster: Process) -> None:
+    put_card(cluster, "3333cccc-0000", "one", seen=NOW - SILENT_MS - 1)
+    assert cluster.http.get("/api/v1/nodes/one").json()["id"] == ONE
+    put_card(cluster, "3333cccc-0000", "one")
+    answer = cluster.http.get("/api/v1/nodes/one")
+    assert (answer.status_code, "3333cccc-0000" in answer.json()["detail"]) == (409, True)
+    for unknown in ("nobody", "111"):
+        assert cluster.http.get(f"/api/v1/nodes/{unknown}").status_code == 404
+
+
+def test_given_shards_then_each_says_whose_it_is_and_how_far(cluster: Process) -> None:
+    put_item(cluster, keys.topic_position("c", TOPIC_ID, 1), epoch=1, next=90)
+    shards = cluster.http.get("/api/v1/shards").json()["items"]
+    assert [each["shard"] for each in shards] == list(range(SHARDS))
+    # The log of the fake bus ends at 100 and 101, in two topic partitions.
+    assert [each["requests_behind"] for each in shards[:4]] == [100, 11, 0, 0]
+    first = shards[0]
+    assert (first["node"], first["epoch"], first["topic_partition"]) == ("one", 4, 0)
+    assert first["fired_through"] == format_instant(NOW - 9)
+    assert (first["broken"], first["stopped"], first["controls_behind"]) == ([], False, False)
+    assert cluster.http.get("/api/v1/shards", params={"node": "two"}).json()["items"] == []
+    cluster.bus.is_down = True
+    assert cluster.http.get("/api/v1/shards/1").json()["requests_behind"] is None
+
+
+def test_given_a_shard_that_stands_still_then_it_shows_what_this_process_and_living_nodes_see(cluster: Process) -> None:
+    put_card(cluster, TWO, "two", findings=(f"3/messages_late/{NOW - 40_000}", "4/of_a_newer_version/1"))
+    shards = cluster.http.get("/api/v1/shards").json()["items"]
+    assert [[each["promise"] for each in shard["broken"]] for shard in shards[3:5]] == [["messages_late"], []]
+    cluster.clock.now += LATE_MS
+    put_card(cluster, TWO, "two", seen=NOW - 1, findings=(f"3/messages_late/{NOW}",))
+    shards = cluster.http.get("/api/v1/shards").json()["items"]
+    assert [each["promise"] for each in shards[3]["broken"]] == ["owner_silent"], "a silent node's word is old"
+
+
+def test_given_a_shard_then_what_lies_in_it_is_counted(cluster: Process) -> None:
+    for key in (
+        keys.message_timer(2, NOW - 5, "m2", "v"),
+        keys.message_timer(2, NOW - 20, "m0", "v"),
+        keys.message_timer(2, NOW + 60_000, "m3", "v"),
+        keys.timer(2, NOW - 1, "S", "flights/land"),
+        keys.job(2, "0002-a"),
+        keys.job(2, "0002-b"),
+        keys.run(2, "0002-c"),
+    ):
+        put_item(cluster, key)
+    put_item(cluster, keys.own_limit(2, "flights", "land"), in_use=1)
+    put_item(cluster, keys.own_limit(2, "flights", "idle"), in_use=0)
+    shard = cluster.http.get("/api/v1/shards/2").json()
+    counts = {name: shard[name] for name in ("backlog", "fires_due", "jobs", "runs", "inbox", "held")}
+    assert counts == {"backlog": 1, "fires_due": 1, "jobs": 2, "runs": 1, "inbox": 0, "held": 0}
+    assert shard["limits"] == [{"schedule": "flights/land", "in_use": 1}]
+    assert cluster.http.get(f"/api/v1/shards/{SHARDS}").status_code == 404
+
+
+def test_given_a_stop_then_it_is_the_request_on_the_whole_system(cluster: Process) -> None:
+    assert cluster.http.post("/api/v1/firing/stop", json={"reason": "a drill"}).status_code == 200
+    assert cluster.http.post("/api/v1/firing/start").status_code == 200
+    sent = [json.loads(order.value) for order in cluster.bus.produced]
+    assert [(each["type"], each["scope"]) for each in sent] == [
+        ("control.suspend", "system"),
+        ("control.resume", "system"),
+    ]
+    assert sent[0]["reason"] == "a drill"
+
+
+def test_given_a_stopped_system_then_its_shards_say_so(cluster: Process) -> None:
+    stopped = Controls(version=1, scopes=(Scope(namespace=None, position="p", spans=((1, None),)),))
+    cluster.store.write([Put(keys.CONTROLS_KEY, to_item(StoredControls.of(stopped), keys.CONTROLS_KEY))])
+    shard = cluster.http.get("/api/v1/shards/0").json()
+    assert (shard["stopped"], shard["controls_behind"]) == (True, True)

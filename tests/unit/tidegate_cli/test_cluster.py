@@ -1,0 +1,104 @@
+"""`tidegate node list | drain | stop-firing | start-firing`, `tidegate shard`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_cli.conftest import RECEIPT, FakeApi
+
+from tidegate_cli import main
+from tidegate_cli.commands import node
+from tidegate_cli.processes import NODE
+
+MOMENT = "2026-11-20T22:00:00Z"
+
+
+def a_node(**fields: Any) -> dict[str, Any]:
+    given = {
+        "id": "1111aaaa",
+        "name": "one",
+        "state": "ready",
+        "version": "0.1.0",
+        "tzdata": "2025.2",
+        "started": MOMENT,
+        "seen": MOMENT,
+        "topic_partitions": [0, 3],
+        "shards": 4,
+    }
+    return {**given, **fields}
+
+
+BROKEN = {"promise": "messages_late", "since": MOMENT, "meaning": "messages are due"}
+SHARDS = [
+    {"shard": 0, "topic_partition": 0, "node": "one", "epoch": 3},
+    {"shard": 1, "topic_partition": 1, "node": "two", "epoch": 9, "broken": [BROKEN], "stopped": True},
+]
+
+
+def test_given_nodes_then_they_are_listed(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    waits = a_node(name="two", state="not_ready", unready=["it has not joined its group"])
+    api.answers["GET /nodes"] = (200, {"items": [a_node(), waits]})
+    assert main.run(["node", "list"]) == 0
+    out = capsys.readouterr().out
+    assert "0, 3" in out
+    assert "it has not joined its group" in out
+
+
+def test_given_a_drain_then_it_waits_until_the_node_holds_nothing(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "LOOK_EVERY_S", 0)
+    api.answers["POST /nodes/one/drain"] = (200, a_node(state="draining"))
+    api.answers["GET /nodes/1111aaaa"] = [(200, a_node(state="draining")), (200, a_node(state="drained", shards=0))]
+    assert main.run(["node", "drain", "one", "--reason", "new disk", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "drained"
+    assert json.loads(api.asked[0].content)["reason"] == "new disk"
+    assert len(api.asked) == 3
+
+
+def test_given_a_node_that_keeps_its_shards_then_exit_5_says_how_many(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "LOOK_EVERY_S", 0)
+    api.answers["POST /nodes/one/drain"] = (200, a_node(state="draining"))
+    api.answers["GET /nodes/1111aaaa"] = (200, a_node(state="draining"))
+    assert main.run(["node", "drain", "one", "--wait", "0.01"]) == 5
+    assert "still has 4 shards" in capsys.readouterr().err
+    assert main.run(["node", "drain", "one", "--wait", "0"]) == 0
+
+
+def test_given_an_undo_then_the_order_is_taken_back(api: FakeApi) -> None:
+    api.answers["DELETE /nodes/one/drain"] = (200, a_node())
+    assert main.run(["node", "drain", "one", "--undo"]) == 0
+
+
+def test_given_a_stop_and_a_start_then_the_receipts_are_shown(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.answers["POST /firing/stop"] = (200, {**RECEIPT, "running": ["0001-r"]})
+    api.answers["POST /firing/start"] = (200, RECEIPT)
+    assert main.run(["node", "stop-firing", "--reason", "a drill", "--id", "s-1"]) == 0
+    assert "0001-r" in capsys.readouterr().out
+    assert api.asked[0].headers["Idempotency-Key"] == "s-1"
+    assert main.run(["node", "start-firing"]) == 0
+
+
+def test_given_shards_then_those_that_stand_still_can_be_picked(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answers["GET /shards"] = (200, {"items": SHARDS})
+    assert main.run(["shard", "list", "--broken", "--node", "two"]) == 0
+    out = capsys.readouterr().out
+    assert "messages_late, stopped" in out
+    assert "one" not in out
+    assert api.asked[0].url.params["node"] == "two"
+    api.answers["GET /shards/1"] = (200, {**SHARDS[1], "jobs": 7})
+    assert main.run(["shard", "show", "1"]) == 0
+    assert "jobs: 7" in capsys.readouterr().out
+
+
+def test_given_node_alone_then_a_node_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(node, "become", begun.append)
+    assert main.run(["node"]) == 0
+    assert begun == [NODE]

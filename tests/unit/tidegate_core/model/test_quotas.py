@@ -1,0 +1,63 @@
+"""What a namespace's schedules may ask for, where the definition alone tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate_core.model.parsing import parse_schedule
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.quotas import NO_QUOTA, Quota, quota_of
+from tidegate_core.model.schedule_checks import check_schedule
+
+NOW = 1_763_676_000_000
+PYTHON = {"type": "program", "program": {"type": "python", "file": "a.py"}}
+HOURLY = {"type": "every", "period": "1h"}
+
+
+def told(quota: Quota, trigger: dict[str, Any] = HOURLY, **fields: Any) -> tuple[Problem, ...]:
+    spec = parse_schedule({"namespace": "flights", "name": "a", "target": PYTHON, "trigger": trigger, **fields})
+    return check_schedule(spec, now=NOW, quota=quota)
+
+
+def test_given_quotas_then_a_namespaces_own_counts_and_no_mixture() -> None:
+    own, others = Quota(minimum_period_ms=60_000), Quota(catch_up_runs_max=3)
+    quotas = {"flights": own, "*": others}
+    assert (quota_of(quotas, "flights"), quota_of(quotas, "orders")) == (own, others)
+    assert quota_of({"flights": own}, "orders") == NO_QUOTA
+
+
+@pytest.mark.parametrize(("period", "fits"), [("59s", False), ("60s", True)])
+def test_given_a_shortest_period_then_a_shorter_one_is_refused_with_the_setting_that_says_so(
+    period: str, fits: bool
+) -> None:
+    found = told(Quota(minimum_period_ms=60_000), {"type": "every", "period": period})
+    assert [each.field for each in found] == ([] if fits else ["trigger.period"])
+    assert all("TIDEGATE_QUOTAS (flights)" in each.hint for each in found)
+
+
+def test_given_a_quota_below_everybodys_minimum_then_that_holds() -> None:
+    (problem,) = told(Quota(minimum_period_ms=1_000), {"type": "every", "period": "5s"})
+    assert "TIDEGATE_MINIMUM_PERIOD_MS" in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("fields", "fits"),
+    [
+        pytest.param({"catchup": {"max_runs": 10}}, True, id="within"),
+        pytest.param({"catchup": {"max_runs": 11}}, False, id="above"),
+        pytest.param({}, False, id="the default is above"),
+        pytest.param({"catchup": {"mode": "last"}}, True, id="one job stands for all"),
+        pytest.param({"catchup": {"mode": "last", "after_pause": "all"}}, False, id="after a pause"),
+        pytest.param(
+            {"trigger": {"type": "data_partitions", "dataset": "raw", "count": 1}},
+            True,
+            id="events make up for nothing",
+        ),
+    ],
+)
+def test_given_a_most_of_catch_up_then_a_larger_one_is_refused(fields: dict[str, Any], fits: bool) -> None:
+    found = told(Quota(catch_up_runs_max=10), **fields)
+    assert [each.field for each in found] == ([] if fits else ["catchup.max_runs"])
+    assert all("max_runs: 10" in each.hint for each in found)

@@ -1,0 +1,83 @@
+"""A node's card, and the order to hold nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put
+from tidegate_core.watching.card import DrainOrder, NodeCard
+from tidegate_node.presence import Presence
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+
+def a_card(around: Surroundings, **fields: Any) -> NodeCard:
+    given: dict[str, Any] = {
+        "owner": around.facts.owner,
+        "node": "node-1",
+        "version": "0.1.0",
+        "tzdata": "2025.2",
+        "started_at": 5,
+        "seen": around.clock.now_ms(),
+    }
+    return NodeCard(**{**given, **fields})
+
+
+def order_to_drain(around: Surroundings) -> None:
+    order = DrainOrder(at=around.clock.now_ms(), actor="ana")
+    key = order.key(around.facts.owner)
+    around.store.write([Put(key, to_item(order, key))])
+
+
+async def test_given_a_turn_then_the_card_is_written_as_it_stands_after_the_order(around: Surroundings) -> None:
+    heard: list[bool] = []
+
+    async def drain(wanted: bool) -> None:
+        heard.append(wanted)
+
+    presence = Presence(
+        around.facts.owner,
+        around.store_effects(),
+        around.notes,
+        lambda: a_card(around, drained=heard[-1], held=(3, 1)),
+        drain,
+    )
+    await presence.turn()
+    order_to_drain(around)
+    await presence.turn()
+    assert heard == [False, True]
+    item = around.store.peek(keys.node_card(around.facts.owner))
+    assert item is not None
+    assert from_item(NodeCard, item) == a_card(around, drained=True, held=(3, 1))
+    assert item["expires_at"] == around.clock.now_ms() // 1000 + 86_400
+
+
+async def test_given_an_end_then_card_and_order_go(around: Surroundings) -> None:
+    async def drain(wanted: bool) -> None: ...
+
+    presence = Presence(around.facts.owner, around.store_effects(), around.notes, lambda: a_card(around), drain)
+    order_to_drain(around)
+    await presence.turn()
+    await presence.leave()
+    assert around.store.peek(keys.node_card(around.facts.owner)) is None
+    assert around.store.peek(keys.drain_order(around.facts.owner)) is None
+
+
+async def test_given_a_bug_then_it_is_said_and_the_next_turn_comes(around: Surroundings, until: Any) -> None:
+    async def drain(wanted: bool) -> None:
+        raise RuntimeError("a bug")
+
+    presence = Presence(
+        around.facts.owner, around.store_effects(), around.notes, lambda: a_card(around), drain, every_s=0.001
+    )
+    task = asyncio.create_task(presence.run())
+    await until(lambda: around.notes.names().count("task_failed") >= 2, "said twice")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -1,0 +1,167 @@
+"""A node looks at others' shards in the store: what stands still is told once, and by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import EndOffsets, Unavailable
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.controls import Controls, Scope, StoredControls
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key, Put
+from tidegate_core.watching.card import NodeCard
+from tidegate_core.watching.watchdog import LATE_MS, STANDS_MS, Broken
+from tidegate_node.watching import TURNS, Unreadable, Watching
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_node.conftest import Surroundings
+
+OTHER = "0b1e5a52-7a30-4a5c-9c0b-0d7f7b6c1a11"
+
+
+class World:
+    """Node `OTHER` has all shards and is fine; the watcher is the node of `around`."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self.around = around
+        self.facts = around.facts
+        self.set_ends(5)
+        self.watching = Watching(
+            around.facts, around.store_effects(), around.bus, around.clock, around.metrics, around.notes
+        )
+        for shard in range(self.facts.cluster.shards):
+            lease = keys.lease(shard)
+            self.put(lease, epoch=3, map=1, tp_epoch=2, owner=OTHER, controls=0, served=1)
+            self.put(keys.progress(shard), epoch=3, fired_slot=self.now, fired_id="m")
+        for number in range(self.facts.cluster.topic_partitions):
+            self.put(keys.topic_position("cluster", self.facts.requests.id, number), epoch=2, next=5, page="-")
+        for number in range(self.facts.events.topic_partitions):
+            self.put(keys.topic_position("cluster", self.facts.events.id, number), epoch=2, next=5, page="-")
+        self.live()
+
+    @property
+    def now(self) -> int:
+        return self.around.clock.now_ms()
+
+    def put(self, key: Key, **fields: Any) -> None:
+        self.around.store.write([Put(key, {"pk": key.pk, "sk": key.sk, **fields})])
+
+    def set_ends(self, end: int) -> None:
+        topics = (self.facts.requests, self.facts.events)
+        self.around.bus.log_ends = EndOffsets(
+            {f"{topic.id}/{n}": end for topic in topics for n in range(topic.topic_partitions)}
+        )
+
+    def live(self, served: bool = True) -> None:
+        """`OTHER` writes its card, and its sign of life."""
+        card = NodeCard(owner=OTHER, node="node-2", version="1", tzdata="t", started_at=0, seen=self.now)
+        key = keys.node_card(OTHER)
+        self.around.store.write([Put(key, to_item(card, key))])
+        if served:
+            signs = dict.fromkeys(range(self.facts.cluster.topic_partitions), self.now)
+            self.around.store.write([sign_of_life(OTHER, "node-2", self.now, signs, 0)])
+
+    async def turn(self) -> None:
+        for _ in range(TURNS):
+            await self.watching.look()
+
+    def told(self) -> list[str]:
+        return sorted(self.around.notes.names())
+
+    def broken(self) -> set[tuple[int, str]]:
+        found = [Broken.parse(text) for text in self.watching.findings]
+        return {(each.shard, each.kind) for each in found if each is not None}
+
+
+@pytest.fixture
+def world(around: Surroundings) -> World:
+    return World(around)
+
+
+async def test_given_a_node_that_serves_then_nothing_is_said(world: World) -> None:
+    for _ in range(6):
+        world.around.clock.pass_ms(10_000)
+        world.live()
+        await world.watching.look()
+    assert (world.told(), world.watching.findings) == ([], ())
+
+
+async def test_given_a_frozen_node_then_it_and_its_shards_are_told_once_within_a_minute(world: World) -> None:
+    for _ in range(6):
+        world.around.clock.pass_ms(10_000)
+        await world.watching.look()
+    shards = world.facts.cluster.shards
+    assert world.told() == ["node_silent", *["promise_broken"] * shards]
+    assert world.broken() == {(shard, "owner_silent") for shard in range(shards)}
+    assert world.around.metrics.value("tidegate_silent_nodes") == 1
+    assert world.around.metrics.value("tidegate_broken_promises") == shards
+    world.live()
+    await world.turn()
+    assert world.told().count("promise_kept_again") == shards
+    assert world.around.metrics.value("tidegate_silent_nodes") == 0
+
+
+async def test_given_a_node_that_lives_and_a_shard_that_does_not_move_then_the_shard_is_told(world: World) -> None:
+    """Its loop turns and its signs of life come; what is due is not dealt with."""
+    due = world.now
+    world.put(keys.message_timer(2, due + 1, "m2", "v"))
+    world.put(keys.message_timer(3, due - 1, "m0", "v"))  # Before the position: dealt with, and not removed yet.
+    world.put(keys.timer(5, due, "S", "flights/land"))
+    world.put(keys.timer(4, due, "E", "flights/join#x"))
+    world.around.clock.pass_ms(LATE_MS + 2)
+    world.live()
+    await world.turn()
+    assert world.broken() == {(2, "messages_late"), (5, "fires_late")}
+
+
+async def test_given_a_stopped_system_then_what_waits_is_not_late(world: World) -> None:
+    world.put(keys.timer(5, world.now, "S", "flights/land"))
+    stopped = Controls(version=1, scopes=(Scope(namespace=None, position="p", spans=((1, None),)),))
+    stored = to_item(StoredControls.of(stopped), keys.CONTROLS_KEY)
+    world.around.store.write([Put(keys.CONTROLS_KEY, stored)])
+    world.around.clock.pass_ms(LATE_MS + 2)
+    world.live()
+    await world.turn()
+    assert world.broken() == set()
+
+
+@pytest.mark.parametrize(("topic", "number"), [("requests", 1), ("events", 1), ("events", 5)])
+async def test_given_records_that_nobody_reads_then_each_shard_of_the_position_is_told(
+    world: World, topic: str, number: int
+) -> None:
+    """There are 8 topic partitions of events, and the holder of 1 of 4 reads 1 and 5."""
+    topic_id = getattr(world.facts, topic).id
+    world.put(keys.topic_position("cluster", topic_id, number), epoch=2, next=4, page="-")
+    await world.turn()
+    world.around.clock.pass_ms(STANDS_MS + 1)
+    world.live()
+    await world.turn()
+    assert world.broken() == {(1, "reading_stands"), (5, "reading_stands")}
+
+
+async def test_given_another_watcher_then_the_shards_are_shared(world: World) -> None:
+    third = replace(world.facts, owner="c" * 36)
+    card = NodeCard(owner=third.owner, node="node-3", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
+    world.around.store.write([Put(keys.node_card(third.owner), to_item(card, keys.node_card(third.owner)))])
+    around = world.around
+    other = Watching(third, around.store_effects(), around.bus, around.clock, around.metrics, around.notes)
+    mine = NodeCard(owner=world.facts.owner, node="n", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
+    around.store.write([Put(keys.node_card(mine.owner), to_item(mine, keys.node_card(mine.owner)))])
+    around.clock.pass_ms(40_000)
+    await world.turn()
+    for _ in range(TURNS):
+        await other.look()
+    found = [set(watching.findings) for watching in (world.watching, other)]
+    assert not found[0] & found[1]
+    assert len(found[0] | found[1]) == world.facts.cluster.shards
+
+
+async def test_given_a_broker_that_does_not_answer_then_the_next_round_asks_again(world: World) -> None:
+    world.around.bus.log_ends = Unavailable("broker")
+    with pytest.raises(Unreadable):
+        await world.watching.look()
+    assert world.told() == []

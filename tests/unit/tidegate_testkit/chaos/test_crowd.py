@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tidegate_testkit.chaos.crowd import LIMIT, WORK_S, Crowd
+from tidegate_testkit.cluster.client import Client
+from tidegate_testkit.cluster.evidence import Evidence
+
+START, END = 60_000, 75_000
+EXPRESSION = "*/15 * * * * *"
+
+
+class Says:
+    """A client whose every request is accepted."""
+
+    def apply(self, spec: object) -> dict[str, object]:
+        return {"status": "accepted"}
+
+    def request(self, request: object) -> dict[str, object]:
+        return {"status": "accepted", "discarded": None}
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Evidence:
+    return Evidence(tmp_path)
+
+
+@pytest.fixture
+def crowd(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> Crowd:
+    crowd = Crowd(cast("Client", Says()), evidence, EXPRESSION)
+    crowd.apply(START)
+    monkeypatch.setattr("tidegate_testkit.chaos.crowd.now_ms", lambda: END)
+    crowd.suspend()
+    return crowd
+
+
+def write(evidence: Evidence, schedule: str, starts_at: int, process: int = 1) -> None:
+    start = {
+        "what": "start",
+        "wall_ms": starts_at,
+        "monotonic_ns": starts_at * 1_000_000,
+        "run_id": f"run-{schedule}",
+        "attempt": 1,
+        "schedule": schedule,
+        "nominal": START,
+        "correlation": None,
+        "upstream": None,
+        "manifest": [],
+        "pid": process,
+    }
+    ends_at = starts_at + round(WORK_S * 1_000)
+    end = {"what": "end", "wall_ms": ends_at, "monotonic_ns": ends_at * 1_000_000}
+    file = evidence.folder / f"{schedule}-{process}.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in (start, end)), encoding="utf-8")
+
+
+def test_given_each_ran_once_and_two_at_a_time_then_there_is_no_fault(crowd: Crowd, evidence: Evidence) -> None:
+    for number, name in enumerate(crowd.names):
+        write(evidence, name, START + 100 + number // LIMIT * 2_000)
+    assert crowd.missing() == []
+    assert crowd.judge() == []
+
+
+def test_given_all_at_once_then_those_beyond_the_limit_are_named(crowd: Crowd, evidence: Evidence) -> None:
+    for number, name in enumerate(crowd.names):
+        write(evidence, name, START + 100 + number)
+    assert [fault.kind for fault in crowd.judge()] == ["overlap"] * (len(crowd.names) - LIMIT)
+
+
+def test_given_one_ran_twice_and_one_never_then_both_are_named(crowd: Crowd, evidence: Evidence) -> None:
+    first, second, third, fourth = crowd.names
+    for number, name in enumerate((first, second, third)):
+        write(evidence, name, START + number * 2_000)
+    write(evidence, first, START + 9_000, process=2)
+    assert crowd.missing() == [(fourth, START)]
+    assert sorted(fault.kind for fault in crowd.judge()) == ["doubled", "lost"]

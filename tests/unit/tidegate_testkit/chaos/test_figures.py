@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tidegate_testkit.chaos.figures import Figures, Phase
+from tidegate_testkit.chaos.load import Collected
+from tidegate_testkit.chaos.strike import Strike
+from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.judging.messages import Crash, Delivery
+from tidegate_testkit.cluster.judging.stops import Stop, StopAnswer
+
+KILL = Strike(
+    "kill", ("node-1",), 1_000, 1_010, 9_000, {"kills": 1, "took_over_ms": 7_000}, [Crash(1_000, frozenset({3}), 9_000)]
+)
+NEAR = Stop("stop-1", 5_000, "delete", True, StopAnswer("accepted", 5_300, frozenset()))
+FAR = Stop("stop-2", 5_000, "delete", True, StopAnswer("accepted", 9_300, frozenset()))
+GOT = Collected(
+    deliveries=[Delivery(1, "0003-a", 8_000, 8_010), Delivery(1, "0003-a", 8_000, 8_900)],
+    sent=[],
+    stops=[(NEAR, True), (NEAR, False), (FAR, True)],
+    programs=4,
+    events=6,
+)
+
+
+def the_figures(*phases: Phase, faults: tuple[Fault, ...] = ()) -> Figures:
+    return Figures(7, 120.0, phases, GOT, faults, {"fenced": 2})
+
+
+def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> None:
+    the_figures(Phase("kill", [KILL])).write(tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    wanted = {
+        "seed": 7,
+        "minutes": 2.0,
+        "strikes": 1,
+        "fires": 5,
+        "repeats": 1,
+        "events": 6,
+        "stops": 3,
+        "stops_within_500_ms": 2,
+        "stops_within_500_ms_aimed_at_a_take_over": 1,
+        "first_on_time_after_kill_ms": "n 1, p50 7010, p99 7010, most 7010",
+        "recovered_after_healing_ms": "n 1, p50 7990, p99 7990, most 7990",
+    }
+    assert {name: figures[name] for name in wanted} == wanted
+    strike = {"at": 1_000, "healed_at": 1_010, "recovered_at": 9_000, "of": ["node-1"]}
+    felt = {"kills": 1, "took_over_ms": 7_000}
+    assert figures["phases"] == [{"nemesis": "kill", "strikes": [strike], "void": "", "felt": felt}]
+
+
+@pytest.mark.parametrize(
+    ("figures", "holds"),
+    [
+        pytest.param(the_figures(Phase("kill", [KILL])), True, id="all well"),
+        pytest.param(the_figures(Phase("kill", [KILL]), faults=(Fault("lost", "x"),)), False, id="a fault"),
+        pytest.param(the_figures(Phase("kill", [KILL]), Phase("pause", [], "no strike")), False, id="a void phase"),
+    ],
+)
+def test_given_a_fault_or_a_void_phase_then_it_did_not_hold(figures: Figures, holds: bool) -> None:
+    assert figures.holds is holds
+
+
+def test_given_faults_and_void_phases_then_both_are_named() -> None:
+    void = Phase("pause", [], "no strike")
+    assert "VOID" in void.line()
+    lines = the_figures(void, faults=(Fault("lost", "it"),)).lines()
+    assert "VOID: no strike" in lines
+    assert "1 faults\nlost: it" in lines
+
+
+def test_given_a_phase_that_bit_then_its_line_says_what_was_felt() -> None:
+    line = Phase("kill", [KILL, KILL]).line()
+    assert line.split() == "kill 2 strikes bit recovered within 8.0 s kills 2".split()

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.chaos.stop_load import NAMESPACE, VOLLEY, StopLoad
+from tidegate_testkit.cluster.client import Acknowledged, Client
+from tidegate_testkit.cluster.cluster import SHARDS
+from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.judging.stops import StopAnswer
+from tidegate_testkit.cluster.message_load import MessageBook
+from tidegate_testkit.cluster.topics import Arrived
+
+NEVER_S = 3_600.0
+"""No trial by itself: tests begin them."""
+HELD = frozenset({3, 11})
+
+
+class Broker:
+    """Stands in for the client: takes everything, and keeps it."""
+
+    def __init__(self) -> None:
+        self.taken: list[Mapping[str, Any]] = []
+
+    def send(
+        self,
+        topic: str,
+        value: Mapping[str, Any],
+        key: str | None = None,
+        topic_partition: int | None = None,
+        on_acknowledged: Callable[[Acknowledged], None] = lambda _: None,
+    ) -> None:
+        self.taken.append(value)
+        on_acknowledged(Acknowledged(f"tidegate.{topic}", topic_partition or 0, 0, 1_000))
+
+    def of(self, *types: str) -> list[Mapping[str, Any]]:
+        return [value for value in self.taken if value["type"] in types]
+
+
+def a_receipt(request_id: str, status: str, at: int, running: list[str] | None = None) -> Arrived:
+    value = json.dumps({"request_id": request_id, "status": status, "running": running or []}).encode()
+    return Arrived("tidegate.receipts", 0, 0, None, value, {}, at)
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def load(broker: Broker, tmp_path: Path) -> StopLoad:
+    client = cast("Client", broker)
+    return StopLoad(client, Evidence(tmp_path), MessageBook(client, "sink"), random.Random(1), NEVER_S)
+
+
+def test_given_a_volley_then_each_schedule_lies_in_a_shard_that_it_aims_at_and_gets_one_stop(
+    broker: Broker, load: StopLoad
+) -> None:
+    load.volley(HELD)
+    with load:
+        pass  # What is sent later is sent when it is left.
+    applied = [value["name"] for value in broker.of("schedule.apply")]
+    assert len(set(applied)) == VOLLEY
+    assert {schedule_shard(NAMESPACE, name, SHARDS) for name in applied} == HELD
+    stops = broker.of("schedule.suspend", "schedule.delete")
+    assert sorted(value["name"] for value in stops if value["name"] in applied) == sorted(applied)
+    assert {value["type"] for value in stops} == {"schedule.suspend", "schedule.delete"}
+
+
+def test_given_receipts_then_a_trial_has_its_answer_and_one_whose_apply_was_refused_is_none(load: StopLoad) -> None:
+    load.volley(HELD)
+    first, second, third = load.trials[:3]
+    answered = load.stops(
+        [
+            a_receipt(first.schedule, "accepted", 1_000),
+            a_receipt(first.stop_id, "accepted", 2_000, ["r1"]),
+            a_receipt(first.stop_id, "unchanged", 3_000),
+            a_receipt(second.schedule, "rejected", 1_000),
+            a_receipt(third.schedule, "accepted", 1_000),
+        ]
+    )
+    assert [(stop.schedule, stop.answer) for stop, _ in answered] == [
+        (first.schedule, StopAnswer("accepted", 2_000, frozenset({"r1"}))),
+        (third.schedule, None),
+    ]
+    assert all(aimed for _, aimed in answered)
