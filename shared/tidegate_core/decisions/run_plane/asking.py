@@ -113,13 +113,17 @@ def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priori
         aside = number < len(before) or None
         holds = need.offered and aside is not None
         keeps = keeps or holds
+        written = replace(row_of(need), aside=aside)
         if row is None:
             joined.append(need.limit)
-        elif row.aside != aside:
-            moved.append(need.limit)
-        elif not (holds and row.asked_at + KEEP_OFFER_MS <= now):
+            unit.set_row(written, key)
+        elif row.aside != aside or (holds and row.asked_at + KEEP_OFFER_MS <= now):
+            # On the row that was seen: one that its home has taken away meanwhile comes back with a mark, or its queue could be closed.
+            unit.put(written, key)
+            if row.aside != aside:
+                moved.append(need.limit)
+        else:
             continue
-        unit.set_row(replace(row_of(need), aside=aside), key)
         wrote = True
     look_again = now + (KEEP_OFFER_MS if keeps else ASK_AGAIN_MS)
     due = look_again if keeps else NEVER

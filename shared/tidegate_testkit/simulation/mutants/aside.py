@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from tidegate_core.decisions.run_plane import asking, home_limits
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.records.limits import Waiter
+from tidegate_core.records.run_plane import Job
 from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Key
+from tidegate_core.transactions import limits
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_job, a_request, a_spec, an_apply, at_most, every
+from tidegate_testkit.desk import Desk
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage
 
@@ -101,6 +108,46 @@ def the_last_word_comes_to_one_that_has_handed_back() -> Iterable[str]:
         yield "liveness: both limits have room, and the job that needs them waits on"
 
 
+@dataclass(frozen=True)
+class StandsAside:
+    """The part of an admission that has a job wait, with the word for the first of two limits."""
+
+    job: Job
+    name: str = "admit"
+    about: str = "flights/both"
+    stale: tuple[Key, ...] = ()
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        first, last = (keys.shared_limit("flights", "group", group) for group in (FIRST, LAST))
+        needs = [asking.Need(0, first, 1, offered=True, has_room=True), asking.Need(1, last, 1, False, False)]
+        place = asking.wait_for(unit, self.job, needs, "medium", 4, now)
+        unit.put(place.job, place.job.key(unit.shard))
+        asking.mark(unit, [place], 4, now)
+
+
+def a_home_takes_away_what_its_job_writes_again() -> Iterable[str]:
+    desk, job = Desk(), a_job(1)
+    desk.lay(job)
+    desk.decide(StandsAside(job))
+    asked = desk.record(Job, job.key(0))
+    assert asked is not None
+    rows = {limits.key_of(text) for text in asked.asked}
+    again, _ = desk.prepare(StandsAside(asked), NOW + asking.KEEP_OFFER_MS)
+    assert again is not None
+    (row,) = rows & {action.key for action in again.actions}
+    desk.store.write([Delete(row)])
+    desk.store.transact(again)
+    if desk.store.peek(row) is not None:
+        yield "order: a row has come back into a queue that was seen empty"
+
+
+def writing_rows_blindly(put: Callable[..., None]) -> Callable[..., None]:
+    def written(unit: UnitOfWork, record: Any, key: Key) -> None:
+        (unit.set_row if isinstance(record, Waiter) else partial(put, unit))(record, key)
+
+    return written
+
+
 def without_those_aside(_: Any) -> Callable[[Sequence[Waiter]], list[Waiter]]:
     return lambda waiters: [waiter for waiter in waiters if not waiter.aside]
 
@@ -134,5 +181,12 @@ ASIDE: Final = (
         breaks="liveness",
         patches=(Patch(asking, "_in_turn", staying_aside),),
         scenario=the_last_word_comes_to_one_that_has_handed_back,
+    ),
+    Mutant(
+        "row brought back",
+        "a job writes a row that it has seen, and that its home has taken away since: the queue is closed with it in there",
+        breaks="order",
+        patches=(Patch(UnitOfWork, "put", writing_rows_blindly),),
+        scenario=a_home_takes_away_what_its_job_writes_again,
     ),
 )

@@ -176,7 +176,7 @@ LIMITS: Final = (
             Patch(permits, "take_permit", keeping_the_word),
             HEARD_TWICE,
         ),
-        within=3,
+        within=5,
         trap="queues",
     ),
     Mutant(

@@ -158,7 +158,7 @@ MESSAGES = (
         "a message that may expire is never sent",
         breaks="I8",
         patches=(Patch(delivering, "_in_order", expiring_at_once),),
-        within=40,
+        within=75,
         directed=(11,),
     ),
     Mutant(

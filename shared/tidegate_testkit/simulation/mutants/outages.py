@@ -59,7 +59,7 @@ OUTAGES = (
         "an owner that writes an outage down over its own checkpoint of unknown fate takes itself for fenced",
         breaks="I8",
         patches=(Patch(outage_watch, "record_outages", signing_the_position),),
-        within=12,
+        within=18,
         trap="silence",
     ),
     Mutant(

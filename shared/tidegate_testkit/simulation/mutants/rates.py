@@ -96,7 +96,7 @@ RATE_BUGS: Final = (
         "two shards admit at the same moment what a rate has one place for",
         breaks="I4",
         patches=(Patch(rates, "count_admission", demanding_nothing),),
-        within=15,
+        within=25,
         trap=RATES,
         directed=(6,),
     ),

@@ -54,7 +54,7 @@ REMINDERS = (
         "a reminder that finds nothing is the last one",
         breaks="I1",
         patches=(Patch(fire, "remind", reminding_once),),
-        within=4,
+        within=20,
     ),
     Mutant(
         "reminded amid jobs",

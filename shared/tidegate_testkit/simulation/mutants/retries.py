@@ -45,6 +45,6 @@ RETRIES = (
         "a program that fails after its schedule was stopped is tried again",
         breaks="I7",
         patches=(Patch(retrying, "_may_launch", lambda _: lambda unit, state, run: True),),
-        within=45,
+        within=75,
     ),
 )

@@ -47,7 +47,7 @@ SUSPENDS = (
         "hold and freeze leave runs before the gate alone",
         breaks="I7",
         patches=(Patch(parking, "stands_still", lambda _: lambda state: False),),
-        within=12,
+        within=40,
     ),
     Mutant(
         "held jobs",
@@ -62,13 +62,13 @@ SUSPENDS = (
         "an update that restarts leaves jobs of older versions to be launched",
         breaks="I7",
         patches=(Patch(control, "_restarted", keeping_the_old),),
-        within=12,
+        within=18,
     ),
     Mutant(
         "deaf hold",
         "events are not counted while a schedule is held, nor after that",
         breaks="I3",
         patches=(Patch(count, "fires", hearing_while_frozen),),
-        within=12,
+        within=25,
     ),
 )
