@@ -29,9 +29,20 @@ def crosscheck(facts: ShardFacts, window: Window, now: int) -> Findings:
     for row in rows:
         if entries[row.job_id] > 1:
             findings.differs("doubled", _ref(row), row.job_id, "one entry", f"{entries[row.job_id]} entries")
+    _check_states(facts, findings)
     _check_places(facts, window, rows, findings)
     _check_runs(facts, window, rows, now, findings)
     return findings
+
+
+def _check_states(facts: ShardFacts, findings: Findings) -> None:
+    """A schedule's one mutable row outlives all that it has made; without it nothing says what was due, and nothing fires."""
+    stored = {keys.schedule_ref(each.namespace, each.name) for each in facts.states}
+    told = {ref for ref, _ in facts.specs}
+    told |= {job.ref for job in facts.jobs} | {run.ref for run in facts.runs} | {_ref(row) for row in facts.ledger}
+    for ref in sorted(told - stored):
+        if _is_of(ref, facts.namespace):
+            findings.differs("state_gone", ref, "all of it", "its state (S#)", "what it has made, alone")
 
 
 def _check_places(facts: ShardFacts, window: Window, rows: list[LedgerRow], findings: Findings) -> None:
