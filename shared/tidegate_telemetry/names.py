@@ -406,7 +406,10 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_serving_shards": Metric("gauge", "Shards that are recovered and fire."),
     "tidegate_guard_holds": Metric("gauge", "1 while membership is proven and irreversible things may be done."),
     "tidegate_nodes_silent_total": Metric("counter", "Other nodes that fell silent, as this node saw it."),
-    "tidegate_silent_nodes": Metric("gauge", "Other nodes that say nothing now and did not end well."),
+    "tidegate_silent_nodes": Metric(
+        "gauge",
+        "Other nodes that say nothing now, did not end well, and were not replaced; until 5 min later all of their shards have others.",
+    ),
     "tidegate_promises_broken_total": Metric(
         "counter", "Promises of other nodes' shards that this node found broken.", ("promise",)
     ),

@@ -9,17 +9,17 @@ from typing import Final
 from tidegate_api.bus import Bus, TopicNames
 from tidegate_api.pools import Pools
 from tidegate_api.problems import not_found, unavailable
+from tidegate_api.reads.cards import read_cards
 from tidegate_client.views import Broken, LimitView, ShardDetail, ShardView
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.model.instants import as_datetime
-from tidegate_core.records.codec import from_item
 from tidegate_core.store import keys
 from tidegate_core.store.keys import CONTROLS_KEY, MAP_KEY
 from tidegate_core.store.values import Item, Key, RangeRead
 from tidegate_core.transactions.map import ClusterMap, map_of
 from tidegate_core.transactions.ownership import carried_by, whole
 from tidegate_core.watching import watchdog
-from tidegate_core.watching.card import NodeCard, all_cards, owner_of
+from tidegate_core.watching.card import NodeCard, owner_of
 from tidegate_core.watching.signs import controls_of, shard_signs
 from tidegate_ports.bus import Topic
 from tidegate_ports.clock import Clock
@@ -77,8 +77,7 @@ class ShardReads:
         return map_of(item)
 
     async def _look(self, stored: ClusterMap, shards: Sequence[int]) -> _Cluster:
-        page = await self._pools.read(lambda: self._store.query(all_cards()))
-        cards = [from_item(NodeCard, item) for item in page.items]
+        cards = await self._pools.read(lambda: read_cards(self._store, self._clock.now_ms()))
         wanted = [CONTROLS_KEY, *map(keys.lease, shards), *map(keys.progress, shards)]
         items = dict(await self._pools.read(lambda: self._store.get(wanted)))
         owners = {owner_of(items.get(keys.lease(shard))) for shard in shards} - {None}
