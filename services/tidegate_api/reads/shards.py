@@ -91,12 +91,14 @@ class ShardReads:
         described = await self._bus.topics.describe([self._topics.requests, self._topics.events])
         if isinstance(described, Unavailable):
             return {}
-        return {name: await self._behind_in(topic, stored) for name, topic in described.items()}
+        found = {name: await self._behind_in(topic, stored) for name, topic in described.items()}
+        return {name: counts for name, counts in found.items() if counts is not None}
 
-    async def _behind_in(self, topic: Topic, stored: ClusterMap) -> dict[int, int]:
+    async def _behind_in(self, topic: Topic, stored: ClusterMap) -> dict[int, int] | None:
+        """None where the broker does not say where the topic ends: nobody knows then, which is not nothing."""
         ends = await self._bus.topics.end_offsets(topic.name)
         if not isinstance(ends, EndOffsets):
-            return {}
+            return None
         positions = {
             number: keys.topic_position(stored.cluster_id, topic.id, number) for number in range(topic.topic_partitions)
         }

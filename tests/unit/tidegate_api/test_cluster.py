@@ -9,6 +9,7 @@ import pytest
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, TOPIC_PARTITIONS, Process
 
 from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import Controls, Scope, StoredControls
@@ -169,6 +170,20 @@ def test_given_shards_then_each_says_whose_it_is_and_how_far(cluster: Process) -
     assert cluster.http.get("/api/v1/shards", params={"node": "two"}).json()["items"] == []
     cluster.bus.is_down = True
     assert cluster.http.get("/api/v1/shards/1").json()["requests_behind"] is None
+
+
+def test_given_a_broker_that_does_not_say_where_a_topic_ends_then_what_is_behind_is_unknown(
+    cluster: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not 0, which says that all is read."""
+    ends = cluster.bus.end_offsets
+
+    async def not_of_requests(topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
+        return Unavailable("no leader") if topic.endswith(".requests") else await ends(topic)
+
+    monkeypatch.setattr(cluster.bus, "end_offsets", not_of_requests)
+    shard = cluster.http.get("/api/v1/shards/1").json()
+    assert (shard["requests_behind"], shard["events_behind"]) == (None, 101)
 
 
 def test_given_a_shard_that_stands_still_then_it_shows_what_this_process_and_living_nodes_see(cluster: Process) -> None:
