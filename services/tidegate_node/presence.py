@@ -41,6 +41,7 @@ class Presence:
         self._card = card
         self._drain = drain
         self._every_s = every_s
+        self._writing: asyncio.Task[object] | None = None
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -58,11 +59,15 @@ class Presence:
         if isinstance(answer, Items):
             await self._drain(order in answer.found)
         card, key = self._card(), keys.node_card(self._owner)
-        await self._store.write(
-            Write(Batch("card", (Put(key, {**to_item(card, key), "expires_at": card.expires_at}),)))
-        )
+        put = Put(key, {**to_item(card, key), "expires_at": card.expires_at})
+        self._writing = asyncio.get_running_loop().create_task(self._store.write(Write(Batch("card", (put,)))))
+        # Who ends this task ends no call that a thread has begun: `leave` has to know of it.
+        await asyncio.shield(self._writing)
 
     async def leave(self) -> None:
-        """Takes the card along: who ends well is not missed. One that stays is said to be silent, which does no harm."""
+        """Takes the card along: who ends well is not missed. One that stays is said to be silent, then gone, which does no harm."""
+        if self._writing is not None:
+            # Else the card that is under way comes after it was taken away, and peers call a node silent that ended well.
+            await asyncio.wait([self._writing])
         keys_of_it = (keys.node_card(self._owner), keys.drain_order(self._owner))
         await self._store.write(Write(Batch("card", tuple(Delete(key) for key in keys_of_it))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -67,6 +68,43 @@ async def test_given_an_end_then_card_and_order_go(around: Surroundings) -> None
     await presence.leave()
     assert around.store.peek(keys.node_card(around.facts.owner)) is None
     assert around.store.peek(keys.drain_order(around.facts.owner)) is None
+
+
+async def test_given_an_end_while_the_card_is_written_then_no_card_comes_behind_it(
+    around: Surroundings, until: Any
+) -> None:
+    """Ending a task ends no call that a thread has begun."""
+    goes_on = threading.Event()
+
+    class Slow:
+        """The store, whose first write takes its time."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(around.store, name)
+
+        def write(self, actions: Any) -> Any:
+            begun.append(actions)
+            if len(begun) == 1:
+                assert goes_on.wait(30)
+            return around.store.write(actions)
+
+    async def drain(wanted: bool) -> None: ...
+
+    begun: list[Any] = []
+    presence = Presence(around.facts.owner, around.store_effects(Slow()), around.notes, lambda: a_card(around), drain)
+    task = asyncio.create_task(presence.run())
+    await until(lambda: begun, "the card is under way")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    leaving = asyncio.create_task(presence.leave())
+    for _ in range(20):
+        await asyncio.sleep(0)  # Everything that may go on without that thread does so now.
+    goes_on.set()
+    await leaving
+    await until(lambda: len(begun) == 2, "card and order are taken away")
+    around.threads.shutdown(wait=True)
+    assert around.store.peek(keys.node_card(around.facts.owner)) is None
 
 
 async def test_given_a_bug_then_it_is_said_and_the_next_turn_comes(around: Surroundings, until: Any) -> None:
