@@ -38,6 +38,17 @@ def test_given_a_schedule_whose_state_is_gone_then_it_is_named_and_not_passed_ov
     assert kinds(bench.audit(namespace="orders")) == []
 
 
+def test_given_an_entry_that_says_something_else_than_its_run_then_it_is_named(bench: AuditedBench) -> None:
+    """Each is there, once and where it should be."""
+    entry = bench.rows("L#flights/nightly#")[3]
+    bench.put(entry, disposition="skipped", reason="overlap")
+    found = bench.audit()
+
+    assert [(each.kind, each.occurrence) for each in found.differences] == [("entry_differs", str(entry["job_id"]))]
+    assert found.differences[0].found == "disposition skipped; reason overlap"
+    assert "disposition launched" in found.differences[0].expected
+
+
 def test_given_a_shard_whose_position_is_gone_then_its_messages_are_not_passed_over(bench: AuditedBench) -> None:
     progress = next(row for row in bench.rows("PROGRESS", "main") if row["pk"] == "SH#0002")
     bench.remove(progress, "main")
