@@ -12,7 +12,6 @@ from tidegate_ports.landed import Landed
 
 ID, NOMINAL = "tidegate-id", "tidegate-nominal"
 COVERED: Final = ("tidegate-covered-from", "tidegate-covered-to")
-ERROR: Final = "tidegate.error.class"
 
 
 def on_topics_of(records: Iterable[Landed], dead_letters: str, window: Window) -> OnTopics:
@@ -30,10 +29,13 @@ def on_topics_of(records: Iterable[Landed], dead_letters: str, window: Window) -
             gone_before[record.topic] = max(gone_before.get(record.topic, 0), record.append_time)
         headers = {name: value.decode(errors="replace") for name, value in record.headers}
         known = seen.get(headers.get(ID, ""))
-        if known is not None:
-            known.count += ERROR not in headers
-        elif (found := _seen(headers)) is not None and (window.has(found.nominal) or found.covered_from is not None):
-            seen[headers[ID]] = found
+        if known is None:
+            known = _seen(headers)
+            if known is None or not (window.has(known.nominal) or known.covered_from is not None):
+                continue
+            seen[headers[ID]] = known
+        # A dead letter is no delivery; one that was replayed since is, and no repeat.
+        known.count += record.topic != dead_letters
     return OnTopics(seen, gone_before, dead_letters)
 
 
@@ -45,7 +47,7 @@ def _seen(headers: Mapping[str, str]) -> Seen | None:
             parse_instant(headers[NOMINAL]),
             covered_from=None if first is None else parse_instant(first),
             covered_to=None if last is None else parse_instant(last),
-            is_dead=ERROR in headers,
+            count=0,
         )
     except (KeyError, ValueError):
         return None

@@ -34,16 +34,14 @@ class Seen:
     """What the topics have under one id.
 
     Attributes:
-        count: Records.
+        count: Deliveries; 0: it is on the dead-letter topic alone.
         covered_from, covered_to: Nominals that it stands for, after an outage.
-        is_dead: It is on the dead-letter topic.
     """
 
     nominal: int
     count: int = 1
     covered_from: int | None = None
     covered_to: int | None = None
-    is_dead: bool = False
 
     def covers(self, nominal: int) -> bool:
         first, last = self.covered_from, self.covered_to
@@ -180,12 +178,16 @@ class _Comparison:
         for name, each in self._seen.items():
             if not name.startswith(mine) or not self._window.has(each.nominal):
                 continue
-            findings.counts["dead" if each.is_dead else "seen"] += 1
-            findings.counts["repeated"] += each.count - 1
+            findings.counts["seen" if each.count else "dead"] += 1
+            findings.counts["repeated"] += max(0, each.count - 1)
             if name not in known and facts.namespace is None:
                 occurrence = f"{name} {format_instant(each.nominal)}"
                 findings.differs(
-                    "message_unknown", f"shard {facts.shard}", occurrence, "nothing", f"{each.count} records"
+                    "message_unknown",
+                    f"shard {facts.shard}",
+                    occurrence,
+                    "nothing",
+                    f"{each.count} records" if each.count else "a dead letter",
                 )
 
     def _not_there(self, name: str, nominal: int, topic: str | None, expected: str) -> None:

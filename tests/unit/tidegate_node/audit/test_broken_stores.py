@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -86,6 +87,23 @@ def test_given_somebodys_record_with_our_headers_then_it_is_not_ours(bench: Audi
 
     assert kinds(found) == []
     assert exit_code_of(found) == CLEAN
+
+
+def test_given_a_dead_letter_that_was_replayed_then_the_message_is_there_once(bench: AuditedBench) -> None:
+    of_m_1 = next(sent for sent in bench.sent if sent.value == b'{"of":"m-1"}')
+    delivered = next(each for each in bench.landed.read([OUT], 0) if dict(each.headers) == _encoded(of_m_1.headers))
+    dead = delivered._replace(topic="tidegate.requests.dlq")
+    clean = bench.audit().counts
+    bench.landed.more = [dead]
+    assert bench.audit().counts == clean
+
+    bench.landed.lost = {of_m_1.headers["tidegate-id"]}
+    alone = bench.audit()
+    assert (alone.counts["dead"], alone.counts["seen"], kinds(alone)) == (1, clean["seen"] - 1, [])
+
+
+def _encoded(headers: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: value.encode() for name, value in headers.items()}
 
 
 def test_given_a_topic_that_has_lost_its_records_then_it_cannot_tell_and_nothing_is_called_lost(
