@@ -5,8 +5,9 @@ Repeats are counted and not judged: how many a crash may leave is bounded (I8), 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from tidegate_core.audit.expected import WideSuspends
@@ -48,9 +49,9 @@ class Seen:
         return first is not None and last is not None and first <= nominal <= last
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OnTopics:
-    """What was read of the topics.
+    """What was read of the topics; a field dictionary keeps what is worked out, once for all shards.
 
     Attributes:
         seen: By id, of all shards.
@@ -61,6 +62,19 @@ class OnTopics:
     seen: Mapping[str, Seen]
     gone_before: Mapping[str, int] = field(default_factory=dict)
     dead_letters: str = ""
+
+    @cached_property
+    def covering(self) -> Sequence[Seen]:
+        """Those that stand for several nominals."""
+        return [each for each in self.seen.values() if each.covered_from is not None]
+
+    @cached_property
+    def of_shards(self) -> Mapping[str, Sequence[tuple[str, Seen]]]:
+        """All of them with their ids, by the four digits with which an id names its shard."""
+        found: dict[str, list[tuple[str, Seen]]] = {}
+        for name, each in self.seen.items():
+            found.setdefault(name.partition("-")[0], []).append((name, each))
+        return found
 
     def may_be_gone(self, topic: str | None, nominal: int) -> int | None:
         """Returns the instant before which the record of a message may be gone, where that is so; no topic: it is not known."""
@@ -147,7 +161,6 @@ class _Comparison:
         """Yields the ids that the fires of an interval have."""
         facts, window, findings = self._messages, self._window, self._findings
         wide = WideSuspends.of(self._of.controls, ref.split("/", 1)[0])
-        covering = [each for each in self._seen.values() if each.covered_from is not None]
         namespace, schedule = ref.split("/", 1)
         # What a request has ended before its acknowledgement came may be there all the same.
         for fire in Series(namespace, schedule, interval).cancelled((window.begin, "", "")):
@@ -162,7 +175,10 @@ class _Comparison:
                 continue
             if (fire.message_id, FIRST_VERSION) in facts.rows:
                 continue  # The broker refused it: its rows say what becomes of it.
-            if any(each.covers(fire.nominal) and _is_of(facts, interval, each, self._seen) for each in covering):
+            if any(
+                each.covers(fire.nominal) and _is_of(facts, interval, each, self._seen)
+                for each in self._on_topics.covering
+            ):
                 findings.counts["coalesced"] += 1
             elif wide.may_have_dropped(fire.nominal):
                 findings.unjudged.append(Unjudged(MAY_BE_DROPPED, ref))
@@ -174,9 +190,8 @@ class _Comparison:
 
     def _judge_seen(self, known: set[str]) -> None:
         facts, findings = self._messages, self._findings
-        mine = f"{facts.shard:04d}-"
-        for name, each in self._seen.items():
-            if not name.startswith(mine) or not self._window.has(each.nominal):
+        for name, each in self._on_topics.of_shards.get(f"{facts.shard:04d}", ()):
+            if not self._window.has(each.nominal):
                 continue
             findings.counts["seen" if each.count else "dead"] += 1
             findings.counts["repeated"] += max(0, each.count - 1)

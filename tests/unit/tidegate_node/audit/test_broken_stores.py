@@ -10,9 +10,10 @@ from tests.unit.tidegate_node.audit.audited_bench import OUT, AuditedBench, kind
 
 from tidegate_core.audit.facts import Window
 from tidegate_core.audit.report import CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
-from tidegate_core.audit.sink import sink_facts
+from tidegate_core.audit.sink import OnTopics, Seen, judge_sink, sink_facts
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
+from tidegate_node.audit.topics import on_topics_of
 from tidegate_ports.landed import Landed
 from tidegate_testkit.builders import DEFAULT_SHARDS, MINUTE, NOW, a_recurring, a_send, a_spec, an_apply, every
 
@@ -141,6 +142,39 @@ def test_given_dead_letters_that_are_forgotten_then_nothing_is_called_lost(bench
     bench.landed.more = [Landed("tidegate.requests.dlq", bench.now, (), True)]
 
     assert exit_code_of(bench.audit()) == CANNOT_TELL
+
+
+class _Counting(dict[str, Seen]):
+    """Counts who walks through all of it."""
+
+    walked = 0
+
+    def values(self) -> Any:
+        self.walked += 1
+        return super().values()
+
+    def items(self) -> Any:
+        self.walked += 1
+        return super().items()
+
+
+def test_given_many_shards_and_recurring_messages_then_what_the_topics_have_is_walked_through_once_for_all() -> None:
+    """Else a hundred of each, and a million records, are a day's work."""
+    bench = AuditedBench()
+    bench.does(*(an_apply(a_recurring(name=f"ping-{number}")) for number in range(6)), then=2 * MINUTE)
+    reader, window = Reader(bench.store, bench.now, lambda: None), Window(NOW, bench.now - MINUTE)
+    seen = _Counting(on_topics_of(bench.landed.read([OUT], 0), "dead", window).seen)
+    del seen[sorted(seen)[0]]
+    on_topics, intervals, lost = OnTopics(seen), 0, []
+    for shard in range(DEFAULT_SHARDS):
+        messages = read_messages(reader, shard, None)
+        assert messages is not None
+        intervals += len(messages.intervals)
+        found = judge_sink(sink_facts(read_shard(reader, shard, window, None), messages, window), window, on_topics)
+        lost += kinds(found)
+
+    assert lost == ["message_lost"]
+    assert (intervals, len(seen) > 6, seen.walked) == (6, True, 2)
 
 
 def test_given_messages_of_other_times_then_none_of_them_is_held_while_topics_are_read() -> None:
