@@ -92,13 +92,15 @@ def run(campaign: Campaign, folder: Path, say: Callable[[str], None]) -> Figures
         stuck = phases[-1].stuck or _settled(load)
         collected = load.collect()
         strikes = [strike for phase in phases for strike in phase.strikes]
+        hand_overs = given_up(cluster.all_nodes)
         if stuck:
             # What is missing now may be what it is stuck with: no judge can tell.
             faults = [Fault("stuck", stuck)]
         else:
             cluster.assert_all_run()
-            faults = load.judge(collected, strikes, given_up(cluster.all_nodes)) + audited(cluster, begun_at, now_ms())
-        return Figures(campaign.seed, time.monotonic() - begun, phases, collected, faults, rig.counted())
+            faults = load.judge(collected, strikes, hand_overs) + audited(cluster, begun_at, now_ms())
+        by_word = load.repeats_by_nodes_word(collected, strikes, hand_overs)
+        return Figures(campaign.seed, time.monotonic() - begun, phases, collected, faults, rig.counted(), by_word)
 
 
 def _settled(load: Load) -> str:

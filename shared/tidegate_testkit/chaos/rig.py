@@ -22,6 +22,8 @@ PUT_OUT = ("lost", "not_a_member", "fenced", "kafka_probe_refused")
 DROPPED = "kafka_producer_dropped"
 LAPSED = "guard lapsed"
 """The reason of such an event where membership was not proven in time; producers are dropped at a node's end as well."""
+CONDITIONAL = ("TransactWriteItems", "PutItem", "UpdateItem", "DeleteItem")
+"""Operations that an owner's epoch is a condition of."""
 TAKE_OVER_S_MAX = 60.0
 RECOVERY_S_MAX = 120.0
 """Until all shards are served again; a machine of two cores starts nodes, programs and a broker beside it."""
@@ -79,6 +81,11 @@ class Rig:
         """Returns how many requests of a node's the store has refused because of a condition."""
         counts = self.cluster.control.store_counts(node.name)
         return sum(count for (kind, _), count in counts.items() if kind == REFUSED)
+
+    def held_writes(self, node: ClusterProcess) -> int:
+        """Returns how many conditional writes of a node's were held on the way to the store so far."""
+        counts = self.cluster.control.store_counts(node.name)
+        return sum(counts["hold", operation] for operation in CONDITIONAL)
 
     def counted(self) -> Counter[str]:
         """Returns everything that is counted, of nodes and proxies, by now."""

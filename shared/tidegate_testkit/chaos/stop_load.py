@@ -48,10 +48,15 @@ class Trial:
     stop_id: str
     in_volley: bool
     acknowledged: bool = False
+    apply_acknowledged: bool = False
 
     def taken(self, _: Acknowledged) -> None:
         """The broker has the stop."""
         self.acknowledged = True
+
+    def apply_taken(self, _: Acknowledged) -> None:
+        """The broker has the schedule's apply."""
+        self.apply_acknowledged = True
 
 
 @dataclass(order=True)
@@ -116,17 +121,18 @@ class StopLoad(Background):
 
     def stops(self, receipts: Iterable[Arrived]) -> list[tuple[Stop, bool]]:
         """Returns each trial with its answer, and whether it was of a volley."""
-        answers: dict[str, StopAnswer] = {}
-        for receipt in receipts:
-            document = receipt.document
-            running = frozenset(document.get("running") or ())
-            answers.setdefault(document["request_id"], StopAnswer(document["status"], receipt.appended_at, running))
+        answers = _answers(receipts)
         # A schedule whose apply was refused, or is not answered, has no instant to be stopped at.
         return [
             (Stop(each.schedule, each.due, each.what, each.acknowledged, answers.get(each.stop_id)), each.in_volley)
             for each in list(self.trials)
             if each.schedule in answers and answers[each.schedule].status == "accepted"
         ]
+
+    def unanswered(self, receipts: Iterable[Arrived]) -> list[str]:
+        """Returns the schedules whose apply the broker has, and nobody answered: nothing of them can be judged but that."""
+        answers = _answers(receipts)
+        return [each.schedule for each in list(self.trials) if each.apply_acknowledged and each.schedule not in answers]
 
     def _begin(
         self, name: str, what: Literal["suspend", "delete"], due: int, stop_at: int, in_volley: bool = False
@@ -140,8 +146,9 @@ class StopLoad(Background):
             "trigger": {"type": "at", "instant": instant(due)},
         }
         about = {"namespace": NAMESPACE, "name": name}
-        self._client.send("requests", {"id": name, "type": "schedule.apply", **about, "spec": spec}, key=name)
         self.trials.append(trial)
+        apply = {"id": name, "type": "schedule.apply", **about, "spec": spec}
+        self._client.send("requests", apply, key=name, on_acknowledged=trial.apply_taken)
         stop = {"id": trial.stop_id, "type": f"schedule.{what}", **about}
         self._at(stop_at, lambda: self._client.send("requests", stop, key=name, on_acknowledged=trial.taken))
 
@@ -162,3 +169,13 @@ class StopLoad(Background):
                     return
                 later = heapq.heappop(self._later)
             later.act()
+
+
+def _answers(receipts: Iterable[Arrived]) -> dict[str, StopAnswer]:
+    """Returns the first answer of each request."""
+    answers: dict[str, StopAnswer] = {}
+    for receipt in receipts:
+        document = receipt.document
+        running = frozenset(document.get("running") or ())
+        answers.setdefault(document["request_id"], StopAnswer(document["status"], receipt.appended_at, running))
+    return answers
