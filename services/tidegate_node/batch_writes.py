@@ -35,12 +35,14 @@ class _Batch:
     """One batch on its way.
 
     Attributes:
-        room: Of its chunks.
+        chunks: Room of its chunks.
+        calls: Room of the calls of all batches.
         rows_max: Of one call: what took too long as a whole comes about in halves, each within the time.
         written: Rows that are acknowledged so far.
     """
 
-    room: asyncio.Semaphore
+    chunks: asyncio.Semaphore
+    calls: BatchRoom
     rows_max: int = WRITES_PER_CALL_MAX
     written: int = 0
 
@@ -61,7 +63,9 @@ class BatchWrites:
 
     async def write(self, actions: Actions) -> bool | Invalid:
         """Returns whether all is acknowledged; a chunk that can never work spoils no other."""
-        batch = _Batch(asyncio.Semaphore(CHUNKS_AT_ONCE_MAX))
+        # One row is no more than a plain put: signs of life, and what people look at, do not wait behind hundreds.
+        calls = self._room if len(actions) > 1 else BatchRoom(1)
+        batch = _Batch(asyncio.Semaphore(CHUNKS_AT_ONCE_MAX), calls)
         chunks = [actions[start : start + WRITES_PER_CALL_MAX] for start in range(0, len(actions), WRITES_PER_CALL_MAX)]
         done = await asyncio.gather(*(self._write_chunk(chunk, batch) for chunk in chunks))
         invalid = next((each for each in done if isinstance(each, Invalid)), None)
@@ -73,7 +77,7 @@ class BatchWrites:
         while pending and idle < WRITE_ATTEMPTS_MAX:
             written = batch.written
             try:
-                async with batch.room:
+                async with batch.chunks:
                     left, untouched = await self._write_some(pending, batch)
             except StoreRequestInvalid as invalid:
                 return Invalid(str(invalid))
@@ -87,7 +91,7 @@ class BatchWrites:
 
     async def _write_some(self, pending: Actions, batch: _Batch) -> tuple[Actions, Actions]:
         """Makes one call with the first of them. Returns what is left of those, and the others."""
-        async with self._room.place() as call:
+        async with batch.calls.place() as call:
             some = pending[: batch.rows_max]
             try:
                 left = await self._send(some)
@@ -96,9 +100,9 @@ class BatchWrites:
                 batch.rows_max = max(1, min(batch.rows_max, len(some) // 2))
             if len(left) == len(some):
                 # Not answered in time, or turned away as a whole: the store has more to do than it can.
-                self._room.too_late(call)
+                batch.calls.too_late(call)
             elif not left:
-                self._room.kept_up()
+                batch.calls.kept_up()
                 batch.rows_max = min(batch.rows_max + 1, WRITES_PER_CALL_MAX)
         batch.written += len(some) - len(left)
         return left, pending[len(some) :]

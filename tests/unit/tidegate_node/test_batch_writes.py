@@ -104,3 +104,27 @@ async def test_given_a_store_that_takes_some_of_each_call_then_only_the_rest_is_
 
     assert store.calls == [25, 12, 6, 3, 1]
     assert store.pauses == [0, 0, 0, 0]
+
+
+async def test_given_batches_that_wait_for_room_then_one_of_a_single_row_does_not() -> None:
+    asked, answers = asyncio.Event(), asyncio.Event()
+    sent: list[int] = []
+
+    async def send(actions: Actions) -> Actions:
+        sent.append(len(actions))
+        asked.set()
+        if len(actions) > 1:
+            await answers.wait()
+        return ()
+
+    async def pause(_: int) -> None: ...
+
+    writes = BatchWrites(send, BatchRoom(1), pause)
+    large = asyncio.create_task(writes.write(rows(100)))
+    await asked.wait()
+
+    assert await writes.write(rows(1)) is True
+    assert sent == [25, 1]
+
+    answers.set()
+    assert await large is True
