@@ -29,12 +29,14 @@ class Meter:
         self._seen: dict[tuple[str, int], Counter[str]] = {}
         self._lock = threading.Lock()
 
-    def look(self, processes: Iterable[ClusterProcess]) -> None:
-        """Reads those that run and answer."""
+    def look(self, processes: Iterable[ClusterProcess]) -> bool:
+        """Reads those that run and answer; returns whether all that run did."""
+        all_answered = True
         for process in processes:
             life = (process.name, process.lives)
             status, page = process.ask("/metrics") if process.running else (0, "")
             if status != 200:
+                all_answered = all_answered and not process.running
                 continue
             counts = Counter(
                 {name: int(metric_on(page, metric, **labels)) for name, (metric, labels) in WATCHED.items()}
@@ -42,6 +44,7 @@ class Meter:
             with self._lock:
                 # Two threads look: an older page must not take a newer one's place.
                 self._seen[life] = self._seen.get(life, Counter()) | counts
+        return all_answered
 
     def total(self, *names: str) -> Counter[str]:
         """Returns the sums over all lives, of those processes or of all."""

@@ -50,3 +50,10 @@ def test_given_a_process_that_does_not_answer_then_what_it_said_last_counts() ->
     node.status = 0
     meter.look([node])
     assert meter.total()["rebalances"] == 4
+
+
+def test_given_a_process_that_runs_and_does_not_answer_then_the_look_says_that_it_is_not_whole() -> None:
+    meter, node, other = Meter(), APage("node-1", 4), APage("node-2", 4)
+    assert meter.look([node, other]) is True
+    node.status = 0
+    assert meter.look([node, other]) is False
