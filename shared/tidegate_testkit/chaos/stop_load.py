@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.cluster.agenda import Agenda
 from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.client import Acknowledged, Client
 from tidegate_testkit.cluster.cluster import SHARDS
@@ -59,13 +58,6 @@ class Trial:
         self.apply_acknowledged = True
 
 
-@dataclass(order=True)
-class _Later:
-    at: float
-    number: int
-    act: Callable[[], None] = field(compare=False)
-
-
 class StopLoad(Background):
     """Begins one trial every `every_s` seconds, in turn a suspend, a delete and a message's cancel.
 
@@ -83,15 +75,14 @@ class StopLoad(Background):
         self._book = book
         self._chance = chance
         self._every_s = every_s
-        self._later: list[_Later] = []
-        self._lock = threading.Lock()
+        self._agenda = Agenda()
         self._numbers = itertools.count(1)
 
     def run(self) -> None:
         due = time.monotonic()
         turns = itertools.cycle(("suspend", "delete", "cancel"))
         while not self.stopping.wait(LOOK_S):
-            self._act()
+            self._agenda.do_due()
             if time.monotonic() >= due:
                 due += self._every_s
                 wanted = now_ms() + AHEAD_MS
@@ -103,8 +94,7 @@ class StopLoad(Background):
                         self._begin(self._name(), "suspend", wanted, stop_at)
                     case _:
                         self._begin(self._name(), "delete", wanted, stop_at)
-        while self._later:
-            heapq.heappop(self._later).act()
+        self._agenda.do_all()
 
     def volley(self, shards: frozenset[int]) -> None:
         """Begins many at once in those shards, whose instants lie about the end of a take-over that begins in a second."""
@@ -157,18 +147,7 @@ class StopLoad(Background):
         self._at(stop_at, lambda: self._book.cancel(message))
 
     def _at(self, milliseconds: int, act: Callable[[], None]) -> None:
-        with self._lock:
-            heapq.heappush(
-                self._later, _Later(time.monotonic() + (milliseconds - now_ms()) / 1_000, next(self._numbers), act)
-            )
-
-    def _act(self) -> None:
-        while True:
-            with self._lock:
-                if not self._later or self._later[0].at > time.monotonic():
-                    return
-                later = heapq.heappop(self._later)
-            later.act()
+        self._agenda.after((milliseconds - now_ms()) / 1_000, act)
 
 
 def _answers(receipts: Iterable[Arrived]) -> dict[str, StopAnswer]:
