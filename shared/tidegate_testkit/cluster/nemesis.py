@@ -26,7 +26,8 @@ FRESH_MS = 400
 STILL_OPEN_MS = 500
 """So long a run that counts works on at least: it is open in the moment of the kill as well, however slow the machine is. One that
 was seen open, and has no more than a moment to go, ends between the look and the kill."""
-BURSTS_MAX = 5
+BURSTS_MAX = 2
+"""For each of them a run has to begin, which takes some seconds; a kill that missed is one of the others."""
 BURST = 300
 """Messages that are sent at once into one topic partition: their 600 rows take the store a third of a second."""
 BURST_SEEN = 40
