@@ -124,12 +124,13 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
     if found is None:
         return 0
     facts, guarding = found
-    with ThreadPoolExecutor(settings.dynamodb.connections_max, thread_name_prefix="tidegate-store") as threads:
+    calls_max = settings.dynamodb.connections_max
+    with ThreadPoolExecutor(calls_max, thread_name_prefix="tidegate-store") as threads:
         surroundings = Surroundings(
             settings=settings,
             facts=facts,
             secret=secret,
-            store=StoreEffects(bricks.store, threads, clock, metrics),
+            store=StoreEffects(bricks.store, threads, clock, metrics, calls_max),
             topics=brokers,
             clients=partial(_clients, guarding, facts, brokers, clock, notices),
             launcher=LocalLauncher(_launcher_settings(settings)),

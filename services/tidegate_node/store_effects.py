@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
@@ -24,20 +24,18 @@ from tidegate_core.effects import (
     Write,
     Written,
 )
-from tidegate_core.store.values import Delete, Lost, Page, Put, RawOutcome
+from tidegate_core.store.values import Lost, Page, RawOutcome
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement, Verdict
+from tidegate_node.batch_room import BatchRoom
+from tidegate_node.batch_writes import BatchWrites
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
 from tidegate_telemetry.metrics import Metrics
 
-WRITES_PER_CALL_MAX: Final = 25
-"""DynamoDB's limit: a chunk is one call, so that what one of them waits for holds up no other."""
-CHUNKS_AT_ONCE_MAX: Final = 8
-"""Calls of one batch under way together: a large one must not take all threads from the other shards."""
+BATCHES_SHARE: Final = 2
+"""All batches together have one thread of so many: reads and transactions, which prove and move what a shard owns, find one free."""
 READ_ATTEMPTS_MAX: Final = 3
 """Then its author is told; it asks again by itself. With the client's time-out of 2 s that is about half a session."""
-WRITE_ATTEMPTS_MAX: Final = 8
-"""Sends of one chunk that get nothing done: about 6 s with the pauses below, so that throttling is not given up at once."""
 PAUSE_FIRST_MS: Final = 50
 PAUSE_LAST_MS: Final = 2_000
 DOUBTFUL_MAX: Final = 10_000
@@ -53,6 +51,7 @@ class StoreEffects:
     Args:
         store: The port.
         threads: Pool whose size bounds the calls under way.
+        threads_max: Its size; batches leave half of it to everything else.
         jitter: A number from 0 to 1; pauses are spread over their whole length.
     """
 
@@ -62,6 +61,7 @@ class StoreEffects:
         threads: ThreadPoolExecutor,
         clock: Clock,
         metrics: Metrics,
+        threads_max: int,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._store = store
@@ -69,6 +69,8 @@ class StoreEffects:
         self._clock = clock
         self._metrics = metrics
         self._jitter = jitter
+        room = BatchRoom(threads_max // BATCHES_SHARE)
+        self._batches = BatchWrites(lambda actions: self._call(store.write, actions), room, self._pause_after)
         self._doubtful: OrderedDict[str, bool] = OrderedDict()
         self.answered_at_ms = clock.monotonic_ms()
         """When the store last answered anything, on the monotonic clock."""
@@ -102,34 +104,11 @@ class StoreEffects:
             return await self._read_back(settlement, step) if isinstance(step, ReadWitness) else step
 
     async def write(self, effect: Write) -> Written | Unavailable | Invalid:
-        """Sends all chunks side by side until each is acknowledged; one that can never work spoils no other."""
-        room = asyncio.Semaphore(CHUNKS_AT_ONCE_MAX)
-        actions = effect.batch.actions
-        chunks = [actions[start : start + WRITES_PER_CALL_MAX] for start in range(0, len(actions), WRITES_PER_CALL_MAX)]
-        done = await asyncio.gather(*(self._write_chunk(chunk, room) for chunk in chunks))
-        invalid = next((each for each in done if isinstance(each, Invalid)), None)
-        if invalid is not None:
-            return invalid
-        return Written() if all(done) else Unavailable(f"store, batch {effect.batch.name}")
-
-    async def _write_chunk(self, chunk: Sequence[Put | Delete], room: asyncio.Semaphore) -> bool | Invalid:
-        pending, idle = chunk, 0
-        while idle < WRITE_ATTEMPTS_MAX:
-            before = len(pending)
-            try:
-                async with room:
-                    pending = await self._call(self._store.write, pending)
-            except StoreRequestInvalid as invalid:
-                return Invalid(str(invalid))
-            except StoreUnavailable:
-                idle += 1
-            else:
-                if not pending:
-                    return True
-                # Progress, however little, is no reason to give up: each round has fewer left, so this ends.
-                idle = 0 if len(pending) < before else idle + 1
-            await self._pause(min(PAUSE_FIRST_MS << idle, PAUSE_LAST_MS))
-        return False
+        """Sends until each row is acknowledged, or nothing of it gets on any more."""
+        done = await self._batches.write(effect.batch.actions)
+        if isinstance(done, Invalid):
+            return done
+        return Written() if done else Unavailable(f"store, batch {effect.batch.name}")
 
     async def _read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Unavailable | Invalid:
         what = ""
@@ -176,6 +155,9 @@ class StoreEffects:
 
     def _answered(self) -> None:
         self.answered_at_ms = self._clock.monotonic_ms()
+
+    async def _pause_after(self, failures: int) -> None:
+        await self._pause(min(PAUSE_FIRST_MS << failures, PAUSE_LAST_MS))
 
     async def _pause(self, milliseconds_max: int) -> None:
         await asyncio.sleep(milliseconds_max * self._jitter() / 1000)

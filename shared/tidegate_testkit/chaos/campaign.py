@@ -79,26 +79,34 @@ def run(campaign: Campaign, folder: Path, say: Callable[[str], None]) -> Figures
         meter = Meter()
         rig = Rig(cluster, client, StoreView(cluster.store), meter, chance)
         around.enter_context(Repeatedly(lambda: meter.look(cluster.all_nodes), LOOK_EVERY_S))
-        phases: list[Phase] = []
         load = Load(cluster, client, random.Random(f"load {campaign.seed}"), campaign.sizes)
         with load:
             load.until_it_runs()
-            deadline = None if campaign.seconds is None else time.monotonic() + campaign.seconds
-            for nemesis, count in campaign.phases:
-                phases.append(_phase(rig, load, nemesis, count, campaign.calm_s, deadline))
-                say(phases[-1].line())
-                if phases[-1].stuck or (deadline is not None and time.monotonic() >= deadline):
-                    break
+            phases = _phases(rig, load, campaign, say)
         stuck = phases[-1].stuck or _settled(load)
         collected = load.collect()
         strikes = [strike for phase in phases for strike in phase.strikes]
+        hand_overs = given_up(cluster.all_nodes)
         if stuck:
             # What is missing now may be what it is stuck with: no judge can tell.
             faults = [Fault("stuck", stuck)]
         else:
             cluster.assert_all_run()
-            faults = load.judge(collected, strikes, given_up(cluster.all_nodes)) + audited(cluster, begun_at, now_ms())
-        return Figures(campaign.seed, time.monotonic() - begun, phases, collected, faults, rig.counted())
+            faults = load.judge(collected, strikes, hand_overs) + audited(cluster, begun_at, now_ms())
+        by_word = load.repeats_by_nodes_word(collected, strikes, hand_overs)
+        return Figures(campaign.seed, time.monotonic() - begun, phases, collected, faults, rig.counted(), by_word)
+
+
+def _phases(rig: Rig, load: Load, campaign: Campaign, say: Callable[[str], None]) -> list[Phase]:
+    """Strikes until the time is over, or the cluster does not recover; at least one phase."""
+    phases: list[Phase] = []
+    deadline = None if campaign.seconds is None else time.monotonic() + campaign.seconds
+    for nemesis, count in campaign.phases:
+        phases.append(_phase(rig, load, nemesis, count, campaign.calm_s, deadline))
+        say(phases[-1].line())
+        if phases[-1].stuck or (deadline is not None and time.monotonic() >= deadline):
+            break
+    return phases
 
 
 def _settled(load: Load) -> str:

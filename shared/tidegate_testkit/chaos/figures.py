@@ -41,7 +41,10 @@ class Phase:
         felt = ", ".join(f"{name} {count}" for name, count in sorted(self.felt().items()) if name not in MEASURED)
         recovered = [strike.recovered_at - strike.healed_at for strike in self.strikes]
         most = f"{max(recovered) / 1_000:.1f} s" if recovered else "-"
-        verdict = "STUCK" if self.stuck else "VOID" if self.void else "bit"
+        bit = sum(strike.bit for strike in self.strikes)
+        verdict = (
+            "STUCK" if self.stuck else "VOID" if self.void else "bit" if bit == len(self.strikes) else f"{bit} bit"
+        )
         return f"{self.nemesis:34} {len(self.strikes):3} strikes  {verdict:5}  recovered within {most:>7}  {felt}"
 
 
@@ -53,6 +56,7 @@ class Figures:
         seconds: From its begin to its judgement.
         faults: Everything that must not have happened.
         counted: By nodes and proxies, over all.
+        repeats_by_nodes_word: Of messages that no strike explains, only what nodes themselves say: that they gave shards up in haste.
     """
 
     seed: int
@@ -61,6 +65,7 @@ class Figures:
     collected: Collected
     faults: Sequence[Fault]
     counted: Mapping[str, int]
+    repeats_by_nodes_word: int = 0
 
     @property
     def holds(self) -> bool:
@@ -96,10 +101,12 @@ class Figures:
             "seed": self.seed,
             "minutes": round(self.seconds / 60, 1),
             "strikes": len(strikes),
+            "strikes_that_bit": sum(strike.bit for strike in strikes),
             "fires": got.programs + messages,
             "programs": got.programs,
             "messages": messages,
             "repeats": repeats_of(got.deliveries),
+            "repeats_by_nodes_word": self.repeats_by_nodes_word,
             "events": got.events,
             "stops": len(got.stops),
             "stops_within_500_ms": len(near),
@@ -122,6 +129,7 @@ class Figures:
                             "healed_at": each.healed_at,
                             "recovered_at": each.recovered_at,
                             "of": each.nodes,
+                            "bit": each.bit,
                         }
                         for each in phase.strikes
                     ],

@@ -60,6 +60,7 @@ class Collected:
         deliveries: On the sink.
         sent: What must become of each message.
         stops: Of schedules, each with whether it was aimed at a take-over.
+        unanswered: Schedules whose apply the broker has, and nobody answered.
         programs: Processes of programs.
         events: Distinct events of the feed that the broker has.
     """
@@ -67,6 +68,7 @@ class Collected:
     deliveries: Sequence[Delivery]
     sent: Sequence[Sent]
     stops: Sequence[tuple[Stop, bool]]
+    unanswered: Sequence[str]
     programs: int
     events: int
 
@@ -146,6 +148,7 @@ class Load:
             deliveries=deliveries_of(read_topic(brokers, self._sink)),
             sent=self._book.sent(receipts),
             stops=self.stops.stops(receipts),
+            unanswered=self.stops.unanswered(receipts),
             programs=len(self._evidence.runs()),
             events=self.pipeline.events,
         )
@@ -158,11 +161,21 @@ class Load:
             strikes: All nemeses' faults.
             hand_overs: What nodes themselves say of shards that they gave up before they had finished.
         """
-        crashes = [*hand_overs, *(crash for strike in strikes for crash in strike.crashes)]
-        wires = [wire for strike in strikes for wire in strike.wires]
         faults = self.pipeline.judge() + self._crowd.judge()
         runs = self._evidence.runs()
         faults += judge_stops([stop for stop, _ in collected.stops], runs)
+        faults += [Fault("unanswered", f"apply of {schedule}") for schedule in collected.unanswered]
         for strike in strikes:
             faults += judge_blackout(strike.nemesis, *strike.silence, runs) if strike.silence else []
-        return faults + judge_messages(collected.sent, collected.deliveries, crashes, wires)
+        return faults + _judged(collected, strikes, hand_overs)
+
+    @staticmethod
+    def repeats_by_nodes_word(collected: Collected, strikes: Sequence[Strike], hand_overs: Sequence[Crash]) -> int:
+        """Returns how many repeats only the nodes' own words explain: many say that something puts nodes out that no strike did."""
+        return len(_judged(collected, strikes, [])) - len(_judged(collected, strikes, hand_overs))
+
+
+def _judged(collected: Collected, strikes: Sequence[Strike], hand_overs: Sequence[Crash]) -> list[Fault]:
+    crashes = [*hand_overs, *(crash for strike in strikes for crash in strike.crashes)]
+    wires = [wire for strike in strikes for wire in strike.wires]
+    return judge_messages(collected.sent, collected.deliveries, crashes, wires)

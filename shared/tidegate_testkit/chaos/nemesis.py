@@ -69,4 +69,5 @@ class Nemesis:
             crashes=[Crash(at, shards, recovered_at, last_messages=REPEATED_MAX) for at, shards in struck],
             wires=[Wire(blow.at, blow.healed_at, blow.shards)] if blow.wire else [],
             silence=None if blow.silent_from is None else (blow.silent_from, blow.healed_at),
+            bit=all(felt.get(name, 0) > 0 for name in self.needs),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tidegate_testkit.chaos.cluster import ChaosCluster
@@ -15,14 +16,17 @@ from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SHARDS
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.store_view import StoreView
-from tidegate_testkit.cluster.waiting import until
+from tidegate_testkit.cluster.waiting import NotInTime, until
 
 PUT_OUT = ("lost", "not_a_member", "fenced", "kafka_probe_refused")
 """By these log events a node says that it knows that it was put out."""
 DROPPED = "kafka_producer_dropped"
 LAPSED = "guard lapsed"
 """The reason of such an event where membership was not proven in time; producers are dropped at a node's end as well."""
+CONDITIONAL = ("TransactWriteItems", "PutItem", "UpdateItem", "DeleteItem")
+"""Operations that an owner's epoch is a condition of."""
 TAKE_OVER_S_MAX = 60.0
+COUNTED_S_MAX = 20.0
 RECOVERY_S_MAX = 120.0
 """Until all shards are served again; a machine of two cores starts nodes, programs and a broker beside it."""
 
@@ -80,9 +84,16 @@ class Rig:
         counts = self.cluster.control.store_counts(node.name)
         return sum(count for (kind, _), count in counts.items() if kind == REFUSED)
 
+    def held_writes(self, node: ClusterProcess) -> int:
+        """Returns how many conditional writes of a node's were held on the way to the store so far."""
+        counts = self.cluster.control.store_counts(node.name)
+        return sum(counts["hold", operation] for operation in CONDITIONAL)
+
     def counted(self) -> Counter[str]:
         """Returns everything that is counted, of nodes and proxies, by now."""
-        self.meter.look(self.cluster.all_nodes)
+        with suppress(NotInTime):
+            # A page that comes too late on a busy machine would have what was felt look as if it was not.
+            until(lambda: self.meter.look(self.cluster.all_nodes), "all nodes tell their counters", COUNTED_S_MAX)
         counts = self.meter.total()
         for (kind, _), count in self.cluster.control.store_counts().items():
             counts[f"store_{kind}"] += count

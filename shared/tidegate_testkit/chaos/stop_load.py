@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.cluster.agenda import Agenda
 from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.client import Acknowledged, Client
 from tidegate_testkit.cluster.cluster import SHARDS
@@ -48,17 +47,15 @@ class Trial:
     stop_id: str
     in_volley: bool
     acknowledged: bool = False
+    apply_acknowledged: bool = False
 
     def taken(self, _: Acknowledged) -> None:
         """The broker has the stop."""
         self.acknowledged = True
 
-
-@dataclass(order=True)
-class _Later:
-    at: float
-    number: int
-    act: Callable[[], None] = field(compare=False)
+    def apply_taken(self, _: Acknowledged) -> None:
+        """The broker has the schedule's apply."""
+        self.apply_acknowledged = True
 
 
 class StopLoad(Background):
@@ -78,15 +75,14 @@ class StopLoad(Background):
         self._book = book
         self._chance = chance
         self._every_s = every_s
-        self._later: list[_Later] = []
-        self._lock = threading.Lock()
+        self._agenda = Agenda()
         self._numbers = itertools.count(1)
 
     def run(self) -> None:
         due = time.monotonic()
         turns = itertools.cycle(("suspend", "delete", "cancel"))
         while not self.stopping.wait(LOOK_S):
-            self._act()
+            self._agenda.do_due()
             if time.monotonic() >= due:
                 due += self._every_s
                 wanted = now_ms() + AHEAD_MS
@@ -98,8 +94,7 @@ class StopLoad(Background):
                         self._begin(self._name(), "suspend", wanted, stop_at)
                     case _:
                         self._begin(self._name(), "delete", wanted, stop_at)
-        while self._later:
-            heapq.heappop(self._later).act()
+        self._agenda.do_all()
 
     def volley(self, shards: frozenset[int]) -> None:
         """Begins many at once in those shards, whose instants lie about the end of a take-over that begins in a second."""
@@ -116,17 +111,18 @@ class StopLoad(Background):
 
     def stops(self, receipts: Iterable[Arrived]) -> list[tuple[Stop, bool]]:
         """Returns each trial with its answer, and whether it was of a volley."""
-        answers: dict[str, StopAnswer] = {}
-        for receipt in receipts:
-            document = receipt.document
-            running = frozenset(document.get("running") or ())
-            answers.setdefault(document["request_id"], StopAnswer(document["status"], receipt.appended_at, running))
+        answers = _answers(receipts)
         # A schedule whose apply was refused, or is not answered, has no instant to be stopped at.
         return [
             (Stop(each.schedule, each.due, each.what, each.acknowledged, answers.get(each.stop_id)), each.in_volley)
             for each in list(self.trials)
             if each.schedule in answers and answers[each.schedule].status == "accepted"
         ]
+
+    def unanswered(self, receipts: Iterable[Arrived]) -> list[str]:
+        """Returns the schedules whose apply the broker has, and nobody answered: nothing of them can be judged but that."""
+        answers = _answers(receipts)
+        return [each.schedule for each in list(self.trials) if each.apply_acknowledged and each.schedule not in answers]
 
     def _begin(
         self, name: str, what: Literal["suspend", "delete"], due: int, stop_at: int, in_volley: bool = False
@@ -140,8 +136,9 @@ class StopLoad(Background):
             "trigger": {"type": "at", "instant": instant(due)},
         }
         about = {"namespace": NAMESPACE, "name": name}
-        self._client.send("requests", {"id": name, "type": "schedule.apply", **about, "spec": spec}, key=name)
         self.trials.append(trial)
+        apply = {"id": name, "type": "schedule.apply", **about, "spec": spec}
+        self._client.send("requests", apply, key=name, on_acknowledged=trial.apply_taken)
         stop = {"id": trial.stop_id, "type": f"schedule.{what}", **about}
         self._at(stop_at, lambda: self._client.send("requests", stop, key=name, on_acknowledged=trial.taken))
 
@@ -150,15 +147,14 @@ class StopLoad(Background):
         self._at(stop_at, lambda: self._book.cancel(message))
 
     def _at(self, milliseconds: int, act: Callable[[], None]) -> None:
-        with self._lock:
-            heapq.heappush(
-                self._later, _Later(time.monotonic() + (milliseconds - now_ms()) / 1_000, next(self._numbers), act)
-            )
+        self._agenda.after((milliseconds - now_ms()) / 1_000, act)
 
-    def _act(self) -> None:
-        while True:
-            with self._lock:
-                if not self._later or self._later[0].at > time.monotonic():
-                    return
-                later = heapq.heappop(self._later)
-            later.act()
+
+def _answers(receipts: Iterable[Arrived]) -> dict[str, StopAnswer]:
+    """Returns the first answer of each request."""
+    answers: dict[str, StopAnswer] = {}
+    for receipt in receipts:
+        document = receipt.document
+        running = frozenset(document.get("running") or ())
+        answers.setdefault(document["request_id"], StopAnswer(document["status"], receipt.appended_at, running))
+    return answers

@@ -24,6 +24,7 @@ class Strike:
         felt: How often what, by the nodes' counters and logs and by the proxies.
         crashes, wires: Why messages may repeat (I8).
         silence: Nothing may start between these two moments, ms since the epoch; None where it may.
+        bit: Whether all that has to be felt of it was felt of this one.
     """
 
     nemesis: str
@@ -35,6 +36,7 @@ class Strike:
     crashes: Sequence[Crash] = ()
     wires: Sequence[Wire] = ()
     silence: tuple[int, int] | None = None
+    bit: bool = True
 
 
 def felt_by(strikes: Iterable[Strike]) -> Counter[str]:

@@ -42,7 +42,7 @@ class Background(ABC):
 class Repeatedly(Background):
     """Does something again and again."""
 
-    def __init__(self, act: Callable[[], None], every_s: float) -> None:
+    def __init__(self, act: Callable[[], object], every_s: float) -> None:
         super().__init__("repeatedly")
         self._act = act
         self._every_s = every_s

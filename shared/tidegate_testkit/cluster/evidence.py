@@ -84,6 +84,12 @@ class Evidence:
         """Returns those that wrote no end yet."""
         return [run for run in self.runs() if run.ended_ns is None]
 
+    def open_at(self, moment: int) -> list[ProgramRun]:
+        """Returns those that had begun and not ended at a moment that has passed, ms since the epoch."""
+        return [
+            run for run in self.runs() if run.started_at <= moment and (run.ended_at is None or run.ended_at > moment)
+        ]
+
 
 def _read(file: Path) -> ProgramRun | None:
     # A line without its end is being written.

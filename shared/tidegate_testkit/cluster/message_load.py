@@ -5,16 +5,16 @@ Kinds: without any id, with a request id (some sent twice), under a key (some re
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
+from tidegate_testkit.cluster.agenda import Agenda
 from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.client import Acknowledged, Client
 from tidegate_testkit.cluster.judging.messages import Delivery, Sent
@@ -26,7 +26,7 @@ NAMESPACE = "orders"
 EVERY_S = 0.1
 AHEAD_MS = (2_000, 6_000)
 """How far ahead a message's time lies."""
-SECOND_THOUGHTS_MS = 700
+THOUGHT_S = 0.7
 """After this a message is replaced or cancelled, long before its time."""
 Kind: TypeAlias = Literal["plain", "id", "id twice", "key", "key replaced", "id cancelled"]
 MIX: Mapping[Kind, int] = {"plain": 6, "id": 6, "key": 4, "id twice": 2, "key replaced": 1, "id cancelled": 1}
@@ -160,13 +160,6 @@ def deliveries_of(records: Sequence[Arrived]) -> list[Delivery]:
     ]
 
 
-@dataclass(order=True)
-class _Thought:
-    at: float
-    number: int
-    act: Callable[[], None] = field(compare=False)
-
-
 class MessageLoad(Background):
     """Sends one message every `every_s` seconds, of all kinds in turn, until it is left."""
 
@@ -175,18 +168,16 @@ class MessageLoad(Background):
         self._book = book
         self._chance = chance
         self._every_s = every_s
-        self._thoughts: list[_Thought] = []
+        self._thoughts = Agenda()
 
     def run(self) -> None:
         due = time.monotonic()
         kinds = itertools.cycle([kind for kind, count in MIX.items() for _ in range(count)])
         while not self.stopping.wait(max(0.0, due - time.monotonic())):
-            while self._thoughts and self._thoughts[0].at <= time.monotonic():
-                heapq.heappop(self._thoughts).act()
+            self._thoughts.do_due()
             self._send(next(kinds))
             due += self._every_s
-        for thought in self._thoughts:
-            thought.act()
+        self._thoughts.do_all()
 
     def _send(self, kind: Kind) -> None:
         book, number = self._book, len(self._book.booked) + 1
@@ -204,13 +195,10 @@ class MessageLoad(Background):
             case "key replaced":
                 # Far enough that the first version is not due when it is replaced.
                 message = book.send(now_ms() + AHEAD_MS[1], key=key)
-                self._later(number, lambda: book.replace(message, message.nominal + 1_000))
+                self._thoughts.after(THOUGHT_S, lambda: book.replace(message, message.nominal + 1_000))
             case "id cancelled":
                 message = book.send(now_ms() + AHEAD_MS[1], request_id=name)
-                self._later(number, lambda: book.cancel(message))
-
-    def _later(self, number: int, act: Callable[[], None]) -> None:
-        heapq.heappush(self._thoughts, _Thought(time.monotonic() + SECOND_THOUGHTS_MS / 1_000, number, act))
+                self._thoughts.after(THOUGHT_S, lambda: book.cancel(message))
 
 
 def instant(milliseconds: int) -> str:

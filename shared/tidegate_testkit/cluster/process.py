@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import urllib.error
 import urllib.request
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate_bricks.logged_process import LoggedProcess
+from tidegate_testkit.cluster.logged_events import LoggedEvents
 from tidegate_testkit.cluster.waiting import PATIENCE_S, until
 
 TIDEGATE = (sys.executable, "-P", "-m", "tidegate_cli.main")
@@ -29,7 +29,7 @@ class ClusterProcess:
     Attributes:
         name: Such as `node-1`.
         url: Where its pages are.
-        log: What all of its lives printed.
+        log: What its lives printed; what is older lies beside it once it has grown large.
         lives: How often it was started.
     """
 
@@ -40,6 +40,7 @@ class ClusterProcess:
         self.lives = 0
         self._command = ("env", *(f"{key}={value}" for key, value in environment.items()), *command)
         self._process: LoggedProcess | None = None
+        self._said = LoggedEvents(log)
 
     @property
     def running(self) -> bool:
@@ -53,6 +54,7 @@ class ClusterProcess:
     def start(self) -> None:
         """Starts it; does not wait until it is ready."""
         self.close()
+        self._said.set_aside()
         self._process = LoggedProcess(self._command, self.log)
         self.lives += 1
 
@@ -127,16 +129,7 @@ class ClusterProcess:
 
     def events(self, name: str) -> list[Mapping[str, Any]]:
         """Returns the logged events of that name, of all lives."""
-        found = []
-        for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("{") and f'"{name}"' in line:
-                try:
-                    event = json.loads(line)
-                except ValueError:
-                    continue  # A line that a kill cut in two.
-                if event.get("event") == name:
-                    found.append(event)
-        return found
+        return self._said.of(name)
 
     def last_lines(self) -> str:
         """Returns the end of its log, for a person."""

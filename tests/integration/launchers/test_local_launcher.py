@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import stat
@@ -130,6 +131,26 @@ async def test_given_a_data_folder_that_cannot_be_made_then_submit_may_be_tried_
     settings.data_dir.write_text("in the way")
     with pytest.raises(LaunchUnavailable, match="ask again"):
         await LocalLauncher(settings).submit(a_launch("print('never')"))
+
+
+async def test_given_a_full_disk_then_the_same_submit_starts_it_once_there_is_room(
+    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = a_launch("print('there is room')")
+
+    def full(self: RunFolder, name: str, document: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path / name))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(RunFolder, "write_json", full)
+        with pytest.raises(LaunchUnavailable, match="No space left on device"):
+            await launcher.submit(launch)
+
+    await launcher.submit(launch)
+
+    assert await ended(launcher, launch) == Ended(0)
+    assert output_of(launcher, launch) == "there is room\n"
+    assert len(gate.of("start")) == 1
 
 
 async def test_given_a_damaged_record_then_every_question_may_be_asked_again(

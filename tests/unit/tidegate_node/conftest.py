@@ -27,6 +27,7 @@ from tidegate_telemetry.metrics import Metrics
 
 NOW = 1_763_676_000_000
 PATIENCE_S = 20.0
+THREADS = 4
 
 
 class ManualClock:
@@ -190,7 +191,7 @@ class Surroundings:
         return self.pokes_here
 
     def store_effects(self, store: Any = None) -> StoreEffects:
-        return StoreEffects(store or self.store, self.threads, self.clock, self.metrics, jitter=lambda: 0.0)
+        return StoreEffects(store or self.store, self.threads, self.clock, self.metrics, THREADS, jitter=lambda: 0.0)
 
     def bus_effects(self) -> BusEffects:
         return BusEffects(
@@ -266,7 +267,7 @@ def facts() -> NodeFacts:
 def around(facts: NodeFacts) -> Iterator[Surroundings]:
     bus, metrics, notes = FakeBus(), Metrics(), Notes()
     still = StandingStill(facts, bus, metrics, notes)
-    with ThreadPoolExecutor(4) as threads:
+    with ThreadPoolExecutor(THREADS) as threads:
         yield Surroundings(facts, ManualClock(), bus, FakeLauncher(), MemoryStore(), threads, metrics, notes, still)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from tests.unit.tidegate_node.conftest import PATIENCE_S, THREADS, until
 
 from tidegate_core.effects import (
     Commit,
@@ -33,7 +37,8 @@ from tidegate_core.store.values import (
     Transaction,
 )
 from tidegate_core.transactions.settlement import ATTEMPTS_MAX
-from tidegate_node.store_effects import READ_ATTEMPTS_MAX, WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX
+from tidegate_node.batch_writes import WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX
+from tidegate_node.store_effects import READ_ATTEMPTS_MAX
 from tidegate_ports.store import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -217,3 +222,29 @@ async def test_given_a_key_that_no_item_can_have_then_the_reader_is_told(around:
     key = Key("SH#0001", "x" * 2_000)
 
     assert isinstance(await around.store_effects().read(Read((key,))), Invalid)
+
+
+async def test_given_batches_that_the_store_does_not_answer_then_reads_and_transactions_find_a_thread(
+    around: Surroundings,
+) -> None:
+    """They prove and move what a shard owns: behind batches that wait for their time-out its requests would stand still."""
+    answers = threading.Event()
+
+    def answered_late(_: object) -> tuple[()]:
+        answers.wait(PATIENCE_S)
+        return ()
+
+    store = Unreliable(around.store)
+    store.unprocessed = answered_late
+    effects = around.store_effects(store)
+    puts = tuple(Put(key, {"pk": key.pk, "sk": key.sk}) for key in (Key("SH#0001", f"M#{n}") for n in range(200)))
+    batches = [asyncio.create_task(effects.write(Write(Batch("messages", puts)))) for _ in range(4)]
+    try:
+        await until(lambda: store.writes == THREADS // 2, "batches have all the room that is theirs")
+        async with asyncio.timeout(PATIENCE_S / 2):
+            assert await effects.commit(Commit(_put("one"))) == Committed()
+            assert isinstance(await effects.read(Read((KEY,))), Items)
+        assert store.writes == THREADS // 2
+    finally:
+        answers.set()
+    assert await asyncio.gather(*batches) == [Written()] * 4

@@ -22,6 +22,7 @@ NEMESES: Mapping[str, Nemesis] = {
         bricks.BROKER_RESTART,
         bricks.STORE_FAULTS,
         bricks.BLACKOUT,
+        bricks.API_KILLED,
         clocks.CLOCK_STEP,
         processes.ROLLING_RESTART,
         processes.STORM,

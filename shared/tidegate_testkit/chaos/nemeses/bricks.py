@@ -1,4 +1,4 @@
-"""Broker and store themselves: restarted, spoilt, away for all."""
+"""Broker, store and API themselves: restarted, spoilt, away for all."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ GONE = StoreFaults(rates={"black_hole": 1.0})
 SPOILT_S = (15.0, 30.0)
 GONE_S = (25.0, 45.0)
 """Above the 20 s after which a node asks whether it alone is cut off."""
+API_GONE_S = (16.0, 24.0)
+"""Longer than from one instant of the landings to the next: something is launched, and stands before a gate that is not there."""
 FIRST_LINE_MS = 6_000
 """From the gate to a program's own first line, on a machine that has much else to do."""
 
@@ -54,6 +56,20 @@ def blackout(rig: Rig, _: ClusterProcess) -> Blow:
     return replace(gone, silent_from=gone.at + FIRST_LINE_MS)
 
 
+def api_killed(rig: Rig, _: ClusterProcess) -> Blow:
+    """Kills the API, and with it the start gate; starts it again after a while."""
+    launches = rig.counted()["launches"]
+    at = now_ms()
+    rig.cluster.api.kill()
+    # The fault itself, no synchronisation.
+    time.sleep(rig.chance.uniform(*API_GONE_S))
+    felt = {"api_kills": 1, "launched_meanwhile": rig.counted()["launches"] - launches}
+    # No program starts while nobody opens the gate; those that wait there ask again.
+    healed_at = now_ms()
+    rig.bring_back(rig.cluster.api)
+    return Blow(("api",), at, healed_at, felt=felt, silent_from=at + FIRST_LINE_MS)
+
+
 def _with_faults(rig: Rig, faults: StoreFaults, seconds: tuple[float, float]) -> Blow:
     at = now_ms()
     rig.cluster.set_faults(faults)
@@ -67,4 +83,5 @@ def _with_faults(rig: Rig, faults: StoreFaults, seconds: tuple[float, float]) ->
 
 BROKER_RESTART = Nemesis("broker restart", broker_restart, ("broker_restarts", "guard_lapsed"))
 STORE_FAULTS = Nemesis("store faults", store_faults, ("lost_answers", "store_throttle", "failed_calls"))
+API_KILLED = Nemesis("API killed", api_killed, ("api_kills", "launched_meanwhile"))
 BLACKOUT = Nemesis("store black-out", blackout, ("store_black_hole", "failed_calls"))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from tidegate_testkit.chaos.nemesis import Blow, Nemesis
 from tidegate_testkit.chaos.proxies.store_faults import StoreFaults
 from tidegate_testkit.chaos.rig import TAKE_OVER_S_MAX, Rig
 from tidegate_testkit.cluster.cluster import SESSION_S
 from tidegate_testkit.cluster.process import ClusterProcess
-from tidegate_testkit.cluster.waiting import now_ms
+from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
 
 SHORT_PAUSE, LONG_PAUSE = 1.5, 5.0
 """In sessions: just long enough to be put out, and long enough that successors have done much meanwhile."""
 ON_THE_WIRE_S = 1.5
 """So long before a node stops, what it writes is kept on the way to the store; it gives a call up after 2 s."""
-STALE = StoreFaults(rates={"latency": 1.0}, latency_ms=(10_000, 11_500))
-"""It arrives after others took over, 7 to 8 s after the stop: writes of an owner that is none any more."""
+STALE = StoreFaults(rates={"hold": 1.0})
+"""It arrives once others have taken over: writes of an owner that is none any more."""
+WRITING_S_MAX = 15.0
+"""Patience with a node that writes nothing; behind 20 s without the store's answer it would leave the group by itself."""
+REFUSED_S_MAX = 20.0
+"""For the store to answer what was held; a busy machine."""
 COMINGS = 4
 """Of a storm; every second one is killed, the others are told to end."""
 STAY_S = (0.5, 4.0)
@@ -40,21 +45,39 @@ def pause(sessions: float) -> Nemesis:
 
     def blow(rig: Rig, node: ClusterProcess) -> Blow:
         shards = rig.shards_of(node)
-        before = rig.refused(node)
-        rig.cluster.set_faults(STALE, node.name)
-        time.sleep(ON_THE_WIRE_S)
-        at = now_ms()
-        node.pause()
-        rig.cluster.set_faults(StoreFaults(), node.name)
+        refused = rig.refused(node)
+        at, ends = _stopped_amid_writes(rig, node, sessions * SESSION_S)
         # The fault itself, no synchronisation.
-        time.sleep(sessions * SESSION_S)
+        time.sleep(max(0.0, ends - time.monotonic()))
+        # On a busy machine others need longer: what is held is stale once they have taken over.
+        rig.others_serve_all(node)
+        rig.cluster.set_faults(StoreFaults(), node.name)
+        with suppress(NotInTime):
+            until(lambda: rig.refused(node) > refused, "a stale write is refused", REFUSED_S_MAX)
+        stale = rig.refused(node) - refused
         healed_at = now_ms()
         node.resume()
         rig.recovered()
-        felt = {"pauses": 1, "stale_writes_refused": rig.refused(node) - before}
-        return Blow((node.name,), at, healed_at, shards, wire=True, felt=felt)
+        return Blow((node.name,), at, healed_at, shards, wire=True, felt={"pauses": 1, "stale_writes_refused": stale})
 
     return Nemesis(f"pause of {sessions:g} sessions", blow, ("rebalances", "put_out", "stale_writes_refused"))
+
+
+def _stopped_amid_writes(rig: Rig, node: ClusterProcess, for_s: float) -> tuple[int, float]:
+    """Keeps what a node sends to the store, and stops the node once a write is among it.
+
+    Returns:
+        When it was stopped, ms since the epoch, and until when it is to stand still, on the monotonic clock.
+    """
+    before = rig.held_writes(node)
+    rig.cluster.set_faults(STALE, node.name)
+    with suppress(NotInTime):
+        # Without a write on the way the pause shows nothing of stale ones, and the phase says so.
+        until(lambda: rig.held_writes(node) > before, "a write is on the way", WRITING_S_MAX)
+    time.sleep(rig.chance.uniform(0.0, ON_THE_WIRE_S))
+    at = now_ms()
+    node.pause()
+    return at, time.monotonic() + for_s
 
 
 def rolling_restart(rig: Rig, _: ClusterProcess) -> Blow:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 FaultKind: TypeAlias = Literal[
-    "latency", "throttle", "server_error", "drop_request", "drop_answer", "duplicate", "reset", "black_hole"
+    "latency", "throttle", "server_error", "drop_request", "drop_answer", "duplicate", "reset", "black_hole", "hold"
 ]
 """`latency`: it reaches the store later, also when its sender has given up by then. `throttle`: a 400 of DynamoDB's, not carried
 out. `server_error`: a 500 or 503; half of them were carried out. `drop_request`: not carried out, the connection ends without an
 answer. `drop_answer`: carried out, then the same. `duplicate`: carried out, answered, and sent once more a while later. `reset`:
-carried out, and the connection is reset in the middle of the answer. `black_hole`: not carried out, and nothing is ever said."""
+carried out, and the connection is reset in the middle of the answer. `black_hole`: not carried out, and nothing is ever said.
+`hold`: it reaches the store once the faults are set anew, however late that is, and whoever has left by then."""
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 UNKNOWN_FATE: frozenset[FaultKind] = frozenset({"drop_answer", "reset", "server_error"})
 """After these a sender cannot know whether its write was carried out, and it may have been."""

@@ -36,18 +36,30 @@ class StoreProxy:
     """One way to the store.
 
     Attributes:
-        faults: As they are now; set it at any time, the next request meets them.
+        faults: As they are now; set it at any time, from the loop: the next request meets them, and what is held goes on.
         counts: Requests by (kind of fault or `passed`, operation).
     """
 
     def __init__(self, upstream_port: int, seed: int | str, port: int = 0) -> None:
-        self.faults = StoreFaults()
+        self._faults = StoreFaults()
+        self._set_anew = asyncio.Event()
         self.counts: Counter[tuple[str, str]] = Counter()
         self._upstream_port = upstream_port
         self._dice = Dice(seed)
         self._idle: list[_Upstream] = []
         self._listener = Listener(self._serve, port)
         self._echoes: set[asyncio.Task[HttpMessage | None]] = set()
+
+    @property
+    def faults(self) -> StoreFaults:
+        return self._faults
+
+    @faults.setter
+    def faults(self, faults: StoreFaults) -> None:
+        self._faults = faults
+        # What the old ones held goes on.
+        self._set_anew.set()
+        self._set_anew = asyncio.Event()
 
     @property
     def port(self) -> int:
@@ -103,6 +115,9 @@ class StoreProxy:
             case "latency":
                 # Whoever gave up by then did so without us: the request is on its way, and it arrives.
                 await asyncio.sleep(fate.wait_ms / 1_000)
+                return await self._forward(request)
+            case "hold":
+                await self._set_anew.wait()
                 return await self._forward(request)
             case "duplicate":
                 reply = await self._forward(request)

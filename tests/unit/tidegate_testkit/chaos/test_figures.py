@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,14 @@ GOT = Collected(
     deliveries=[Delivery(1, "0003-a", 8_000, 8_010), Delivery(1, "0003-a", 8_000, 8_900)],
     sent=[],
     stops=[(NEAR, True), (NEAR, False), (FAR, True)],
+    unanswered=[],
     programs=4,
     events=6,
 )
 
 
 def the_figures(*phases: Phase, faults: tuple[Fault, ...] = ()) -> Figures:
-    return Figures(7, 120.0, phases, GOT, faults, {"fenced": 2})
+    return Figures(7, 120.0, phases, GOT, faults, {"fenced": 2}, repeats_by_nodes_word=3)
 
 
 def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> None:
@@ -37,6 +39,8 @@ def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> 
         "seed": 7,
         "minutes": 2.0,
         "strikes": 1,
+        "strikes_that_bit": 1,
+        "repeats_by_nodes_word": 3,
         "fires": 5,
         "repeats": 1,
         "events": 6,
@@ -47,7 +51,7 @@ def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> 
         "recovered_after_healing_ms": "n 1, p50 7990, p99 7990, most 7990",
     }
     assert {name: figures[name] for name in wanted} == wanted
-    strike = {"at": 1_000, "healed_at": 1_010, "recovered_at": 9_000, "of": ["node-1"]}
+    strike = {"at": 1_000, "healed_at": 1_010, "recovered_at": 9_000, "of": ["node-1"], "bit": True}
     felt = {"kills": 1, "took_over_ms": 7_000}
     assert figures["phases"] == [{"nemesis": "kill", "strikes": [strike], "void": "", "felt": felt}]
 
@@ -75,3 +79,11 @@ def test_given_faults_and_void_phases_then_both_are_named() -> None:
 def test_given_a_phase_that_bit_then_its_line_says_what_was_felt() -> None:
     line = Phase("kill", [KILL, KILL]).line()
     assert line.split() == "kill 2 strikes bit recovered within 8.0 s kills 2".split()
+
+
+def test_given_a_strike_that_nobody_felt_then_the_phase_and_the_figures_do_not_count_it() -> None:
+    unfelt = replace(KILL, bit=False)
+    phase = Phase("kill", [KILL, unfelt, unfelt])
+    figures = the_figures(phase).document()
+    assert "3 strikes 1 bit recovered" in " ".join(phase.line().split())
+    assert (figures["strikes"], figures["strikes_that_bit"]) == (3, 1)

@@ -90,3 +90,16 @@ def test_given_receipts_then_a_trial_has_its_answer_and_one_whose_apply_was_refu
         (third.schedule, None),
     ]
     assert all(aimed for _, aimed in answered)
+
+
+def test_given_an_apply_that_the_broker_has_and_nobody_answered_then_it_is_named_and_no_other(
+    broker: Broker, load: StopLoad
+) -> None:
+    load.volley(HELD)
+    first, second, *others = load.trials
+    second.apply_acknowledged = False  # The broker never said that it has it: nobody owes an answer.
+
+    answers = [a_receipt(each.schedule, "accepted", 1_000) for each in others]
+
+    assert load.unanswered(answers) == [first.schedule]
+    assert load.unanswered([*answers, a_receipt(first.schedule, "rejected", 1_000)]) == []

@@ -20,7 +20,7 @@ from tidegate_testkit.chaos.proxies.store_proxy import PASSED, THROTTLED, UPSTRE
 KEY = Key("SH#0001", "LEASE")
 CLAIM = Transaction("claim", (Put(KEY, {"pk": KEY.pk, "sk": KEY.sk}, Condition("attribute_not_exists(pk)")),), "t", KEY)
 PATIENCE_S = 20.0
-SILENT = frozenset({"black_hole", "latency"})
+SILENT = frozenset({"black_hole", "latency", "hold"})
 """Faults of which a client learns by its own time-out alone; all others it hears of, however long that takes here."""
 
 
@@ -119,6 +119,25 @@ async def test_given_latency_then_the_store_is_asked_even_though_the_sender_has_
         await close(writer)
         assert rig.store.asked == []
         await asyncio.wait_for(rig.store.until_asked(1), PATIENCE_S)
+
+
+async def test_given_what_is_held_then_the_store_is_asked_when_faults_are_set_anew_though_the_sender_has_left() -> None:
+    async with a_rig(always("hold")) as rig:
+        _, writer = await asyncio.open_connection("127.0.0.1", rig.proxy.port)
+        writer.write(b"POST / HTTP/1.1\r\nX-Amz-Target: D.PutItem\r\nContent-Length: 2\r\n\r\n{}")
+        await asyncio.wait_for(_until_counted(rig.proxy, ("hold", "PutItem")), PATIENCE_S)
+        await close(writer)
+        assert rig.store.asked == []
+
+        rig.proxy.faults = StoreFaults()
+
+        await asyncio.wait_for(rig.store.until_asked(1), PATIENCE_S)
+        assert await rig.ask() is not None
+
+
+async def _until_counted(proxy: StoreProxy, what: tuple[str, str]) -> None:
+    while not proxy.counts[what]:  # noqa: ASYNC110 - a counter has no event of its own
+        await asyncio.sleep(0.001)
 
 
 async def test_given_a_duplicate_then_it_comes_after_the_answer() -> None:

@@ -1,0 +1,76 @@
+"""docs/outages.md names what is there: tests, phases of the chaos rig, log events, metrics, reasons; and each phase has its row."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tidegate_core.why.codes import CODES
+from tidegate_telemetry.names import LOG_EVENTS, METRICS
+from tidegate_testkit.chaos.nemeses import NEMESES
+
+CELLS = 6
+"""Of a row: failure, stops, goes on, you see, normal again, shown by."""
+TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+WORD = re.compile(r"`([a-z]+(?:[_/][a-z]+)+)(?:\{[^`]*\})?`")
+OTHER_WORDS = frozenset(
+    {"owner_silent", "reading_stands", "messages_late", "fires_late", "starts_late", "report_partition", "no_report"}
+)
+"""Promises of the watchdog, what programs call, and why a run failed whose program said nothing."""
+
+
+@pytest.fixture(scope="module")
+def rows(root: Path) -> list[list[str]]:
+    lines = (root / "docs/outages.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return [row for row in cells if row[0] != "failure" and not set(row[0]) <= {"-"}]
+
+
+def test_given_a_row_then_it_says_everything_and_what_shows_it(rows: list[list[str]]) -> None:
+    assert rows
+    wrong = [row[0] for row in rows if len(row) != CELLS or not all(row)]
+    assert wrong == []
+    unshown = [
+        row[0] for row in rows if not TEST.search(row[-1]) and "phase" not in row[-1] and "not shown" not in row[-1]
+    ]
+    assert unshown == []
+
+
+def test_given_a_test_that_is_named_then_it_is_there(rows: list[list[str]], root: Path) -> None:
+    named = {match for row in rows for match in TEST.findall(row[-1])}
+    assert named
+    missing = [f"{file}::{name}" for file, name in sorted(named) if name not in {"", *_tests_of(root / file)}]
+    assert missing == []
+    assert [file for file, _ in sorted(named) if not _tests_of(root / file)] == []
+
+
+def test_given_the_phases_then_each_has_a_row_and_no_other_is_named(rows: list[list[str]]) -> None:
+    named = {
+        name
+        for row in rows
+        for part in re.findall(r"phases? ((?:`[^`]+`(?:, )?)+)", row[-1])
+        for name in re.findall(r"`([^`]+)`", part)
+    }
+    assert {name for name in named if not name.startswith("tests/")} == set(NEMESES)
+
+
+def test_given_a_name_of_an_event_a_metric_or_a_reason_then_it_exists(rows: list[list[str]]) -> None:
+    known = {*LOG_EVENTS, *METRICS, *CODES, *OTHER_WORDS}
+    words = {word for row in rows for cell in row[:-1] for word in WORD.findall(cell)}
+    assert words & set(METRICS)
+    assert words & set(LOG_EVENTS)
+    assert sorted(words - known) == []
+
+
+def _tests_of(file: Path) -> set[str]:
+    if not file.exists():
+        return set()
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }

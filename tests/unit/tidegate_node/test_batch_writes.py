@@ -1,0 +1,130 @@
+"""Batches: smaller calls where whole ones take too long, and nobody gives up who gets on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tidegate_core.store.values import Delete, Key, Put
+from tidegate_node.batch_room import BatchRoom
+from tidegate_node.batch_writes import WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX, BatchWrites
+from tidegate_ports.store import StoreUnavailable
+
+Actions = Sequence[Put | Delete]
+
+
+class Store:
+    """Takes what `takes` lets it: how many of a call's rows it acknowledges; None is no answer in time."""
+
+    def __init__(self, takes: Callable[[Actions], int | None]) -> None:
+        self.takes = takes
+        self.calls: list[int] = []
+        self.written: Counter[str] = Counter()
+        self.pauses: list[int] = []
+
+    async def send(self, actions: Actions) -> Actions:
+        self.calls.append(len(actions))
+        await asyncio.sleep(0)
+        taken = self.takes(actions)
+        if taken is None:
+            raise StoreUnavailable("too late")
+        self.written.update(action.key.sk for action in actions[:taken])
+        return actions[taken:]
+
+    async def pause(self, failures: int) -> None:
+        self.pauses.append(failures)
+
+    def writes(self, room: int = 16) -> BatchWrites:
+        return BatchWrites(self.send, BatchRoom(room), self.pause)
+
+
+def rows(count: int) -> list[Put]:
+    return [Put(Key("S", f"{number:03d}"), {"pk": "S", "sk": f"{number:03d}"}) for number in range(count)]
+
+
+async def test_given_a_store_that_is_too_slow_for_whole_calls_then_halves_of_them_come_about() -> None:
+    store = Store(lambda actions: len(actions) if len(actions) <= 6 else None)
+
+    assert await store.writes(room=1).write(rows(100)) is True
+
+    assert sorted(store.written) == [action.key.sk for action in rows(100)]
+    assert set(store.written.values()) == {1}
+    assert store.calls[:3] == [25, 12, 6]
+
+
+async def test_given_a_store_that_keeps_up_again_then_calls_grow_again() -> None:
+    late = iter([None, None])
+    store = Store(lambda actions: next(late, len(actions)))
+
+    assert await store.writes(room=1).write(rows(400)) is True
+
+    assert max(store.calls[5:]) > 12
+
+
+async def test_given_one_chunk_that_fails_while_others_get_on_then_the_batch_is_not_given_up() -> None:
+    """Given up, all of it would be sent again: also what the store has, by which a slow one would only be slower."""
+    refusals = 0
+
+    def takes(actions: Actions) -> int | None:
+        nonlocal refusals
+        if actions[0].key.sk == "000" and refusals < 2 * WRITE_ATTEMPTS_MAX:
+            refusals += 1
+            return None
+        return min(len(actions), 1)
+
+    store = Store(takes)
+
+    assert await store.writes().write(rows(100)) is True
+    assert refusals == 2 * WRITE_ATTEMPTS_MAX
+    assert set(store.written.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    "takes", [pytest.param(None, id="no answer"), pytest.param(0, id="turned away as a whole, again and again")]
+)
+async def test_given_a_batch_that_gets_nowhere_then_it_is_given_up_with_longer_and_longer_pauses(
+    takes: int | None,
+) -> None:
+    store = Store(lambda _: takes)
+
+    assert await store.writes().write(rows(WRITES_PER_CALL_MAX)) is False
+
+    assert len(store.calls) == WRITE_ATTEMPTS_MAX
+    assert store.pauses == list(range(1, WRITE_ATTEMPTS_MAX + 1))
+    assert not store.written
+
+
+async def test_given_a_store_that_takes_some_of_each_call_then_only_the_rest_is_sent_behind_a_short_pause() -> None:
+    store = Store(lambda actions: -(-len(actions) // 2))
+
+    assert await store.writes().write(rows(WRITES_PER_CALL_MAX)) is True
+
+    assert store.calls == [25, 12, 6, 3, 1]
+    assert store.pauses == [0, 0, 0, 0]
+
+
+async def test_given_batches_that_wait_for_room_then_one_of_a_single_row_does_not() -> None:
+    asked, answers = asyncio.Event(), asyncio.Event()
+    sent: list[int] = []
+
+    async def send(actions: Actions) -> Actions:
+        sent.append(len(actions))
+        asked.set()
+        if len(actions) > 1:
+            await answers.wait()
+        return ()
+
+    async def pause(_: int) -> None: ...
+
+    writes = BatchWrites(send, BatchRoom(1), pause)
+    large = asyncio.create_task(writes.write(rows(100)))
+    await asked.wait()
+
+    assert await writes.write(rows(1)) is True
+    assert sent == [25, 1]
+
+    answers.set()
+    assert await large is True
