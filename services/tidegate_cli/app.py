@@ -38,6 +38,9 @@ class Commands(LazyGroup):
         "shard": Subcommand(f"{COMMANDS}.shards", "Shards: owners, how far they are, what stands still."),
         "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),
         "init": Subcommand(f"{COMMANDS}.init", "Make tables, topics and the map; --check only compares."),
+        "migrate": Subcommand(
+            f"{COMMANDS}.migrate", "Bring the store to the version of this release, while nodes serve."
+        ),
     }
 
 
