@@ -71,6 +71,10 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_fenced_total",
     ),
     "outranked": LogEvent("A holder with a newer map or epoch exists; the node looks again.", "warning"),
+    "schema_refused": LogEvent(
+        "The store is written in a version that this release does not read, or will be; the node takes nothing over.",
+        "error",
+    ),
     "not_a_member": LogEvent(
         "The group coordinator does not know this member any more; everything is dropped.", "warning"
     ),
@@ -283,6 +287,11 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "Only this node cannot reach the store: it leaves the group until the store answers it again.", "error"
     ),
     "node_drained": LogEvent("An operator wants this node to hold nothing: what it holds is handed over in order."),
+    "node_outdated": LogEvent(
+        "`tidegate migrate --finish` took place while this node stood still, and its release cannot read what is written since: "
+        "it gives everything back and ends (78).",
+        "error",
+    ),
     "node_takes_again": LogEvent("The order to hold nothing is gone; the node joins the group."),
     "node_silent": LogEvent(
         "Another node has said nothing for 25 s and did not end well: it fell, is frozen, or reaches the store no more. Told "

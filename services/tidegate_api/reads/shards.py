@@ -13,6 +13,8 @@ from tidegate_api.reads.cards import read_cards
 from tidegate_client.views import Broken, LimitView, ShardDetail, ShardView
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.model.instants import as_datetime
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import OwnLimit
 from tidegate_core.store import keys
 from tidegate_core.store.keys import CONTROLS_KEY, MAP_KEY
 from tidegate_core.store.values import Item, Key, RangeRead
@@ -134,9 +136,9 @@ class ShardReads:
     def _limits(self, shard: int) -> list[LimitView]:
         page = self._store.query(RangeRead(keys.shard_pk(shard), "LIM#", f"LIM#{keys.LAST}"))
         found = [
-            LimitView(schedule=str(item["sk"]).removeprefix("LIM#"), in_use=whole(item, "in_use"))
-            for item in page.items
-            if item.get("in_use")
+            LimitView(schedule=limit.ref, in_use=len(limit.holders))
+            for limit in (from_item(OwnLimit, item) for item in page.items)
+            if limit.holders
         ]
         return found[:LIMITS_MAX]
 

@@ -1,6 +1,7 @@
 """A node's card: what a process says of itself every few seconds, in one partition of the store, so that all can be listed.
 
-No decision rests on it: what a node may do is the business of leases, and when it was last there that of its signs of life.
+No decision of a node rests on it: what it may do is the business of leases, and when it was last there that of its signs of life.
+`tidegate migrate` reads in it what each process can read, beside the leases.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.receipts import expiry
+from tidegate_core.records.schema import FIRST
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, RangeRead
 
@@ -44,6 +46,8 @@ class NodeCard:
         shards: How many it has.
         unready: Why it is not to be counted on; empty when it is.
         drained: Somebody ordered it to hold nothing.
+        reads: Newest version of rows that it can read (`records/schema.py`); cards of processes that know of none do not say it.
+        writes: Oldest version in which it still writes anything.
         findings: Promises of others' shards that it found broken, as texts; see `watchdog`.
     """
 
@@ -59,6 +63,8 @@ class NodeCard:
     shards: int = 0
     unready: tuple[str, ...] = ()
     drained: bool = False
+    reads: int = FIRST
+    writes: int = FIRST
     findings: tuple[str, ...] = ()
 
     def is_silent(self, now: int) -> bool:

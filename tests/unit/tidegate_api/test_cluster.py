@@ -13,6 +13,7 @@ from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import Controls, Scope, StoredControls
+from tidegate_core.records.run_plane import OwnLimit
 from tidegate_core.store import keys
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Key, Put
@@ -207,8 +208,11 @@ def test_given_a_shard_then_what_lies_in_it_is_counted(cluster: Process) -> None
         keys.run(2, "0002-c"),
     ):
         put_item(cluster, key)
-    put_item(cluster, keys.own_limit(2, "flights", "land"), in_use=1)
-    put_item(cluster, keys.own_limit(2, "flights", "idle"), in_use=0)
+    for limit in (
+        OwnLimit(namespace="flights", name="land", holders=("0002-c",)),
+        OwnLimit(namespace="flights", name="idle"),
+    ):
+        cluster.store.write([Put(limit.key(2), to_item(limit, limit.key(2)))])
     shard = cluster.http.get("/api/v1/shards/2").json()
     counts = {name: shard[name] for name in ("backlog", "fires_due", "jobs", "runs", "inbox", "held")}
     assert counts == {"backlog": 1, "fires_due": 1, "jobs": 2, "runs": 1, "inbox": 0, "held": 0}
