@@ -9,6 +9,7 @@ from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning, is
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
+from tidegate_core.model.never_runs import never_runs_warning
 from tidegate_core.model.overlap import overlap_problems
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.quotas import NO_QUOTA, Quota
@@ -105,7 +106,12 @@ def _never_reached(resource: str, bound: float, most: float) -> tuple[str, str]:
 
 def schedule_warnings(spec: ScheduleSpec, now: Instant) -> list[Problem]:
     """Returns what is allowed and hardly ever meant, when it is applied at `now`; a dry run tells."""
-    warnings = (catch_up_warning(spec), _delay_warning(spec), _too_old_warning(spec, now))
+    warnings = (
+        catch_up_warning(spec),
+        _delay_warning(spec),
+        _too_old_warning(spec, now),
+        never_runs_warning(spec, now),
+    )
     return [warning for warning in warnings if warning is not None]
 
 

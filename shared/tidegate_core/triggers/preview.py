@@ -113,8 +113,8 @@ def zone_of(trigger: TimeTrigger | EventTrigger, instant: Instant, identity: str
     specs = [spec for leaf in leaves for spec in (leaf.specs if isinstance(leaf, TimesLeaf) else [leaf])]
     clocks = [spec for spec in specs if spec.wall_clock(identity) is not None]
     naming = next((spec.own_zone for spec in clocks if spec.names(instant, identity)), None)
-    zones = {spec.own_zone for spec in clocks} if naming is None else {naming}
-    return zones.pop() if len(zones) == 1 else "UTC"
+    zones = list(dict.fromkeys(spec.own_zone for spec in clocks)) if naming is None else [naming]
+    return zones[0] if len(zones) == 1 else "UTC"
 
 
 def local_text(instant: Instant, zone: str) -> str:
