@@ -311,7 +311,11 @@ class RecurringSource:
         self.plane.checkpoints.tell(row.slot)
 
     def _cut(self, series: Series, waiting: Slotted | None) -> None:
-        """A request has ended the interval: what waits is cancelled, and all that was due behind it."""
+        """A request has ended the interval: what waits is cancelled, and all that was due behind it.
+
+        In one piece, 8 µs for each, because the row that tells of them has to be there before a checkpoint can pass them. They
+        are what was due and not sent when the request came: a few, but for a broker that was away meanwhile.
+        """
         if waiting is None or waiting.stage.is_closed:
             return
         self.plane.close(waiting, Stage.GONE)
@@ -322,7 +326,10 @@ class RecurringSource:
             self._close_at(last, ended)
 
     def _count(self, series: Series, behind: Place) -> None:
-        """A predecessor saw all of this come to its end, and fell before a checkpoint told: it is counted, not sent again."""
+        """A predecessor saw all of this come to its end, and fell before a checkpoint told: it is counted, not sent again.
+
+        In one piece, as `_cut`: it is what was acknowledged since the last checkpoint, and what was due then.
+        """
         last, ended = None, NOTHING
         for fire in series.behind(behind):
             name = MessageName(fire.message_id, False)

@@ -102,3 +102,43 @@ def test_given_any_exclusions_then_the_same_instants_are_left_as_one_by_one(
     assert found == expected
     for earlier, later in pairwise(expected):
         assert parsed.last_before(later, "n/a") == earlier
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    trigger=st.one_of(NAMING, UNION),
+    exclude=st.lists(EXCLUDED, min_size=0, max_size=2),
+    within=st.integers(0, SPAN // 60_000),
+    back_ms=st.integers(0, SPAN),
+)
+def test_given_a_floor_then_what_lies_below_it_is_none_and_all_else_as_it_was(
+    trigger: dict[str, Any], exclude: list[dict[str, Any]], within: int, back_ms: int
+) -> None:
+    parsed: TimeTrigger = ANY.validate_python({**trigger, "exclude": exclude or None})
+    before = parse_instant("2026-10-24T11:17:00Z") + within * 60_000
+    last = parsed.last_before(before, "n/a")
+    for floor in (before - back_ms, before, *(() if last is None else (last, last + 1))):
+        found = parsed.last_before(before, "n/a", Search(STEPS_PER_SEARCH, floor=floor))
+        assert found == (last if last is not None and last >= floor else None)
+
+
+ALL_BEFORE = {"type": "cron", "expression": "0 * * * * ? 1970-2034", "dialect": "quartz"}
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        pytest.param(cron("*/2 * * * *", ALL_BEFORE), id="cron"),
+        pytest.param({"type": "times", "specs": [cron("*/2 * * * *", ALL_BEFORE)] * 3}, id="specs"),
+    ],
+)
+def test_given_a_floor_then_decades_that_are_left_out_before_it_are_not_walked(trigger: dict[str, Any]) -> None:
+    """Without one it takes all of its steps, 0.1 s of the lane for a request that ends a recurring message."""
+    parsed: TimeTrigger = ANY.validate_python(trigger)
+    before = parse_instant("2034-12-01T00:00:00Z")
+    whole, floored = Search(STEPS_PER_SEARCH), Search(STEPS_PER_SEARCH, floor=before - SPAN)
+    assert parsed.last_before(before, "n/a", whole) is None
+    assert parsed.last_before(before, "n/a", floored) is None
+    assert whole.steps is not None
+    assert floored.steps is not None
+    assert whole.steps < 10_000 < STEPS_PER_SEARCH - 2_000 < floored.steps
