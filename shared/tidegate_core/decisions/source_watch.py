@@ -98,12 +98,12 @@ class SourceWatch:
             # Side by side: one that is not there, or does not answer, costs seconds.
             answers = yield tuple(ReadEndOffsets(topic, may_be_missing=True) for topic in due)
             for topic, asked in zip(due, answers, strict=True):
-                yield from self._follow(topic, asked)
+                yield from self._follow(topic, asked, present.version)
 
     # -- topics ---------------------------------------------------------------------------------------------------------
 
-    def _follow(self, topic: str, asked: object) -> Operation[None]:
-        """Reads those of the topic's partitions that are this holder's, as the brokers have told them."""
+    def _follow(self, topic: str, asked: object, version: int) -> Operation[None]:
+        """Reads those of the topic's partitions that are this holder's, as the brokers told them after this version of the sources."""
         if not isinstance(asked, EndOffsets):
             return  # No answer: asked again at the next look.
         if not asked.offsets:
@@ -122,6 +122,7 @@ class SourceWatch:
             if self._closed or not sources:
                 return
             self._taking_over = True
+            self._reading.begins(facts.id, number, version)
             yield from self._begin(facts, number, [first for _, first in sources])
             self._taking_over = False
         if self._outlived.get(topic) != facts.id:  # Else they tell of the old one: asked again at the next look.
