@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from confluent_kafka import KafkaException
 from pynamodb.exceptions import PynamoDBException
 
+from tidegate_core.constraints.load import LOCAL
 from tidegate_core.effects import Committed, Refused, Unavailable
 from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_dynamo.client import make_client
@@ -40,7 +41,7 @@ from tidegate_node.assembly import Clients, Surroundings, assemble
 from tidegate_node.cluster_init import initialise_cluster
 from tidegate_node.facts import NodeFacts
 from tidegate_node.holdings import GroupListener, Holdings, OthersListener
-from tidegate_node.load.host import LOCAL, HostLoad
+from tidegate_node.load.host import HostLoad
 from tidegate_node.load.http import PageLoad
 from tidegate_node.process import exit_code_of, run_until, stop_on_signals, unless_stopped
 from tidegate_node.settings import OTHERS, NodeSettings

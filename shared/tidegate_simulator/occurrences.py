@@ -47,7 +47,7 @@ class Occurrence:
         schedule: `<namespace>/<name>`.
         trigger: `time`, `events` or `manual`.
         nominal: When it should happen; of events the instant of their satisfaction.
-        local: The same on the schedule's own wall clock, with weekday and offset.
+        local: The same on the schedule's own wall clock, with weekday and offset: of its trigger, or of a composite's time leaves.
         zone: Of that clock.
         result: The run's state (`succeeded`, `failed`, `running` ...), `delivered` or `expired` of messages,
             `<disposition>/<reason>` of the ledger, or the job's state where it is still on its way at the end.

@@ -13,8 +13,7 @@ from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import DEFAULT_MINIMUM_PERIOD_MS
-from tidegate_core.triggers import TimeTrigger
-from tidegate_core.triggers.preview import local_text
+from tidegate_core.triggers.preview import local_text, zone_of
 from tidegate_simulator.happenings import Happening
 from tidegate_simulator.occurrences import Occurrence, Wait
 from tidegate_simulator.plan import RunPlan
@@ -162,8 +161,8 @@ def _occurrences(stories: Stories, clocks: Mapping[str, ScheduleSpec]) -> tuple[
 
 def _occurrence(story: Story, stories: Stories, spec: ScheduleSpec | None) -> Occurrence:
     zone = "UTC"
-    if spec is not None and isinstance(spec.trigger, TimeTrigger) and story.trigger == "time":
-        zone = spec.trigger.zone_at(story.nominal, story.schedule)
+    if spec is not None and story.trigger != "manual":
+        zone = zone_of(spec.trigger, story.nominal, story.schedule)
     return Occurrence(
         schedule=story.schedule,
         trigger=story.trigger,

@@ -8,8 +8,6 @@ from typing import Final
 
 from tidegate_ports.load import LoadUnavailable
 
-LOCAL: Final = "local"
-"""What schedules call it."""
 MEMORY: Final = Path("/proc/meminfo")
 
 

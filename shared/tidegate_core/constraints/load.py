@@ -18,6 +18,12 @@ DEFAULT_MAX_AGE_MS: Final = 60_000
 UNKNOWN_PATIENCE_MS: Final = 5 * 60_000
 """SEMANTICS 7.6: a metrics system that is down must not stop production."""
 
+LOCAL: Final = "local"
+"""The source that every node has: its own host."""
+LOCAL_MOST: Final = {"cpu": 10.0, "memory": 1.0}
+"""What a host has, and the highest bound that says something of it. `memory` is a share, which no host exceeds. `cpu` is what runs or wants
+to for each processor, 1.0 where all are busy: ten that want each one is a host past use, and a higher bound a slip for a percentage."""
+
 Amount = Annotated[float, Strict(), Field(gt=0, le=1e12)]
 
 
@@ -28,7 +34,8 @@ class LoadConstraint(ConstraintSpec):
 
     Attributes:
         source: `local` (the host of the node that decides), or a name of the nodes' settings (`load.sources`).
-        resource: Of the source; `cpu` and `memory` of `local`, as shares of what there is (1.0 = all of it).
+        resource: Of the source; `cpu` and `memory` of `local`, as shares of what there is (1.0 = all of it; bounds of `cpu` up to 10,
+            of `memory` up to 1). Numbers of other sources are what they are there.
         below: Jobs go while the load is below it.
         resume: After that bound was reached they go again below this one.
         max_age: A sample that is older is none. 1 s to 10 min.
@@ -43,7 +50,7 @@ class LoadConstraint(ConstraintSpec):
     }
 
     type: Literal["load"] = "load"
-    source: Name = "local"
+    source: Name = LOCAL
     resource: Name = "cpu"
     below: Amount = 0.85
     resume: Amount | None = None

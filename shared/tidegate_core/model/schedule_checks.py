@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from tidegate_core.constraints import DelayConstraint
+from tidegate_core.constraints import DelayConstraint, LoadConstraint
+from tidegate_core.constraints.load import LOCAL, LOCAL_MOST
 from tidegate_core.constraints.scopes import ScopedConstraint
 from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning, is_too_old
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
+from tidegate_core.model.never_runs import never_runs_warning
 from tidegate_core.model.overlap import overlap_problems
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.quotas import NO_QUOTA, Quota
@@ -34,7 +36,8 @@ def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
     own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
-    return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own]
+    loads = _load_problems(spec)
+    return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own, *loads]
 
 
 def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
@@ -68,9 +71,47 @@ def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
     ]
 
 
+def _load_problems(spec: ScheduleSpec) -> list[Problem]:
+    """Returns what can be said of bounds here: what a node's host has is known, numbers of other sources are what they are there.
+
+    No rule of the constraint's own, because stored definitions are read by that: one of an older version has to stay readable.
+    """
+    found: list[Problem] = []
+    for place, each in enumerate(spec.constraints):
+        if not isinstance(each, LoadConstraint) or each.source != LOCAL:
+            continue
+        most = LOCAL_MOST.get(each.resource)
+        if most is None:
+            problem = f'"{each.resource}" is nothing that local has: it has {" and ".join(LOCAL_MOST)}'
+            hint = "for other numbers name a source of the nodes' settings: load.sources"
+            found.append(Problem(f"constraints[{place}].resource", problem, hint))
+            continue
+        bounds = {"below": each.below, "resume": each.resume}
+        found += [
+            Problem(f"constraints[{place}].{field}", *_never_reached(each.resource, bound, most))
+            for field, bound in bounds.items()
+            if bound is not None and bound > most
+        ]
+    return found
+
+
+def _never_reached(resource: str, bound: float, most: float) -> tuple[str, str]:
+    """Returns problem and way out."""
+    problem = (
+        f"is {bound:g}, and {resource} of local is a share (1.0 = all of it): the bound would never hold a job back"
+    )
+    example = f"{bound / 100:g} for {bound:g} %" if 10 <= bound <= 100 else "0.85"
+    return problem, f"write at most {most:g}, such as {example}"
+
+
 def schedule_warnings(spec: ScheduleSpec, now: Instant) -> list[Problem]:
     """Returns what is allowed and hardly ever meant, when it is applied at `now`; a dry run tells."""
-    warnings = (catch_up_warning(spec), _delay_warning(spec), _too_old_warning(spec, now))
+    warnings = (
+        catch_up_warning(spec),
+        _delay_warning(spec),
+        _too_old_warning(spec, now),
+        never_runs_warning(spec, now),
+    )
     return [warning for warning in warnings if warning is not None]
 
 

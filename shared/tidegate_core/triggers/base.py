@@ -151,11 +151,16 @@ class TimeTrigger(Document, ABC):
         return (nominal if previous is None else previous, nominal)
 
     def last_before(self, before: Instant, identity: str, search: Search | None = None) -> Instant | None:
-        """Returns the last instant strictly before `before` that is not excluded, without regard to `start` and `end`."""
+        """Returns the last instant strictly before `before` that is not excluded, without regard to `start` and `end`.
+
+        Unlike `seek` in one piece, of 50,000 comparisons at most (0.1 s, 0.25 s of a union): one that leaves out decades by minutes. Who
+        has others wait behind it and needs to know only what was since then gives the search a floor. The data interval of the
+        first occurrence of a version needs all of it; that of each later one lies as close as the search forward came.
+        """
         search = search or Search(STEPS_PER_SEARCH)
-        while search.takes(self.comparisons):
+        while before > search.floor and search.takes(self.comparisons):
             preceding = self._preceding(before, identity, search)
-            if preceding is None:
+            if preceding is None or preceding < search.floor:
                 return None
             span = self.excluded_at(preceding)
             if span is None:

@@ -14,7 +14,7 @@ from tidegate_core.time.zones import zone_named
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.search import Search
-from tidegate_core.triggers.tick_leaf import TickLeaf
+from tidegate_core.triggers.tick_leaf import TickLeaf, TimesLeaf
 
 MAX_SHOWN = 1_000
 STEPS_PER_PREVIEW = 1_000_000
@@ -99,6 +99,22 @@ def reading_of(trigger: TimeTrigger | EventTrigger) -> str:
 def _upcoming(trigger: TimeTrigger, identity: str, instant: Instant, result: str, note: str) -> Upcoming:
     zone = trigger.zone_at(instant, identity)
     return Upcoming(instant, result, local_text(instant, zone), zone, note)
+
+
+def zone_of(trigger: TimeTrigger | EventTrigger, instant: Instant, identity: str) -> str:
+    """Returns the zone in which people read an instant of a schedule: of its trigger's clock, or of its time leaves' clocks.
+
+    A composite may be satisfied by an event at an instant that none of its leaves names. It is read on their clock all the
+    same, where they have but one; where they have several, or none, in UTC.
+    """
+    if isinstance(trigger, TimeTrigger):
+        return trigger.zone_at(instant, identity)
+    leaves = [leaf for leaf in trigger.leaves() if isinstance(leaf, TickLeaf)]
+    specs = [spec for leaf in leaves for spec in (leaf.specs if isinstance(leaf, TimesLeaf) else [leaf])]
+    clocks = [spec for spec in specs if spec.wall_clock(identity) is not None]
+    naming = next((spec.own_zone for spec in clocks if spec.names(instant, identity)), None)
+    zones = list(dict.fromkeys(spec.own_zone for spec in clocks)) if naming is None else [naming]
+    return zones[0] if len(zones) == 1 else "UTC"
 
 
 def local_text(instant: Instant, zone: str) -> str:

@@ -53,12 +53,14 @@ class Search:
     Attributes:
         steps: Comparisons that are left; None is without a bound, for who has nobody to keep waiting.
         ahead: How far exclusions are followed; by default to the last instant that there is.
+        floor: Of a search for the instant before: one below this is of no interest, and is not searched for.
         cut_at: The last search ended because they were used up: no instant lies before this one.
         left_out: All that the trigger names in ten years is left out.
     """
 
     steps: int | None = None
     ahead: Duration = LATEST_INSTANT
+    floor: Instant = 0
     cut_at: Instant | None = None
     left_out: bool = False
 

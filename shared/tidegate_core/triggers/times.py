@@ -156,6 +156,8 @@ class TimesTrigger(TimeTrigger):
         heapify(waiting)
         while waiting and search.takes(len(self.specs)):
             negated, place = waiting[0]
+            if -negated < search.floor:
+                return None
             spec = self.specs[place]
             span = spec.excluded_at(-negated)
             if span is None:

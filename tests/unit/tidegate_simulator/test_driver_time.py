@@ -91,3 +91,42 @@ def test_given_a_report_then_it_is_this_one_on_every_machine() -> None:
     report = a_day(timeout="150m", on_timeout="partial")
     assert told(report)[1] == ("load", "01:00", "succeeded", [])
     assert report.digest == DIGEST
+
+
+ROMAN = {"type": "cron", "expression": "0 3 * * *", "zone": "Europe/Rome"}
+TOKYO = {"type": "cron", "expression": "0 11 * * *", "zone": "Asia/Tokyo"}
+BOTH = {"type": "times", "specs": [ROMAN, {**ROMAN, "expression": "0 4 * * *"}]}
+HALF_PAST = happenings(a_partition("01:30", "a1", "a"))
+"""At 2:30 in Rome: before the tick of 2:00 UTC, which is 3:00 in Rome and 11:00 in Tokyo."""
+
+
+def any_of(*leaves: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "any_of", "triggers": list(leaves)}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "expected"),
+    [
+        pytest.param(all_of({**ROMAN, "driver": "time"}, on_data("a")), "Thu 2026-01-01 03:00:00+01:00", id="opened"),
+        pytest.param(all_of(ROMAN, on_data("a")), "Thu 2026-01-01 03:00:00+01:00", id="latched"),
+        pytest.param(all_of(ROMAN, on_data("raw")), "Thu 2026-01-01 03:00:00+01:00", id="waits for data"),
+        pytest.param(any_of(ROMAN, on_data("a")), "Thu 2026-01-01 02:30:00+01:00", id="by data alone"),
+        pytest.param(any_of(BOTH, on_data("a")), "Thu 2026-01-01 02:30:00+01:00", id="of one zone's times"),
+        pytest.param(any_of(ROMAN, every("90m"), on_data("a")), "Thu 2026-01-01 01:00:00+01:00", id="beside elapsed"),
+        pytest.param(any_of(TOKYO, ROMAN, on_data("a")), "Thu 2026-01-01 01:30:00+00:00", id="of two zones' clocks"),
+        pytest.param(all_of(every("1h"), on_data("a")), "Thu 2026-01-01 00:00:00+00:00", id="of none"),
+    ],
+)
+def test_given_ticks_of_a_zone_then_their_jobs_are_shown_on_its_clock(trigger: dict[str, Any], expected: str) -> None:
+    """As those of a time trigger are; a composite's own zone is the one that its time leaves read."""
+    (first, *_) = ran(a_schedule(trigger=trigger), hours=3, happenings=HALF_PAST).occurrences
+    assert first.local == expected
+    assert first.zone == {"+01:00": "Europe/Rome", "+00:00": "UTC"}[expected[-6:]]
+
+
+def test_given_an_instant_that_one_clock_of_several_names_then_it_is_read_on_that_one() -> None:
+    leaves = [TOKYO, {**ROMAN, "expression": "30 2 * * *"}]
+    for order in (leaves, leaves[::-1]):
+        report = ran(a_schedule(trigger=any_of(*order)), hours=3)
+        shown = [each.local[15:] for each in report.occurrences]
+        assert shown == ["02:30:00+01:00", "11:00:00+09:00"]

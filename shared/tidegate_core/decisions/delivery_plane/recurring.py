@@ -18,7 +18,7 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval, fire_id, series_id
 from tidegate_core.store import keys
 from tidegate_core.triggers import TimeTrigger, Trigger
-from tidegate_core.triggers.search import Next, Search
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Next, Search
 
 COVERED_MAX: Final = 100_000
 """Occurrences that one delivery stands for after an outage; what is beyond is the next one's. Some 0.7 s to count."""
@@ -157,9 +157,11 @@ class Series:
 
     def last_before(self, slot: int) -> int | None:
         """Returns the last nominal of the interval whose slot is below this one."""
-        last, _ = self._times.interval(slot, keys.schedule_ref(self.namespace, self.name))
         since, begin = self.interval.since, self.interval.begin
-        return last if since <= last < slot and max(last, begin) < slot else None
+        # Not beyond its first nominal: a request waits for this in the lane, and what was left out before can be decades.
+        search = Search(STEPS_PER_SEARCH, floor=since)
+        last = self._times.last_before(slot, keys.schedule_ref(self.namespace, self.name), search)
+        return last if last is not None and since <= last and max(last, begin) < slot else None
 
     # -- how they follow each other ------------------------------------------------------------------------------------
 

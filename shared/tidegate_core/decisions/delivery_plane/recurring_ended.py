@@ -68,7 +68,11 @@ class EndedFires:
         self._plane.checkpoints.tell(row.slot)
 
     def cut(self, series: Series, waiting: Slotted | None) -> None:
-        """A request has ended the interval: what waits is cancelled, and all that was due behind it."""
+        """A request has ended the interval: what waits is cancelled, and all that was due behind it.
+
+        In one piece, 8 µs for each, because the row that tells of them has to be there before a checkpoint can pass them. They
+        are what was due and not sent when the request came: a few, but for a broker that was away meanwhile.
+        """
         if waiting is None or waiting.stage.is_closed:
             return
         self._plane.close(waiting, Stage.GONE)
@@ -79,7 +83,10 @@ class EndedFires:
             self._close_at(last, ended)
 
     def count(self, series: Series, behind: Place) -> None:
-        """A predecessor saw all of this come to its end, and fell before a checkpoint told: it is counted, not sent again."""
+        """A predecessor saw all of this come to its end, and fell before a checkpoint told: it is counted, not sent again.
+
+        In one piece, as `cut`: it is what was acknowledged since the last checkpoint, and what was due then.
+        """
         last, ended = None, NOTHING
         for fire in series.behind(behind):
             name = MessageName(fire.message_id, False)

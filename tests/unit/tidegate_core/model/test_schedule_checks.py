@@ -10,7 +10,8 @@ import pytest
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import Problem
-from tidegate_core.model.schedule_checks import check_schedule, schedule_warnings
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.schedule_checks import check_schedule, fitting_problems, schedule_warnings
 
 NOW = parse_instant("2026-11-20T22:00:00Z")
 PYTHON = {"type": "program", "program": {"type": "python", "file": "a.py"}}
@@ -158,6 +159,14 @@ def test_given_a_past_instant_that_is_not_made_up_for_then_there_is_a_warning(
     document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": trigger, "catchup": catchup}
     fields = [warning.field for warning in schedule_warnings(parse_schedule(document), NOW)]
     assert fields == (["trigger.instant"] if warned else [])
+
+
+def test_given_a_bound_that_an_older_version_took_then_its_stored_definition_is_read() -> None:
+    """Owners read what is stored: a rule that comes later is for what is applied."""
+    document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": cron("0 6 * * *")}
+    stored = parse_schedule({**document, "constraints": [{"type": "load", "below": 8.5}]}).canonical_json()
+    spec = ScheduleSpec.from_canonical(stored.replace("8.5", "85.0"))
+    assert [each.field for each in fitting_problems(spec)] == ["constraints[0].below"]
 
 
 def among(leaf: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegate_core.constraints.load import LOCAL_MOST
 from tidegate_core.effects import LoadSampled, SampleLoad
 from tidegate_node.load.effects import LoadEffects
 from tidegate_node.load.host import HostLoad
@@ -94,6 +95,11 @@ def test_given_the_host_then_its_cpu_and_memory_are_shares(tmp_path: Path) -> No
     memory.write_text("MemTotal:       1000 kB\nMemFree:         10 kB\nMemAvailable:    250 kB\n")
     assert HostLoad(memory).sample("memory") == 0.75
     assert HostLoad().sample("cpu") >= 0
+
+
+def test_given_what_a_definition_may_ask_of_the_host_then_the_host_has_it() -> None:
+    """What is refused in a definition and what the sampler has are two lists."""
+    assert {resource: HostLoad().sample(resource) >= 0 for resource in LOCAL_MOST} == {"cpu": True, "memory": True}
 
 
 @pytest.mark.parametrize("text", ["", "MemTotal: x kB", "MemTotal: 0 kB\nMemAvailable: 0 kB", "MemTotal:"])

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from tidegate_core.decisions.delivery_plane import recurring
 from tidegate_core.decisions.delivery_plane.recurring import Covered, Fire, Gap, Series, gaps_of
 from tidegate_core.decisions.delivery_plane.slots import NOWHERE, Place
+from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval
 from tidegate_core.triggers import AtTrigger, CronTrigger, EveryTrigger, TimeTrigger
+from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_testkit.builders import HOUR, NOW, SECOND
 
 PERIOD = 10 * SECOND
@@ -134,6 +136,27 @@ def test_given_an_at_that_had_passed_then_it_fires_at_the_begin_with_its_own_nom
     assert [(fire.slot, fire.nominal) for fire in first(series, 9)] == [(NOW, at.instant)]
     assert series.last_before(NOW) is None
     assert series.last_before(NOW + 1) == at.instant
+
+
+def test_given_decades_left_out_before_the_first_nominal_then_the_last_one_is_not_searched_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request waits for it in the lane: 47,000 comparisons, 0.1 s, to find that there is none."""
+    out = {"type": "cron", "expression": "0 * * * * ? 1970-2025", "dialect": "quartz"}
+    minutes = CronTrigger.model_validate({"expression": "* * * * *", "exclude": [out]})
+    begin = parse_instant("2026-01-01T00:00:00Z")
+    series = a_series(trigger=minutes, begin=begin, since=begin)
+    searches: list[Search] = []
+
+    def recorded(steps: int, floor: int = 0) -> Search:
+        searches.append(Search(steps, floor=floor))
+        return searches[-1]
+
+    monkeypatch.setattr(recurring, "Search", recorded)
+    assert series.last_before(begin) is None
+    assert series.last_before(begin + 1) == begin
+    assert series.last_before(begin + 61 * SECOND) == begin + 60 * SECOND
+    assert min(search.steps or 0 for search in searches) > STEPS_PER_SEARCH - 2_000
 
 
 def test_given_an_at_that_had_passed_and_an_outage_over_its_begin_then_it_fires_once() -> None:
