@@ -52,8 +52,21 @@ class EventReading(Protocol):
         ...
 
 
+class TopicReading(EventReading, Protocol):
+    """How the records of a topic are read that is followed."""
+
+    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+        """Returns of each whom records of the topic concern the first offsets that do; nobody: it need not be read."""
+        ...
+
+
 class OwnEvents:
     """The events topic: each record is an event, or a notification of several."""
+
+    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+        """All of it counts, from its beginning on."""
+        yield ()  # Nothing has to be asked.
+        return [{}]
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
         yield ()  # Nothing has to be asked.
@@ -88,6 +101,10 @@ class SourceEvents:
         sources = yield from self.sources_of(cursor.host, cursor.topic.name)
         place = f"{cursor.topic.id}/{cursor.topic_partition}"
         return [self._one(record, sources, place) for record in batch]
+
+    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+        """Returns the first offsets of each open source of the topic."""
+        return [first for _, first in (yield from self.sources_of(host, topic))]
 
     def sources_of(self, host: Host, topic: str) -> Operation[list[tuple[Source, Mapping[str, int]]]]:
         """Returns the open sources of a topic, each with the first offsets that it maps."""

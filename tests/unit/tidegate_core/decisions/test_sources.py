@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.dead_letters import SOURCE_HEADER
+from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
 from tidegate_core.decisions.inputs import LogRecord, PositionGone
 from tidegate_core.decisions.log_ends import SILENT_AFTER_MS
-from tidegate_core.decisions.source_watch import ASK_AGAIN_MS, LOOK_MS
+from tidegate_core.decisions.source_watch import LOOK_MS
 from tidegate_core.decisions.sources_home import SOURCES_MAX, TOPIC_PARTITIONS_MAX, moved_by
 from tidegate_core.effects import Commit, EndOffsets, Poke, ReadEndOffsets, StartReading, Unavailable
 from tidegate_core.model.parsing import parse_request
