@@ -98,7 +98,7 @@ class FollowedTopics:
         if not asked.offsets:
             self._asked_at[topic] = self._host.now  # It is not there.
             return
-        facts = _facts_of(topic, asked)
+        facts = facts_of(topic, asked)
         if self._is_another(facts) or self._is_there_after_all(facts):
             yield from self.leave(topic)
         new = [number for number in self._mine(facts) if (topic, number) not in self._ingests]
@@ -173,6 +173,7 @@ class FollowedTopics:
         self._host.note("topic_read", topic=topic, topic_partition=number, position=cursor.at.next)
 
 
-def _facts_of(topic: str, ends: EndOffsets) -> TopicFacts:
+def facts_of(topic: str, ends: EndOffsets) -> TopicFacts:
+    """Returns what the ends of a topic that is there say about it."""
     places = [place.split("/") for place in ends.offsets]
     return TopicFacts(topic, places[0][0], 1 + max(int(number) for _, number in places))
