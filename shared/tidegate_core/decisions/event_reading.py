@@ -55,6 +55,10 @@ class EventReading(Protocol):
 class TopicReading(EventReading, Protocol):
     """How the records of a topic are read that is followed."""
 
+    def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
+        """A topic partition is read from now on; `version` is of the sources as they were before the brokers told of its topic."""
+        ...
+
     def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
         """Returns of each whom records of the topic concern the first offsets that do; nobody: it need not be read."""
         ...
@@ -62,6 +66,9 @@ class TopicReading(EventReading, Protocol):
 
 class OwnEvents:
     """The events topic: each record is an event, or a notification of several."""
+
+    def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
+        """No source says what of it counts."""
 
     def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
         """All of it counts, from its beginning on."""
@@ -96,11 +103,18 @@ class SourceEvents:
 
     def __init__(self) -> None:
         self._vectors: dict[str, Mapping[str, int]] = {}
+        self._begun: dict[str, int] = {}
+
+    def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
+        """A topic partition is read from now on; `version` is of the sources as they were before the brokers told of its topic."""
+        self._begun[f"{topic_id}/{topic_partition}"] = version
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
         sources = yield from self.sources_of(cursor.host, cursor.topic.name)
         place = f"{cursor.topic.id}/{cursor.topic_partition}"
-        return [self._one(record, sources, place) for record in batch]
+        begun = self._begun.get(place, 0)
+        mapping = [(each, first) for each, first in sources if not _is_newer(each, first, cursor.topic.id, begun)]
+        return [self._one(record, mapping, place) for record in batch]
 
     def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
         """Returns the first offsets of each open source of the topic."""
@@ -140,6 +154,15 @@ class SourceEvents:
                 found.append((keys.text_hash(ref)[:TAG_CHARACTERS], event))
         found.sort(key=lambda tagged: tagged[0])
         return ReadEvents(record, tuple(found), _refusal(refusals), tuple(ref for ref, _ in refusals))
+
+
+def _is_newer(source: Source, first: Mapping[str, int], topic_id: str, begun: int) -> bool:
+    """Whether the source was opened when its topic had been made anew already: what is left of this one came before it was there.
+
+    Whoever reads on in a topic of before has begun before the source was opened. One that was made anew since is begun later.
+    """
+    names_others = bool(first) and not any(place.startswith(f"{topic_id}/") for place in first)
+    return names_others and begun < (source.opened or 0)
 
 
 def _mapped(source: Source, record: LogRecord, origin: str) -> tuple[Event, ...]:

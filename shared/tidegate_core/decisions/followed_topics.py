@@ -87,10 +87,15 @@ class FollowedTopics:
         """No further topic partition is taken over; what is read goes on until the actor ends."""
         self.is_closed = True
 
-    def follow(self, topic: str, asked: object) -> Operation[None]:
+    def follow(self, topic: str, asked: object, version: int = 0) -> Operation[None]:
         """Reads those of the topic's partitions that are this holder's, as the brokers have told them.
 
         Two holders that were told different numbers of them read nothing twice: whose one is depends on the map's number alone.
+
+        Args:
+            topic: Its name.
+            asked: What the brokers answered.
+            version: Of the sources as they were before the brokers were asked.
         """
         self._doubted.discard(topic)
         if not isinstance(asked, EndOffsets):
@@ -110,15 +115,15 @@ class FollowedTopics:
             if self.is_closed or not firsts:
                 return
             self._taking_over = True
+            self._reading.begins(facts.id, number, version)
             taken.append((yield from self._take_over(facts, number, firsts)))
             self._taking_over = False
         # Together: what came at one time to several of them is to be counted together as well.
         for cursor in taken if not self.is_closed else ():
             self._read(cursor)
         outlived, _ = self._outlived.get(topic, ("", 0))
-        if (
-            outlived != facts.id and topic not in self._doubted
-        ):  # Else they told of the old one: asked again at the next look.
+        # Else they have told of the old one, or there is doubt again: they are asked at the next look.
+        if outlived != facts.id and topic not in self._doubted:
             self._asked_at[topic] = self._host.now
 
     def leave(self, topic: str) -> Operation[None]:

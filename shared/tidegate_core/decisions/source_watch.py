@@ -76,4 +76,4 @@ class SourceWatch:
             # Side by side: one that is not there, or does not answer, costs seconds.
             answers = yield tuple(ReadEndOffsets(topic, may_be_missing=True) for topic in due)
             for topic, asked in zip(due, answers, strict=True):
-                yield from self._topics.follow(topic, asked)
+                yield from self._topics.follow(topic, asked, present.version)

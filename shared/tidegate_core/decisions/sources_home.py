@@ -193,23 +193,29 @@ def _applied(
     listed = entry
     if listed is None or not there or listed.position != position.text():
         version = 1 if entry is None else entry.version + 1
-        ref = {"namespace": request.namespace, "name": request.name}
-        listed = Source(**ref, position=position.text(), version=version, body=body, opened_by=request_id)
+        listed = Source(
+            namespace=request.namespace,
+            name=request.name,
+            position=position.text(),
+            version=version,
+            body=body,
+            opened_by=request_id,
+        )
     if vector is None:
         return Moved(None, before if listed is entry else before.changed(listed))
     if isinstance(vector, Problem):
         return Moved(
             ReceiptStatus.REJECTED, before.changed(replace(listed, body=None, opened_by=None)), None, (vector,)
         )
-    return Moved(ReceiptStatus.ACCEPTED, before.changed(replace(listed, vector=vector, opened_by=None)), listed.version)
+    opened = replace(listed, vector=vector, opened=before.version + 1, opened_by=None)
+    return Moved(ReceiptStatus.ACCEPTED, before.changed(opened), listed.version)
 
 
 def _deleted(before: Sources, request: SourceRequest, entry: Source | None, position: Position) -> Moved:
     """One that is not there leaves a tombstone as well: an older apply may come after this."""
     there = entry is not None and entry.is_there
     version = 0 if entry is None else entry.version
-    ref = {"namespace": request.namespace, "name": request.name}
-    gone = Source(**ref, position=position.text(), version=version)
+    gone = Source(namespace=request.namespace, name=request.name, position=position.text(), version=version)
     return Moved(ReceiptStatus.ACCEPTED if there else ReceiptStatus.NOT_FOUND, before.changed(gone), version or None)
 
 

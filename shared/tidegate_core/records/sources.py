@@ -28,6 +28,7 @@ class Source:
         body: Its definition as JSON; None: deleted.
         vector: Id of the item with the first offset that it maps of each topic partition; None: it is being opened, and maps
             nothing yet.
+        opened: Version of the list of sources with which it got that; None: of a time at which nobody said so.
         opened_by: Id of the request that is opening it; None: nobody is.
     """
 
@@ -37,6 +38,7 @@ class Source:
     version: int
     body: str | None = None
     vector: str | None = None
+    opened: int | None = None
     opened_by: str | None = None
 
     @property

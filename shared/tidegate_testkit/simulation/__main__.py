@@ -29,6 +29,10 @@ ALLOCATIONS_PER_COLLECTION = 500_000
 def main(arguments: list[str] | None = None) -> int:
     """Returns 0 when no seed found a violation, else 1."""
     options = _parser().parse_args(arguments)
+    if options.merge:
+        whole = Figures.of_parts(options.merge)
+        _say([*whole.lines(), whole.line()])
+        return 1 if whole.violations else 0
     if options.seed is not None:
         if options.minimise:
             return _minimise(options.seed, options.mutant)
@@ -58,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--trace", action="store_true", help="print all that happened in it")
     parser.add_argument("--minimise", action="store_true", help="make its world as small as it can be and still fail")
     parser.add_argument("--figures", type=Path, default=None, metavar="FILE", help="write the figures there, as JSON")
+    parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE", help="add up figures of a run made in parts")
     parser.add_argument("--mutant", choices=MUTANTS, default=None, help="plant this bug")
     return parser
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -62,6 +62,34 @@ class Figures:
     def seeds(self) -> int:
         return len(self.per_seed["fires"])
 
+    @classmethod
+    def of_parts(cls, files: Sequence[Path]) -> Figures:
+        """Returns the figures of a run that was made in parts, from what `write` wrote of each.
+
+        Raises:
+            ValueError: A seed is in two of them.
+        """
+        parts = sorted(
+            (json.loads(file.read_text(encoding="utf-8")) for file in files), key=lambda part: part["first_seed"]
+        )
+        whole = cls(parts[0]["first_seed"] if parts else 0)
+        end = whole.first
+        for part in parts:
+            if part["first_seed"] < end:
+                raise ValueError(f"seed {part['first_seed']} is in two of the files")
+            end = part["first_seed"] + part["seeds"]
+            whole._add_part(part)
+        return whole
+
+    def _add_part(self, part: dict[str, Any]) -> None:
+        for name, numbers in part["per_seed"].items():
+            self.per_seed[name] += [int(number) for number, seeds in numbers.items() for _ in range(seeds)]
+        self.violations += part["violations"]
+        self.failed += part["seeds_with_violations"]
+        self.met.update({(kind, place): n for kind, places in part["coverage"].items() for place, n in places.items()})
+        self.sent.update(part["calls"])
+        self.worlds.update(part["seeds_with_kind"])
+
     def line(self) -> str:
         fires, events = sum(self.per_seed["fires"]), sum(self.per_seed["events"])
         return f"{self.seeds} seeds, {fires} fires, {events} events, {self.violations} violations"
@@ -97,6 +125,7 @@ class Figures:
             "seeds_with_violations": self.failed,
             "totals": {name: sum(numbers) for name, numbers in self.per_seed.items()},
             "medians_per_seed": self.medians(),
+            "per_seed": {name: dict(Counter(numbers)) for name, numbers in self.per_seed.items()},
             "calls": dict(self.sent),
             "coverage": coverage,
             "seeds_with_kind": dict(self.worlds),

@@ -195,13 +195,14 @@ class Holding:
             for place in places:
                 plane.slots.let_go(place)
             raise
+        # While nobody else has them: one that is held back again, at once, must not get its end after that.
+        yield from plane.host.safely("give_an_end", f"{plane.shard}", self._give_an_end(group))
         for row, place, timer in zip(group, places, timers, strict=True):
             plane.slots.let_go(place)
             plane.take_loaded(timer, maybe_sent=row.maybe_sent, from_store=False)
             taken = plane.slots.get(timer.id, timer.version, timer.slot)
             self._let_go.extend([taken] if taken is not None else [])
         plane.host.operations.raise_(plane.changed)
-        yield from self._give_an_end(group)
 
     def _until_there_is_room(self) -> Operation[None]:
         while len(self._let_go) > LET_GO_AHEAD_MAX:
@@ -270,7 +271,7 @@ class Holding:
     # -- payloads -----------------------------------------------------------------------------------------------------
 
     def _give_an_end(self, group: Sequence[HeldMessage]) -> Operation[None]:
-        """Payloads of what was let go expire again; a crash before this leaves one behind, which nobody reads."""
+        """Payloads of what was let go expire again; a crash before this leaves one behind, which nobody reads once it is sent."""
         plane = self._plane
         wanted = tuple(keys.message(plane.shard, row.id, row.version) for row in group)
         found = yield from plane.host.read_for_good(Read(wanted))

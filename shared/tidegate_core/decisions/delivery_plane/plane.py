@@ -107,7 +107,7 @@ class DeliveryPlane:
         while not self._is_still() or self.slots.late_fires_wait:
             yield from self.host.sleep(DRAIN_LOOK_MS)
         self.window.closed = True
-        yield from self.recurring.bring_leftovers_near()
+        yield from self.recurring.summoned.bring_near()
         while not (yield from self._firing.send_leftovers()):
             # What lies before those that are left, for after a cut. Only the last one may stay where it is.
             yield from self.checkpoints.write()
@@ -224,12 +224,12 @@ class DeliveryPlane:
 
     def has_ended(self, row: Slotted) -> bool:
         """Whether the row was cancelled or replaced, or its schedule stopped or changed: it is not to be sent any more."""
-        return self.guards.cover(row.id, row.version) or self.recurring.has_ended(row)
+        return self.guards.cover(row.id, row.version) or self.recurring.ended.cover(row)
 
     def withdraw(self, row: Slotted) -> None:
         """The row was cancelled or replaced, and will not be sent."""
         if row.occurrence is not None:
-            self.recurring.withdraw(row)
+            self.recurring.ended.withdraw(row)
             return
         self.close(row, Stage.GONE)
         self.checkpoints.count(CANCELLED)

@@ -106,7 +106,7 @@ class PlaceRecord:
         summons = self.summons
         if summons is not None:
             unit.forget_row(summons)
-            unit.after(lambda: self.source.answered(summons))
+            unit.after(lambda: self.source.summoned.answered(summons))
         if _write(unit, self.source, record, record.spans()) or summons is not None:
             _consume(unit, namespace, name)
 
@@ -179,7 +179,7 @@ class RecurringChange:
         if first is not None:
             spans.append(self._opened(unit, state, first))
         _write(unit, self._source, record, spans)
-        unit.after(lambda: self._source.end(self.ref, state.generation - 1))
+        unit.after(lambda: self._source.ended.end(self.ref, state.generation - 1))
         return open_before[-1].text() if open_before else None
 
     def _opened(self, unit: UnitOfWork, state: ScheduleState, first: int) -> Interval:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def sort_out(plane: DeliveryPlane, items: Sequence[Item]) -> Operation[list[MessageTimer]]:
     """Takes the summons out of a page, and closes what belongs to a generation that was ended; returns the rest."""
-    plane.recurring.take_summons(items)
+    plane.recurring.summoned.take_from(items)
     timers = [from_item(MessageTimer, item) for item in items if not is_summons(item)]
     wanted = {timer.ref: _state_key(plane.shard, timer.ref) for timer in timers if timer.ref is not None}
     if not wanted:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.loading import place_of
-from tidegate_core.decisions.delivery_plane.outgoing import delivered_as, not_sent
+from tidegate_core.decisions.delivery_plane.outgoing import not_sent
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
+from tidegate_core.decisions.delivery_plane.recurring_belonging import Belongs, belongs_of
+from tidegate_core.decisions.delivery_plane.recurring_ended import EndedFires
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
 from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
+from tidegate_core.decisions.delivery_plane.recurring_summons import Summoned
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Place, Slotted, Stage
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Items, Read
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
+from tidegate_core.records.messages import Message
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval, Recurring, Summons
-from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.delivery import Tally
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 PLACED_LOOK_MS = 10_000
 """How often those whose record may belong elsewhere by now are looked at: it is a matter of cost alone."""
-ENDED_MAX = 100_000
-"""Schedules in memory whose earlier generations this owner has ended, the latest ones (10 MB): rows of longer ago are gone."""
 FIRST_ATTEMPT = 1
 SEARCH_PAUSE_MS = 50
 """Between two pieces of one search, of some 10 ms each: it is an hour before anything is due."""
@@ -63,20 +61,6 @@ class _Near:
         return None if self.series is None else self.series.interval.generation
 
 
-class Belongs(NamedTuple):
-    """Where a record belongs.
-
-    Attributes:
-        spans: What is left of its intervals.
-        first: Fire of the open one that is to come next.
-        is_near: Something of it has to be known at a recovery.
-    """
-
-    spans: list[Interval]
-    first: Fire | None
-    is_near: bool
-
-
 class RecurringSource:
     """One per shard."""
 
@@ -85,13 +69,11 @@ class RecurringSource:
         self._near: dict[str, _Near] = {}
         self._read: list[Recurring] = []
         self._open: dict[str, list[Slotted]] = {}
-        self._ended: dict[str, int] = {}
         self._displaced: dict[str, None] = {}
-        self._moved: frozenset[str] = frozenset()
         self._templates = Templates(plane)
         self._place: Callable[[str, Key | None], None] | None = None
-        self._place_alone: Callable[[str, Key], Operation[None]] | None = None
-        self._summoned: dict[Key, str] = {}
+        self.summoned = Summoned(plane)
+        self.ended = EndedFires(plane, self.add)
         self._sent_through = 0
 
     # -- records in and out -------------------------------------------------------------------------------------------
@@ -110,29 +92,18 @@ class RecurringSource:
             place_alone: Does the same beside a lane that takes no more work.
         """
         self._read = [from_item(Recurring, item) for item in records]
-        self._place, self._place_alone = place, place_alone
+        self._place = place
+        self.summoned.begin(place, place_alone)
 
     def recover(self) -> Operation[None]:
         """Puts what is to be sent among the rows, before anything is loaded, fired or passed."""
         ended = [self.series_of(record, span) for record in self._read for span in record.spans() if not span.is_open]
-        self._moved = yield from self._moved_of(ended)
+        yield from self.ended.read_moved(ended, self.position)
         for record in self._read:
             self._take_in(record, self.position)
             self._displaced[record.ref] = None
-        self._read, self._moved = [], frozenset()
-
-    def _moved_of(self, ended: Sequence[Series]) -> Operation[frozenset[str]]:
-        """Returns which of the fires of ended intervals the broker refused: their rows count what became of them."""
-        wanted = {
-            keys.message(self.plane.shard, fire.message_id, FIRST_VERSION): fire.message_id
-            for series in ended
-            for fire in series.behind(self.position)
-        }
-        if not wanted:
-            return frozenset()
-        answer = yield from self.plane.host.read_for_good(Read(tuple(wanted)))
-        assert isinstance(answer, Items)
-        return frozenset(wanted[key] for key in answer.found)
+        self._read = []
+        self.ended.forget_moved()
 
     def learn(self, key: Key, item: Item | None) -> None:
         """The lane has written this row of the shard."""
@@ -142,10 +113,7 @@ class RecurringSource:
         elif kind == "C" and item is not None:
             self._take_in(from_item(Recurring, item), self.promised)
         elif kind == "D" and item is not None and is_summons(item):
-            summons = from_item(Summons, item)
-            # It may come so late that the window was extended past it; what lies behind is loaded in its turn.
-            if summons.slot <= self.plane.window.taking_through:
-                self._summon(summons)
+            self.summoned.learn(from_item(Summons, item))
 
     @property
     def position(self) -> Place:
@@ -172,9 +140,9 @@ class RecurringSource:
                 near.series = series
                 self._await_next(near, behind)
             elif before is not None and was_open:
-                self._cut(series, before.next)
+                self.ended.cut(series, before.next)
             elif before is None:
-                self._count(series, behind)
+                self.ended.count(series, behind)
         if near.next is None:
             self._displaced[record.ref] = None
         self.plane.host.operations.raise_(self.plane.changed)
@@ -294,87 +262,6 @@ class RecurringSource:
             self.plane.slots.discard(row)
             self._await_next(near, before)
 
-    # -- what a request has ended -------------------------------------------------------------------------------------
-
-    def end(self, ref: str, generation: int) -> None:
-        """Nothing of this generation, or of earlier ones, is sent any more, wherever it is."""
-        self._ended[ref] = max(generation, self._ended.pop(ref, -1))
-        if len(self._ended) > ENDED_MAX:
-            del self._ended[next(iter(self._ended))]
-
-    def has_ended(self, row: Slotted) -> bool:
-        return row.occurrence is not None and row.occurrence.generation <= self._ended.get(row.occurrence.ref, -1)
-
-    def withdraw(self, row: Slotted) -> None:
-        """The row will not be sent; counted by the checkpoint that passes it, so that a successor counts it, or nobody."""
-        self.plane.close(row, Stage.GONE, Tally(cancelled=1 if row.fire is None else row.fire.count))
-        self.plane.checkpoints.tell(row.slot)
-
-    def _cut(self, series: Series, waiting: Slotted | None) -> None:
-        """A request has ended the interval: what waits is cancelled, and all that was due behind it."""
-        if waiting is None or waiting.stage.is_closed:
-            return
-        self.plane.close(waiting, Stage.GONE)
-        last, ended = None, NOTHING
-        for fire in series.cancelled((waiting.slot, "", "")):
-            last, ended = fire, ended.plus(Tally(cancelled=fire.count))
-        if last is not None:
-            self._close_at(last, ended)
-
-    def _count(self, series: Series, behind: Place) -> None:
-        """A predecessor saw all of this come to its end, and fell before a checkpoint told: it is counted, not sent again."""
-        last, ended = None, NOTHING
-        for fire in series.behind(behind):
-            name = MessageName(fire.message_id, False)
-            delivered = delivered_as(public_id(self.plane.shard, name, FIRST_VERSION), fire.count)
-            last, ended = fire, ended.plus(NOTHING if fire.message_id in self._moved else delivered)
-        for fire in series.cancelled(behind):
-            last, ended = fire, ended.plus(Tally(cancelled=fire.count))
-        if last is not None:
-            self._close_at(last, ended)
-
-    def _close_at(self, fire: Fire, ended: Tally) -> None:
-        row = self.plane.slots.get(fire.place[1], fire.place[2], fire.slot)
-        self.plane.checkpoints.tell(fire.slot)
-        if row is None:
-            self.add(fire, Stage.GONE, ended)
-        elif row.stage.is_closed:
-            row.ended = row.ended.plus(ended)
-
-    # -- rows of the store --------------------------------------------------------------------------------------------
-
-    def take_summons(self, items: Sequence[Item]) -> None:
-        """Takes the summons out of a page."""
-        for item in items:
-            if is_summons(item):
-                self._summon(from_item(Summons, item))
-
-    def _summon(self, summons: Summons) -> None:
-        """A far record's time comes near: no checkpoint passes this place before it is in memory."""
-        row = Slotted(summons.slot, summons.id, summons.version, "", 0, Stage.WRITTEN, size=0)
-        if self.plane.slots.add(row) and self._place is not None:
-            ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self.plane.shard)
-            self._summoned[key] = ref
-            self._place(ref, key)
-
-    def bring_leftovers_near(self) -> Operation[None]:
-        """At a drain: what was summoned before places that were sent already, and the lane did not come to.
-
-        No checkpoint passes a summons, so the successor would send again what was sent behind it.
-        """
-        sent = self.plane.checkpoints.sent_through
-        for key, ref in list(self._summoned.items()):
-            if place_of(key.sk) <= sent and self._place_alone is not None:
-                yield from self._place_alone(ref, key)
-
-    def answered(self, summons: Key) -> None:
-        """The lane has done what the row asked for, and removed it."""
-        self._summoned.pop(summons, None)
-        slot, message_id, version = place_of(summons.sk)
-        row = self.plane.slots.get(message_id, version, slot)
-        if row is not None:
-            self.plane.close(row, Stage.GONE)
-
     # -- where records belong -----------------------------------------------------------------------------------------
 
     def keep_placed(self) -> Operation[None]:
@@ -394,37 +281,26 @@ class RecurringSource:
                         self.plane.host.operations.start(self._search_on(ref))
 
     def belongs(self, record: Recurring, spans: Sequence[Interval]) -> Belongs:
-        """Returns where a record of these intervals belongs, by what is certainly done.
-
-        Ended intervals are kept until then, so that a successor counts what this owner has seen and no checkpoint told.
-        """
-        kept = [span for span in spans if span.is_open or self._has_more(record, span)]
-        following = [
-            self.series_of(record, span).after(max(self.position, self._searched(record, span)))
-            for span in kept
-            if span.is_open
-        ]
-        first = following[0] if following else None
-        is_near = any(not span.is_open for span in kept) or (first is not None and not self._is_far(first.slot))
-        return Belongs(kept, first, is_near)
-
-    def _searched(self, record: Recurring, interval: Interval) -> Place:
-        """Returns before which place nothing of an open interval is to be sent: what was searched is not searched again."""
-        slot = 0
-        if any(span.is_open and span.generation == interval.generation for span in record.spans()):
-            slot = record.summons or 0
+        """Returns where a record of these intervals belongs, by what is certainly done."""
         near = self._near.get(record.ref)
-        if near is not None and near.bound is not None and near.generation == interval.generation:
-            slot = max(slot, near.bound.slot)
-        return (slot, "", "")
-
-    def _has_more(self, record: Recurring, interval: Interval) -> bool:
-        series = self.series_of(record, interval)
-        return series.after(self.position) is not None or any(True for _ in series.cancelled(self.position))
+        searched = near.bound.slot if near is not None and near.bound is not None else 0
+        generation = None if near is None else near.generation
+        return belongs_of(
+            [(span, self.series_of(record, span)) for span in spans],
+            record,
+            self.position,
+            {} if generation is None else {generation: searched},
+            self._far_from,
+        )
 
     def _is_far(self, slot: int) -> bool:
+        return slot > self._far_from
+
+    @property
+    def _far_from(self) -> int:
+        """Instant behind which fires are far."""
         host = self.plane.host
-        return slot > host.now + host.holding.recurring_near_ms
+        return host.now + host.holding.recurring_near_ms
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 

@@ -24,15 +24,17 @@ from tidegate_testkit.simulation.transaction_names import (
     RARE,
 )
 
-HUNTED: Final = 4
+HUNTED: Final = 5
 """Transactions that one world hunts."""
 HUNTED_OF_SUSPENDS: Final = 3
-FALLS: Final = 6
+FALLS: Final = 7
 """Nodes that fall or freeze beyond those of the world."""
 OUT_MS: Final = (3_000, 12_000)
 OUTS: Final = 4
 """Spans in which admissions get no answer while programs end and others begin."""
 COMMON: Final = tuple(name for name in OWNERS if name not in RARE)
+SELDOM: Final = ("look", "submitted", "admit")
+"""Of the common ones those that nodes were met at least often by falls."""
 CROWD: Final = 6
 """Schedules that take each other's slots of one limit."""
 SPREAD: Final = 28
@@ -45,7 +47,7 @@ OUTAGE_FALLS: Final = 4
 def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
     """Any transactions that are hardly met; nodes fall at those, and at the moments of what is common as well."""
     hunted = chance.sample(HARDLY, HUNTED)
-    return _falling(_hunting(swarm, chance, hunted), chance, (*COMMON, *HARDLY, *HARDLY, *OF_SOURCES), FALLS)
+    return _falling(_hunting(swarm, chance, hunted), chance, (*COMMON, *SELDOM, *HARDLY, *HARDLY, *OF_SOURCES), FALLS)
 
 
 def rare_suspends(swarm: Swarm, chance: Random) -> Swarm:

@@ -260,7 +260,7 @@ def failures(swarm: Swarm, chance: Random) -> Swarm:
     broker = swarm.broker
     broker = replace(
         broker,
-        lost_ack=max(broker.lost_ack, 0.2),
+        lost_ack=max(broker.lost_ack, 0.35),
         not_appended=max(broker.not_appended, 0.2),
         leaderless=(*broker.leaderless, *silent),
     )
@@ -289,7 +289,7 @@ TRAPS: Mapping[str, Trap] = {
     "rare_moments": Trap(rare_moments, 0.28),
     "rare_suspends": Trap(rare_suspends, 0.14),
     "rare_resumes": Trap(rare_resumes, 0.08),
-    "rare_voids": Trap(rare_voids, 0.17),
+    "rare_voids": Trap(rare_voids, 0.2),
     "rare_expiries": Trap(rare_expiries, 0.12),
     "rare_outages": Trap(rare_outages, 0.24, "brown_out"),
     REMINDERS: Trap(rare_reminders, 0.1),

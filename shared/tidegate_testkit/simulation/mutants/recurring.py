@@ -8,17 +8,19 @@ from typing import Any
 from tidegate_core.decisions.delivery_plane import recurring, recurring_rows
 from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
+from tidegate_core.decisions.delivery_plane.recurring_ended import EndedFires
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.delivery_plane.slots import Place, Slots, Stage
+from tidegate_core.decisions.delivery_plane.recurring_summons import Summoned
+from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place, Slots, Stage
 from tidegate_core.store.values import Key
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 
 def sending_again(_: Any) -> Any:
-    def count(source: RecurringSource, series: Series, behind: Place) -> None:
+    def count(ended: EndedFires, series: Series, behind: Place) -> None:
         for fire in series.behind(behind):
-            source.add(fire, Stage.READY)
+            ended._add(fire, Stage.READY, NOTHING)
 
     return count
 
@@ -50,7 +52,7 @@ RECURRING = (
         "recurring not ended",
         "what was not acknowledged is sent again after its schedule was stopped",
         breaks="I7",
-        patches=(Patch(RecurringSource, "has_ended", lambda _: lambda source, row: False),),
+        patches=(Patch(EndedFires, "cover", lambda _: lambda ended, row: False),),
         within=40,
         directed=(15,),
     ),
@@ -58,7 +60,7 @@ RECURRING = (
         "recurring sent again",
         "a successor sends again what its predecessor had sent before a stop",
         breaks="I7",
-        patches=(Patch(RecurringSource, "_count", sending_again),),
+        patches=(Patch(EndedFires, "count", sending_again),),
         within=60,
         directed=(21, 25),
     ),
@@ -106,7 +108,7 @@ RECURRING = (
         "recurring summons",
         "nobody brings a far schedule near",
         breaks="I1",
-        patches=(Patch(RecurringSource, "_summon", lambda _: lambda source, summons: None),),
+        patches=(Patch(Summoned, "_take", lambda _: lambda summoned, summons: None),),
         within=100,
         directed=(45,),
     ),

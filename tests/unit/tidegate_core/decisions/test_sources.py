@@ -417,6 +417,35 @@ def test_given_a_topic_made_anew_and_longer_than_before_then_none_of_it_moves_th
     assert [each.fields["offset"] for each in bench.notices("topic_made_anew")] == [2]
 
 
+@pytest.mark.parametrize("made_anew", [True, False], ids=["the topic too", "the source alone"])
+def test_given_a_source_made_anew_and_a_reader_of_the_topic_of_before_it_then_what_it_still_finds_is_no_event(
+    bench: Bench, made_anew: bool
+) -> None:
+    """Simulation, seed 777009: its holder stood still from the delete until after the apply, and knew of neither."""
+    bench.request(an_apply(WAITS))
+    ask(bench, a_source_apply())
+    produce(bench, "d1")
+    bench.answer_with(lambda effect: isinstance(effect, Poke) and effect.controls, None, times=99)
+    ask(bench, a_source_delete())
+    lay(bench, "d2", "d3")
+    left = bench.arrived(TOPIC, 0, 1)
+    if made_anew:
+        bench.logs.pop((TOPIC, 0))
+        bench.create_topic(TOPIC, 1, "d" * 32)
+    assert ask(bench, a_source_apply(request_id="src-2"))["status"] == "accepted"
+    assert bench.notices("topic_left") == []
+    bench.give(left)
+    bench.run(SECOND)
+    assert counted(bench) == 1
+    if made_anew:
+        lay(bench, "e1")
+    else:
+        lay(bench, "d4")
+        bench.hand_over(TOPIC, 0, 3)
+    bench.run(ASK_AGAIN_MS + 2 * LOOK_MS)
+    assert counted(bench) == 2
+
+
 def test_given_a_position_that_is_gone_then_the_topic_is_asked_about_at_once(bench: Bench) -> None:
     bench.request(an_apply(WAITS))
     ask(bench, a_source_apply())

@@ -230,6 +230,31 @@ def test_given_a_produce_that_was_given_up_then_it_is_held_and_may_have_been_sen
     assert bench.delivered() == []
 
 
+def test_given_another_suspend_before_the_payload_has_its_end_again_then_it_has_none_while_it_is_held(
+    bench: Bench,
+) -> None:
+    """Seed 1000379: what was held back again was taken for what was let go, and a cancel meanwhile left its row for ever."""
+
+    def gives_an_end(effect: Any) -> bool:
+        puts = effect.batch.actions if isinstance(effect, Write) and effect.batch.name == "kept" else ()
+        return any(isinstance(put, Put) and put.item.get("expires_at") is not None for put in puts)
+
+    ask(bench, control("suspend"))
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(5 * SECOND)
+    bench.hold_back(gives_an_end)
+    bench.request(control("resume"))
+    bench.run(SECOND)
+    bench.request(control("suspend", request_id="again"))
+    bench.run(3 * SECOND)
+    bench.as_usual()
+    bench.run(3 * SECOND)
+    assert len(held(bench)) == 1
+    assert [from_item(Message, row).expires_at for row in bench.rows("M#")] == [None]
+    assert ask(bench, a_cancel(message_id="m-1"))["status"] == "cancelled"
+    assert held(bench) == []
+
+
 @pytest.mark.parametrize("name", ["hold", "let_go"])
 def test_given_a_move_without_an_answer_then_it_is_done_once(bench: Bench, name: str) -> None:
     bench.lose_answer_of(commit_of(name), times=2)

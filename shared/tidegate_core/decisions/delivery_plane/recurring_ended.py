@@ -1,0 +1,99 @@
+"""Fires of recurring messages that a request has ended: nothing of them is sent any more, and each is counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
+from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
+from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place, Slotted, Stage
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Items, Read
+from tidegate_core.records.messages import FIRST_VERSION, MessageName, public_id
+from tidegate_core.store import keys
+from tidegate_core.transactions.delivery import Tally
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+ENDED_MAX = 100_000
+"""Schedules in memory whose earlier generations this owner has ended, the latest ones (10 MB): rows of longer ago are gone."""
+
+
+class Adds(Protocol):
+    """Puts a fire among the rows."""
+
+    def __call__(self, fire: Fire, stage: Stage, ended: Tally) -> Slotted: ...
+
+
+class EndedFires:
+    """One per shard."""
+
+    def __init__(self, plane: DeliveryPlane, add: Adds) -> None:
+        self._plane = plane
+        self._add = add
+        self._generations: dict[str, int] = {}
+        self._moved: frozenset[str] = frozenset()
+
+    def read_moved(self, ended: Sequence[Series], position: Place) -> Operation[None]:
+        """Learns which of the fires of ended intervals the broker refused: their rows count what became of them."""
+        wanted = {
+            keys.message(self._plane.shard, fire.message_id, FIRST_VERSION): fire.message_id
+            for series in ended
+            for fire in series.behind(position)
+        }
+        if wanted:
+            answer = yield from self._plane.host.read_for_good(Read(tuple(wanted)))
+            assert isinstance(answer, Items)
+            self._moved = frozenset(wanted[key] for key in answer.found)
+
+    def forget_moved(self) -> None:
+        """Recovery has counted them; from now on their rows do."""
+        self._moved = frozenset()
+
+    def end(self, ref: str, generation: int) -> None:
+        """Nothing of this generation, or of earlier ones, is sent any more, wherever it is."""
+        self._generations[ref] = max(generation, self._generations.pop(ref, -1))
+        if len(self._generations) > ENDED_MAX:
+            del self._generations[next(iter(self._generations))]
+
+    def cover(self, row: Slotted) -> bool:
+        """Whether the row is of a generation that was ended."""
+        return row.occurrence is not None and row.occurrence.generation <= self._generations.get(row.occurrence.ref, -1)
+
+    def withdraw(self, row: Slotted) -> None:
+        """The row will not be sent; counted by the checkpoint that passes it, so that a successor counts it, or nobody."""
+        self._plane.close(row, Stage.GONE, Tally(cancelled=1 if row.fire is None else row.fire.count))
+        self._plane.checkpoints.tell(row.slot)
+
+    def cut(self, series: Series, waiting: Slotted | None) -> None:
+        """A request has ended the interval: what waits is cancelled, and all that was due behind it."""
+        if waiting is None or waiting.stage.is_closed:
+            return
+        self._plane.close(waiting, Stage.GONE)
+        last, ended = None, NOTHING
+        for fire in series.cancelled((waiting.slot, "", "")):
+            last, ended = fire, ended.plus(Tally(cancelled=fire.count))
+        if last is not None:
+            self._close_at(last, ended)
+
+    def count(self, series: Series, behind: Place) -> None:
+        """A predecessor saw all of this come to its end, and fell before a checkpoint told: it is counted, not sent again."""
+        last, ended = None, NOTHING
+        for fire in series.behind(behind):
+            name = MessageName(fire.message_id, False)
+            delivered = delivered_as(public_id(self._plane.shard, name, FIRST_VERSION), fire.count)
+            last, ended = fire, ended.plus(NOTHING if fire.message_id in self._moved else delivered)
+        for fire in series.cancelled(behind):
+            last, ended = fire, ended.plus(Tally(cancelled=fire.count))
+        if last is not None:
+            self._close_at(last, ended)
+
+    def _close_at(self, fire: Fire, ended: Tally) -> None:
+        row = self._plane.slots.get(fire.place[1], fire.place[2], fire.slot)
+        self._plane.checkpoints.tell(fire.slot)
+        if row is None:
+            self._add(fire, Stage.GONE, ended)
+        elif row.stage.is_closed:
+            row.ended = row.ended.plus(ended)

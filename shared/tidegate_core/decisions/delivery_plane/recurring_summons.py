@@ -1,0 +1,72 @@
+"""Rows that summon a far record of a recurring message when its time comes near (DESIGN 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.delivery_plane.loading import place_of
+from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
+from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.recurring import Summons
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+
+class Summoned:
+    """One per shard: the summons that the lane has not come to yet. No checkpoint passes their places before it has."""
+
+    def __init__(self, plane: DeliveryPlane) -> None:
+        self._plane = plane
+        self._waiting: dict[Key, str] = {}
+        self._place: Callable[[str, Key | None], None] | None = None
+        self._place_alone: Callable[[str, Key], Operation[None]] | None = None
+
+    def begin(
+        self, place: Callable[[str, Key | None], None], place_alone: Callable[[str, Key], Operation[None]]
+    ) -> None:
+        """Says how the lane is asked; see `RecurringSource.begin`."""
+        self._place, self._place_alone = place, place_alone
+
+    def learn(self, summons: Summons) -> None:
+        """The lane has written it."""
+        # It may come so late that the window was extended past it; what lies behind is loaded in its turn.
+        if summons.slot <= self._plane.window.taking_through:
+            self._take(summons)
+
+    def take_from(self, items: Sequence[Item]) -> None:
+        """Takes the summons out of a page."""
+        for item in items:
+            if is_summons(item):
+                self._take(from_item(Summons, item))
+
+    def _take(self, summons: Summons) -> None:
+        """A far record's time comes near: no checkpoint passes this place before it is in memory."""
+        row = Slotted(summons.slot, summons.id, summons.version, "", 0, Stage.WRITTEN, size=0)
+        if self._plane.slots.add(row) and self._place is not None:
+            ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self._plane.shard)
+            self._waiting[key] = ref
+            self._place(ref, key)
+
+    def bring_near(self) -> Operation[None]:
+        """At a drain: what was summoned before places that were sent already, and the lane did not come to.
+
+        No checkpoint passes a summons, so the successor would send again what was sent behind it.
+        """
+        sent = self._plane.checkpoints.sent_through
+        for key, ref in list(self._waiting.items()):
+            if place_of(key.sk) <= sent and self._place_alone is not None:
+                yield from self._place_alone(ref, key)
+
+    def answered(self, summons: Key) -> None:
+        """The lane has done what the row asked for, and removed it."""
+        self._waiting.pop(summons, None)
+        slot, message_id, version = place_of(summons.sk)
+        row = self._plane.slots.get(message_id, version, slot)
+        if row is not None:
+            self._plane.close(row, Stage.GONE)
