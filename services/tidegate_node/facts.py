@@ -59,7 +59,7 @@ class NodeFacts:
             shards=self.cluster.shards,
             cluster_id=self.cluster.cluster_id,
             requests=self.requests,
-            events=self.events,
+            events_topic=self.events.name,
             receipts_topic=self.receipts,
             runs_topic=self.runs,
             requests_dlq_topic=self.requests_dlq,

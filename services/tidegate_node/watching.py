@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
+from tidegate_core.decisions.followed_topics import facts_of
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.effects import EndOffsets, Items, Read, ReadRange
 from tidegate_core.store import keys
@@ -59,6 +60,7 @@ class Watching:
         self._metrics = metrics
         self._notices = notices
         self._cursors = Cursors()
+        self._events = facts.events
         self._round = 0
         self._found: dict[int, tuple[Broken, ...]] = {}
         self._silent: frozenset[str] = frozenset()
@@ -172,7 +174,7 @@ class Watching:
         """Since when each ownership topic partition of these shards has not read on, where there is something to read."""
         holders = {self._facts.holder_of(shard) for shard in shards}
         stands: dict[int, int] = {}
-        for topic in (self._facts.requests, self._facts.events):
+        for topic in (self._facts.requests, self._events):
             for number, since in (await self._standing(topic, holders, now)).items():
                 holder = number % self._facts.cluster.topic_partitions
                 stands[holder] = min(since, stands.get(holder, since))
@@ -191,6 +193,8 @@ class Watching:
         ends = await self._topics.end_offsets(topic.name)
         if not isinstance(ends, EndOffsets):
             raise Unreadable
+        if topic is self._events and ends.offsets:
+            self._events = facts_of(topic.name, ends)  # It may grow, or be made anew: from the next round on.
         found: dict[int, int] = {}
         for number, key in positions.items():
             if key in items:

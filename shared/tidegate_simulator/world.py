@@ -136,7 +136,7 @@ class World:
             shards=1,
             cluster_id="simulated",
             requests=TopicFacts(REQUESTS, TOPIC_IDS[REQUESTS], 1),
-            events=TopicFacts(EVENTS, TOPIC_IDS[EVENTS], 1),
+            events_topic=EVENTS,
             receipts_topic=RECEIPTS,
             runs_topic=RUNS,
             requests_dlq_topic=LETTERS[0],

@@ -78,8 +78,10 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
     "not_a_member": LogEvent(
         "The group coordinator does not know this member any more; everything is dropped.", "warning"
     ),
-    "source_read": LogEvent("A topic partition is read because a source names its topic."),
-    "source_left": LogEvent("A topic partition is not read any more: no source names its topic, or it was made anew."),
+    "topic_read": LogEvent(
+        "A topic partition of the events topic, or of one that a source names, is read from here on."
+    ),
+    "topic_left": LogEvent("Such a one is not read any more: no source names its topic, or the topic was made anew."),
     "topic_made_anew": LogEvent(
         "Records came that lie in another topic of the same name: nothing more is read for the old one's position.",
         "warning",

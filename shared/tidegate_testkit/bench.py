@@ -81,6 +81,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         behaviour: Behaviour | None = None,
         beside: Bench | None = None,
         owner: str | None = None,
+        event_topic_partitions: int | None = None,
         **holding: Any,
     ) -> None:
         """Makes an actor that has not begun.
@@ -89,12 +90,13 @@ class Bench(Programs, Outcomes, Scripts, Topics):
             behaviour: Of all programs.
             beside: Another bench, whose store, logs and programs this one shares: two holders that both think that they hold.
             owner: Of the first actor; two benches on one store need two.
+            event_topic_partitions: How many the events topic has; as many as the requests topic unless told otherwise.
             holding: Of all its actors.
         """
         Programs.__init__(self, behaviour)
         Outcomes.__init__(self)
         Scripts.__init__(self)
-        Topics.__init__(self)
+        Topics.__init__(self, event_topic_partitions or holding.get("topic_partitions", 1))
         self.store = MemoryStore()
         self.now = NOW
         self.store_answers_after = 0
@@ -115,6 +117,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         """What is outside of an actor is the same for both."""
         self.store, self.now, self.started = other.store, other.now, other.started
         self._logs, self._processes, self.topics = other._logs, other._processes, other.topics
+        self.event_topic_partitions = other.event_topic_partitions
 
     # -- life ---------------------------------------------------------------------------------------------------------
 

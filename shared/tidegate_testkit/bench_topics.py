@@ -7,19 +7,21 @@ from abc import ABC, abstractmethod
 
 from tidegate_core.decisions.inputs import Holding, Input, LogRecord, RecordsArrived, TopicFacts
 from tidegate_core.effects import EndOffsets
-from tidegate_testkit.builders import EVENTS, REQUESTS, Doc
+from tidegate_testkit.builders import EVENTS, EVENTS_ID, REQUESTS, Doc
 
 
 class Topics(ABC):
     """Attributes:
-    topics: Of the users' own, by name.
+    topics: Of the users' own, by name; the events topic too, once it was made anew.
+    event_topic_partitions: Of the events topic as it was in the beginning; what is appended behind them has it grow.
     ahead_of_broker: Milliseconds that the actor's clock is ahead of the broker's, which dates the records.
     """
 
     now: int
     holding: Holding
 
-    def __init__(self) -> None:
+    def __init__(self, event_topic_partitions: int) -> None:
+        self.event_topic_partitions = event_topic_partitions
         self.topics: dict[str, TopicFacts] = {}
         self.ahead_of_broker = 0
         self._logs: dict[tuple[str, int], list[LogRecord]] = {}
@@ -39,7 +41,7 @@ class Topics(ABC):
         self.append(EVENTS, topic_partition, document)
 
     def create_topic(self, name: str, topic_partitions: int = 1, topic_id: str = "c" * 32) -> None:
-        """A topic of the users' own, or the one of this name made anew."""
+        """A topic of the users' own; or one of this name, which may be the events topic, made anew. Its logs stay as they are."""
         self.topics[name] = TopicFacts(name, topic_id, topic_partitions)
 
     def append(self, topic: str, topic_partition: int, *documents: Doc | bytes) -> None:
@@ -72,7 +74,8 @@ class Topics(ABC):
         return self._logs.setdefault((topic, topic_partition), [])
 
     def _facts_of(self, topic: str) -> TopicFacts | None:
-        own = {REQUESTS: self.holding.requests, EVENTS: self.holding.events}
+        events = TopicFacts(EVENTS, EVENTS_ID, self.event_topic_partitions)
+        own = {REQUESTS: self.holding.requests, EVENTS: events}
         return self.topics.get(topic) or own.get(topic)
 
     def _end_offsets(self, topic: str) -> EndOffsets:

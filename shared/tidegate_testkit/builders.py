@@ -193,7 +193,6 @@ def an_inbox_row(number: int, *matched: Doc, name: str = "nightly") -> InboxRow:
 def a_holding(owner: str = "node-1", **more: Any) -> Holding:
     """Returns the holding of ownership topic partition 0 of 1, with four shards, unless told otherwise."""
     topic_partitions = more.pop("topic_partitions", 1)
-    events = more.pop("event_topic_partitions", topic_partitions)
     fields: dict[str, Any] = {
         "topic_partition": 0,
         "topic_partitions": topic_partitions,
@@ -201,7 +200,7 @@ def a_holding(owner: str = "node-1", **more: Any) -> Holding:
         "shards": DEFAULT_SHARDS,
         "cluster_id": "brokers",
         "requests": TopicFacts(REQUESTS, REQUESTS_ID, topic_partitions),
-        "events": TopicFacts(EVENTS, EVENTS_ID, events),
+        "events_topic": EVENTS,
         "receipts_topic": RECEIPTS,
         "runs_topic": RUNS,
         "requests_dlq_topic": "tidegate.requests.dlq",

@@ -67,7 +67,8 @@ def _check_runs(facts: ShardFacts, window: Window, rows: list[LedgerRow], now: i
             continue
         row = by_id.get(run.id)
         if row is not None and window.has(row.nominal) and (told := _told_otherwise(row, run)):
-            findings.differs("entry_differs", run.ref, run.id, *told)
+            expected, found = told
+            findings.differs("entry_differs", run.ref, run.id, expected, found)
     for row in rows:
         if row.admitted_at is not None and row.at + RUNS_KEPT_MS > now and row.job_id not in ended:
             findings.differs("run_gone", _ref(row), row.job_id, "its ended run (R#)", "nothing")

@@ -52,8 +52,28 @@ class EventReading(Protocol):
         ...
 
 
+class TopicReading(EventReading, Protocol):
+    """How the records of a topic are read that is followed."""
+
+    def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
+        """A topic partition is read from now on; `version` is of the sources as they were before the brokers told of its topic."""
+        ...
+
+    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+        """Returns of each whom records of the topic concern the first offsets that do; nobody: it need not be read."""
+        ...
+
+
 class OwnEvents:
     """The events topic: each record is an event, or a notification of several."""
+
+    def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
+        """No source says what of it counts."""
+
+    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+        """All of it counts, from its beginning on."""
+        yield ()  # Nothing has to be asked.
+        return [{}]
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
         yield ()  # Nothing has to be asked.
@@ -95,6 +115,10 @@ class SourceEvents:
         begun = self._begun.get(place, 0)
         mapping = [(each, first) for each, first in sources if not _is_newer(each, first, cursor.topic.id, begun)]
         return [self._one(record, mapping, place) for record in batch]
+
+    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+        """Returns the first offsets of each open source of the topic."""
+        return [first for _, first in (yield from self.sources_of(host, topic))]
 
     def sources_of(self, host: Host, topic: str) -> Operation[list[tuple[Source, Mapping[str, int]]]]:
         """Returns the open sources of a topic, each with the first offsets that it maps."""

@@ -14,7 +14,7 @@ from tidegate_core.records.schema import NEWEST, THIS_RELEASE, Readable
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """A topic as the broker described it when the node started.
+    """A topic as the brokers described it.
 
     Attributes:
         id: Hex, 32 digits.
@@ -37,7 +37,8 @@ class Holding:
         topic_partitions: N of the MAP.
         map_version: Version of that MAP.
         shards: S, fixed for the life of the cluster; shards `s mod N == p` are owned.
-        requests, events: The two topics that are read with a durable position.
+        requests: The topic whose topic partitions decide who owns which shard, as described when the node started.
+        events_topic: Name of the events topic: its id and number are asked of the brokers while it is read (`events_watch`).
         minimum_period_ms: Shortest period of a time trigger (TIDEGATE_MINIMUM_PERIOD_MS, default 10 s).
         quotas: What namespaces may ask for (TIDEGATE_QUOTAS).
         recurring_near_ms: A recurring message whose next fire is further ahead is not read at a recovery, but brought near in its
@@ -58,7 +59,7 @@ class Holding:
     shards: int
     cluster_id: str
     requests: TopicFacts
-    events: TopicFacts
+    events_topic: str
     receipts_topic: str
     runs_topic: str
     requests_dlq_topic: str
@@ -75,10 +76,6 @@ class Holding:
 
     def owned_shards(self) -> range:
         return range(self.topic_partition, self.shards, self.topic_partitions)
-
-    def event_topic_partitions(self) -> range:
-        """Topic partitions q of the events topic with `q mod N == p`."""
-        return range(self.topic_partition, self.events.topic_partitions, self.topic_partitions)
 
 
 @dataclass(frozen=True, slots=True)

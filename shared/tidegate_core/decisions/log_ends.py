@@ -71,7 +71,7 @@ def log_ends(host: Host, namespaces: Iterable[str] | None) -> Operation[dict[str
 
 def own_ends(host: Host) -> Operation[dict[str, dict[str, int]]]:
     """Returns the ends of the events topic, however long that takes."""
-    events = host.holding.events.name
+    events = host.holding.events_topic
     own = yield from host.read_for_good(ReadEndOffsets(events))
     assert isinstance(own, EndOffsets)
     return {events: dict(own.offsets)}

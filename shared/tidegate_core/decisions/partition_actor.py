@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from tidegate_core.decisions.controls import ControlsWatch
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.event_ingest import EventIngest
-from tidegate_core.decisions.event_reading import OwnEvents
+from tidegate_core.decisions.events_watch import EventsWatch
 from tidegate_core.decisions.host import Countdown, Fenced, Host
 from tidegate_core.decisions.inputs import (
     Begin,
@@ -90,9 +89,10 @@ class PartitionActor:
         self._index = index
         self._host = Host(holding)
         self._cursors: dict[tuple[str, int], TopicCursor] = {}
-        self._ingests: list[RequestIngest | EventIngest] = []
+        self._requests: TopicCursor | None = None
         self._controls = ControlsWatch(self._host, self.shards)
         self._refusal: str | None = None
+        self._events: EventsWatch | None = None
         self._sources: SourceWatch | None = None
         self._draining = False
 
@@ -200,8 +200,11 @@ class PartitionActor:
         self._look_for_another(topic, cursor.topic.id)
 
     def _look_for_another(self, topic: str, outlived: str | None = None) -> None:
-        if self._sources is not None:
-            self._sources.look_for_another(topic, outlived=outlived)
+        for watch in self._watches():
+            watch.look_for_another(topic, outlived=outlived)
+
+    def _watches(self) -> Sequence[EventsWatch | SourceWatch]:
+        return [watch for watch in (self._events, self._sources) if watch is not None]
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -216,7 +219,7 @@ class PartitionActor:
             self._start_again(OUTDATED_PAUSE_MS)
 
     def _take_over(self) -> Operation[None]:
-        requests = yield from self._raise_positions()
+        requests = yield from self._raise_position()
         yield from self._acquire_all(requests)
         if self._refusal is not None:
             raise Outdated(self._refusal)
@@ -228,32 +231,33 @@ class PartitionActor:
         yield from self._controls.learn()
         yield from self._recover_all()
         log_end = log_ends.offsets.get(f"{requests.topic.id}/{requests.topic_partition}", 0)
-        self._ingests = [RequestIngest(requests, self.planes, log_end)]
-        self._ingests += [
-            EventIngest(cursor, self._index, OwnEvents()) for cursor in self._cursors.values() if cursor is not requests
-        ]
-        for ingest in self._ingests:
-            self._host.operations.start(ingest.serve())
+        self._host.operations.start(RequestIngest(requests, self.planes, log_end).serve())
         self._host.operations.start(self._controls.serve())
-        for cursor in self._cursors.values():
-            cursor.start_reading()
-        self._sources = SourceWatch(self._host, self._index, requests, self._cursors)
-        self._host.operations.start(self._sources.serve())
+        requests.start_reading()
+        self._requests = requests
+        self._watch_topics(requests)
         self.is_serving = True
         self._host.note("serving", topic_partition=self.holding.topic_partition, shards=len(self.shards))
 
-    def _raise_positions(self) -> Operation[TopicCursor]:
-        """First of all: from here on no former holder moves a position of this holding."""
+    def _watch_topics(self, requests: TopicCursor) -> None:
+        if self._draining:
+            return  # It has closed what there was to close: these would take positions over, in the successor's way.
+        self._events = EventsWatch(self._host, self._index, requests, self._cursors)
+        self._sources = SourceWatch(self._host, self._index, requests, self._cursors)
+        for watch in self._watches():
+            self._host.operations.start(watch.serve())
+
+    def _raise_position(self) -> Operation[TopicCursor]:
+        """First of all: from here on no former holder moves the position of the requests.
+
+        Those of events come once shards are served (`FollowedTopics`): what a former holder still hands out of them lies in inboxes,
+        of any shards, and is found there.
+        """
         holding = self.holding
         requests = TopicCursor(self._host, holding.requests, holding.topic_partition, holding.requests_dlq_topic)
-        events = [
-            TopicCursor(self._host, holding.events, each, holding.events_dlq_topic)
-            for each in holding.event_topic_partitions()
-        ]
-        for cursor in (requests, *events):
-            if not (yield from cursor.raise_epoch()):
-                raise Outranked
-            self._cursors[(cursor.topic.name, cursor.topic_partition)] = cursor
+        if not (yield from requests.raise_epoch()):
+            raise Outranked
+        self._cursors[(requests.topic.name, requests.topic_partition)] = requests
         return requests
 
     def _acquire_all(self, requests: TopicCursor) -> Operation[None]:
@@ -325,8 +329,8 @@ class PartitionActor:
         # Reading, and taking over, go on for these: only the position of their create lets them go out.
         while any(plane.waits_for_the_log for plane in self.planes.values()):
             yield from self._host.sleep(DRAIN_LOOK_MS)
-        if self._sources is not None:
-            self._sources.close()
+        for watch in self._watches():
+            watch.close()
         self._stop_reading()
         for cursor in self._cursors.values():
             cursor.forget_buffer()
@@ -341,9 +345,8 @@ class PartitionActor:
         self._host.tell(Drained(self.holding.topic_partition))
         self._host.ended = True
 
-    def _in_flight(self) -> Sequence[TopicCursor | SourceWatch]:
-        sources = [] if self._sources is None else [self._sources]
-        return [*(ingest.cursor for ingest in self._ingests), *sources]
+    def _in_flight(self) -> Sequence[TopicCursor | EventsWatch | SourceWatch]:
+        return [*([] if self._requests is None else [self._requests]), *self._watches()]
 
     def _side_by_side(self, operations: Sequence[Operation[None]]) -> Operation[None]:
         countdown = Countdown(self._host, len(operations))
@@ -361,10 +364,10 @@ class PartitionActor:
         asked = self._host.operations.asked
         self._host.new_life()
         self._host.operations.asked = asked
-        self.shards, self.planes, self._cursors, self._ingests = {}, {}, {}, []
+        self.shards, self.planes, self._cursors, self._requests = {}, {}, {}, None
         self._controls = ControlsWatch(self._host, self.shards)
         self._refusal = None
-        self._sources = None
+        self._events = self._sources = None
         self.is_serving = False
         if self._draining:
             self._host.tell(Drained(self.holding.topic_partition))

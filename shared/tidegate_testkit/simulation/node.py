@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 from tidegate_core.decisions.event_index import EventIndex
@@ -10,7 +10,7 @@ from tidegate_core.decisions.guard import Guard, ProbeVerdict
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_testkit.simulation.absences import SEEN_MS
-from tidegate_testkit.simulation.cluster import EVENTS, REQUESTS, Cluster
+from tidegate_testkit.simulation.cluster import REQUESTS, Cluster
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.membership import MemberClient
 from tidegate_testkit.simulation.membership_consumer import ConsumerMember
@@ -21,7 +21,6 @@ from tidegate_testkit.simulation.timeline import Process
 
 ProbeDone: TypeAlias = Callable[[ProbeVerdict], None]
 PROBE_MS = 1_000
-READ_TOPICS = (REQUESTS, EVENTS)
 
 
 class Node:
@@ -30,7 +29,7 @@ class Node:
     Attributes:
         owner: UUID of this life.
         offset_ms: How far its clock is off.
-        topics: The topics that it reads, as the brokers described them when it started; that does not change while it runs.
+        requests: The requests topic, as the brokers described it when it started; that does not change while it runs.
         tenures: Actors by ownership topic partition.
     """
 
@@ -50,7 +49,7 @@ class Node:
         else:
             self.guard = Guard(HALF_SESSION_MS)
             self.member = MemberClient(self, coordinator)
-        self.topics: Mapping[str, TopicFacts] = cluster.broker.described(READ_TOPICS)
+        self.requests: TopicFacts = cluster.broker.described((REQUESTS,))[REQUESTS]
         self._latest = 0
         self._tenures_begun = 0
         self._served: dict[int, int] = {}
@@ -83,10 +82,6 @@ class Node:
         self.cluster.trace.note(self.name, "goes on")
         self.member.went_on()
         self.process.go_on()
-
-    def is_outdated(self) -> bool:
-        """Whether topics have changed since it started: it has to be started again to see that."""
-        return self.topics != self.cluster.broker.described(READ_TOPICS)
 
     def drain_and_leave(self) -> None:
         """SIGTERM: hands everything over, leaves the group, ends."""

@@ -9,6 +9,7 @@ from tidegate_core.store.values import Transaction
 from tidegate_testkit.simulation.absences import nobody_until
 from tidegate_testkit.simulation.cluster import EVENTS, SOURCE_TOPIC
 from tidegate_testkit.simulation.coverage import moment_of
+from tidegate_testkit.simulation.drawing import source
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.node import Node
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
 
 HEAL_AFTER_MS: Final = 2_000
-RENEWALS_MS: Final = 8_000
-RENEWED_AFTER_MS: Final = 4_000
 UNAWARE_MS: Final = (0, 0, 2_000, 8_000)
 """How long a reader of a topic that was made anew does not notice; 0 = it is told at once."""
 STEPS: Final = 6
@@ -146,19 +145,14 @@ class Troubles:
             after(at, partial(self._cluster.coordinator.grow, self._cluster.swarm.topic_partitions + more))
 
     def _recreate_events(self) -> None:
-        self._cluster.broker.recreate(EVENTS)
+        # Chance of its own: what is drawn for other troubles stays as it is.
+        chance = source(self._world.seed, "unaware of another events topic")
+        self._cluster.broker.recreate(EVENTS, lambda: chance.choice(UNAWARE_MS))
         self._world.producers.are_gone(by_source=False)
 
     def _recreate_source(self) -> None:
         self._cluster.broker.recreate(SOURCE_TOPIC, lambda: self._timeline.chance.choice(UNAWARE_MS))
         self._world.producers.are_gone(by_source=True)
-
-    def _renew(self, name: str) -> None:
-        """Starts a node again that has not seen how the topics have changed, as whoever changes them has to."""
-        node = self._cluster.nodes[name]
-        if node.process.alive and node.is_outdated():
-            node.drain_and_leave()
-            self._timeline.after(RENEWED_AFTER_MS, lambda: self._start(name))
 
     # -- others -------------------------------------------------------------------------------------------------------
 
@@ -188,10 +182,9 @@ class Troubles:
         for node in list(cluster.nodes.values()):
             self._go_on(node)
             self._start(node.name)
-            self._timeline.after(self._timeline.between(1_000, RENEWALS_MS), partial(self._renew, node.name))
         for user in self._world.users:
             user.close()
         for controller in self._world.controllers:
             controller.close()
-        for source in self._world.sources:
-            source.close()
+        for owner in self._world.sources:
+            owner.close()

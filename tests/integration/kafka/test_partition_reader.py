@@ -10,10 +10,12 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them without saying so
     AdminClient,
+    NewPartitions,
     NewTopic,
 )
 
 from tidegate_bricks import KafkaBrick
+from tidegate_core.effects import EndOffsets
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_ports.bus import END, ReaderListener, Record
 from tidegate_ports.clock import SystemClock
@@ -164,6 +166,30 @@ def make_anew(world: World, name: str) -> None:
         except KafkaException:
             continue  # It is being deleted still, for some milliseconds.
         return
+
+
+async def test_given_a_topic_that_grows_then_its_ends_say_so_and_what_is_new_is_read_beside_the_rest(
+    world: World, listener: Listener
+) -> None:
+    assert listener.reader is not None
+    topic = await world.topic("events")
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    listener.reader.assign(topic, 0, 0)
+    await listener.until_offsets(0, range(5))
+    admin = AdminClient({"bootstrap.servers": world.settings.bootstrap_servers})
+    await asyncio.to_thread(admin.create_partitions([NewPartitions(topic.name, 10)])[topic.name].result)
+    async with asyncio.timeout(PATIENCE_S):
+        while (await world.topic("events")).topic_partitions < 10:
+            pass  # A broker may tell the old number for a moment, and a producer drops what is for one that it does not know.
+    await asyncio.to_thread(write, world, "events", 9, 3)
+    ends = await world.facts.end_offsets(topic.name)
+    assert isinstance(ends, EndOffsets), ends
+    assert ends.offsets == {f"{topic.id}/{number}": {0: 5, 9: 3}.get(number, 0) for number in range(10)}
+    listener.reader.assign(await world.topic("events"), 9, 0)
+    await listener.until_offsets(9, range(3))
+    await asyncio.to_thread(write, world, "events", 0, 5)
+    await listener.until_offsets(0, range(10))
+    assert listener.gone == []
 
 
 async def test_given_stop_and_start_then_it_goes_on_where_the_listener_stands(world: World, listener: Listener) -> None:

@@ -12,7 +12,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
 if TYPE_CHECKING:
-    from tests.integration.node.conftest import Cluster
+    from collections.abc import Mapping
+
+    from tests.integration.node.conftest import Cluster, NodeProcess
 
 TOPIC_PARTITIONS = 3
 FILES = 40
@@ -70,6 +72,10 @@ def _schedule(cluster: Cluster) -> dict[str, Any]:
     }
 
 
+def _told(node: NodeProcess, event: str, topic: str) -> list[Mapping[str, Any]]:
+    return [each for each in node.events(event) if each["topic"] == topic]
+
+
 def test_given_a_source_then_each_record_counts_once_whatever_happens_to_the_nodes(cluster: Cluster) -> None:
     first = cluster.start_node()
     first.until_serving(cluster.shards)
@@ -100,12 +106,12 @@ def test_given_a_delete_then_what_is_produced_after_it_is_not_heard(cluster: Clu
     topic = _make_topic(cluster)
     _ask(cluster, "apply", spec=_source(topic))
     assert cluster.apply(_schedule(cluster))["status"] == "accepted"
-    cluster.until(lambda: len(node.events("source_read")) == TOPIC_PARTITIONS, "all topic partitions are read")
+    cluster.until(lambda: len(_told(node, "topic_read", topic)) == TOPIC_PARTITIONS, "all topic partitions are read")
     _produce(cluster, topic, *_files("day-", FILES - 1), commit="a")
 
     assert _ask(cluster, "delete")["status"] == "accepted"
     _produce(cluster, topic, *_files("late-", 9), commit="b")
-    cluster.until(lambda: len(node.events("source_left")) == TOPIC_PARTITIONS, "none is read any more")
+    cluster.until(lambda: len(_told(node, "topic_left", topic)) == TOPIC_PARTITIONS, "none is read any more")
     receipt = _ask(cluster, "apply", spec=_source(topic), expected_version=0)
     assert (receipt["status"], receipt["version"]) == ("accepted", 2)
     _produce(cluster, topic, *_files("new-", FILES), commit="c")

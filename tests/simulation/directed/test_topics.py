@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from tidegate_core.decisions.inputs import TopicFacts
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+
+from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
+from tidegate_core.decisions.inputs import PositionGone
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import EVENTS, EVENTS_ID, SECOND, a_spec, an_apply, an_event, on_data
 
 NEW_ID = "c" * 32
+MadeAgain: TypeAlias = Callable[[Bench], None]
 
 
 def listening() -> Bench:
@@ -17,19 +24,40 @@ def listening() -> Bench:
     return bench
 
 
-def made_again(bench: Bench) -> None:
-    """Nodes start on the new topic: its id is another one, its log is empty."""
-    bench.log(EVENTS, 0).clear()
-    bench._holding["events"] = TopicFacts(EVENTS, NEW_ID, 1)
+def nodes_start_again(bench: Bench) -> None:
     bench.crash()
     bench.run(SECOND)
+
+
+def reader_is_told(bench: Bench) -> None:
+    bench.give(PositionGone(EVENTS, 0, 1))
+    bench.run(SECOND)
+
+
+def brokers_are_asked(bench: Bench) -> None:
+    bench.run(ASK_AGAIN_MS + 10 * SECOND)
+
+
+@pytest.fixture(params=[nodes_start_again, reader_is_told, brokers_are_asked], ids=lambda notices: notices.__name__)
+def made_again(request: pytest.FixtureRequest) -> MadeAgain:
+    """The topic's id is another one and its log is empty; nodes notice it, and read the new one."""
+    notices: MadeAgain = request.param
+
+    def make(bench: Bench) -> None:
+        bench.log(EVENTS, 0).clear()
+        bench.create_topic(EVENTS, topic_id=NEW_ID)
+        notices(bench)
+
+    return make
 
 
 def counts(bench: Bench) -> list[object]:
     return [row["counts"] for row in bench.rows("E#")]
 
 
-def test_given_a_topic_that_is_made_again_then_its_records_count_from_the_first_one_on() -> None:
+def test_given_a_topic_that_is_made_again_then_its_records_count_from_the_first_one_on(
+    made_again: MadeAgain,
+) -> None:
     """Positions are kept by topic id: the old one's would pass over as many records of the new one."""
     bench = listening()
     for day in ("d1", "d2", "d3"):
@@ -42,7 +70,9 @@ def test_given_a_topic_that_is_made_again_then_its_records_count_from_the_first_
     assert {str(row["pk"]).split("#")[2] for row in bench.rows("TP")} >= {EVENTS_ID, NEW_ID}
 
 
-def test_given_a_topic_that_is_made_again_and_filled_anew_then_what_has_counted_does_not_count_again() -> None:
+def test_given_a_topic_that_is_made_again_and_filled_anew_then_what_has_counted_does_not_count_again(
+    made_again: MadeAgain,
+) -> None:
     """Offsets are new, the events' own ids are not: the second line of defence is by id."""
     bench = listening()
     bench.event(an_event("d1", event_id="e-1"))
@@ -55,7 +85,9 @@ def test_given_a_topic_that_is_made_again_and_filled_anew_then_what_has_counted_
     assert counts(bench) == [[3]]
 
 
-def test_given_events_of_the_old_topic_in_the_inbox_then_they_count_beside_those_at_the_same_offsets() -> None:
+def test_given_events_of_the_old_topic_in_the_inbox_then_they_count_beside_those_at_the_same_offsets(
+    made_again: MadeAgain,
+) -> None:
     """What was handed out before is named by topic id, topic partition and offset as well."""
     bench = listening()
     bench.hold_back(lambda effect: getattr(getattr(effect, "transaction", None), "name", "") == "count")
@@ -63,11 +95,14 @@ def test_given_events_of_the_old_topic_in_the_inbox_then_they_count_beside_those
     assert bench.rows("I#")
     made_again(bench)
     bench.event(an_event("d2"))
+    bench.release()
     bench.run(15 * SECOND)
     assert counts(bench) == [[2]]
 
 
-def test_given_a_schedule_that_was_activated_before_then_the_new_topic_counts_whole() -> None:
+def test_given_a_schedule_that_was_activated_before_then_the_new_topic_counts_whole(
+    made_again: MadeAgain,
+) -> None:
     """An activation leaves out what lay below the ends of the topics that it saw, and of no other one."""
     bench = Bench(behaviour=Behaviour(starts_after=None))
     bench.run(SECOND)

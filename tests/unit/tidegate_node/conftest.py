@@ -58,6 +58,7 @@ class FakeBus:
     holds: bool = True
     proof: bool | None = True
     log_ends: EndOffsets | Unavailable = field(default_factory=lambda: EndOffsets({}))
+    ends_by_topic: dict[str, EndOffsets] = field(default_factory=dict)
     log_begins: list[BeginOffsets | Unavailable] = field(default_factory=lambda: [BeginOffsets({})])
     """One answer after the other; the last one again and again."""
     begins_asked: list[str] = field(default_factory=list)
@@ -101,7 +102,7 @@ class FakeBus:
 
     # Topics
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
-        return self.log_ends
+        return self.ends_by_topic.get(topic, self.log_ends)
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         self.begins_asked.append(topic)

@@ -21,10 +21,12 @@ class World:
         self.around = around
         self.topic = around.facts.events
         self.started: list[tuple[str, int, int]] = []
+        self.facts: list[TopicFacts] = []
         self.beginnings = Beginnings(around.bus, self._start, around.notes, ask_again_s=0.0)
 
     def _start(self, topic: TopicFacts, topic_partition: int, offset: int) -> None:
         self.started.append((topic.name, topic_partition, offset))
+        self.facts.append(topic)
 
     def answer(self, *answers: dict[int, int] | Unavailable) -> None:
         self.around.bus.log_begins = [
@@ -112,3 +114,19 @@ async def test_given_all_are_forgotten_then_nothing_starts_and_a_later_wish_is_a
 
     await until(lambda: world.started, "the second")
     assert world.started == [(world.topic.name, 2, 6)]
+
+
+async def test_given_two_holders_of_which_one_waits_for_the_topic_of_before_then_the_other_gets_the_new_one(
+    world: World, until: Any
+) -> None:
+    """And the number of its topic partitions with it: it may have grown."""
+    old = TopicFacts(world.topic.name, "ef" * 16, 1)
+    world.answer({1: 5})
+    world.beginnings.find(old, 0)
+
+    world.beginnings.find(world.topic, 1)
+
+    await until(lambda: world.started, "the new one")
+    assert world.started == [(world.topic.name, 1, 5)]
+    assert world.facts == [world.topic]
+    world.beginnings.forget(old.name, 0)

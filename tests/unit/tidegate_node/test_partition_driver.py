@@ -319,7 +319,9 @@ async def test_given_the_core_s_actor_then_a_request_is_applied_and_its_receipt_
     around: Surroundings, until: Any
 ) -> None:
     topic = around.facts.requests
-    around.bus.log_ends = EndOffsets({f"{topic.id}/{number}": 0 for number in range(4)})
+    for facts in (topic, around.facts.events):
+        ends = {f"{facts.id}/{number}": 0 for number in range(facts.topic_partitions)}
+        around.bus.ends_by_topic[facts.name] = EndOffsets(ends)
     index = EventIndex()
     drivers = []
     for number in range(4):

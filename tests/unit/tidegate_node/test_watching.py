@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.records.codec import to_item
@@ -53,10 +54,12 @@ class World:
         self.around.store.write([Put(key, {"pk": key.pk, "sk": key.sk, **fields})])
 
     def set_ends(self, end: int) -> None:
-        topics = (self.facts.requests, self.facts.events)
-        self.around.bus.log_ends = EndOffsets(
-            {f"{topic.id}/{n}": end for topic in topics for n in range(topic.topic_partitions)}
-        )
+        for topic in (self.facts.requests, self.facts.events):
+            self.set_ends_of(topic, end)
+
+    def set_ends_of(self, topic: TopicFacts, end: int) -> None:
+        ends = {f"{topic.id}/{number}": end for number in range(topic.topic_partitions)}
+        self.around.bus.ends_by_topic[topic.name] = EndOffsets(ends)
 
     def live(self, served: bool = True) -> None:
         """`OTHER` writes its card, and its sign of life."""
@@ -190,6 +193,21 @@ async def test_given_records_that_nobody_reads_then_each_shard_of_the_position_i
     assert world.broken() == {(1, "reading_stands"), (5, "reading_stands")}
 
 
+@pytest.mark.parametrize(("changes", "number"), [({"topic_partitions": 10}, 9), ({"id": "ef" * 16}, 1)])
+async def test_given_an_events_topic_that_grows_or_is_made_anew_then_what_is_new_is_watched_too(
+    world: World, changes: dict[str, Any], number: int
+) -> None:
+    events = replace(world.facts.events, **changes)
+    world.set_ends_of(events, 5)
+    world.put(keys.topic_position("cluster", events.id, number), epoch=2, next=4, page="-")
+    await world.turn()
+    await world.turn()
+    world.around.clock.pass_ms(STANDS_MS + 1)
+    world.live()
+    await world.turn()
+    assert world.broken() == {(1, "reading_stands"), (5, "reading_stands")}
+
+
 async def test_given_another_watcher_then_the_shards_are_shared(world: World) -> None:
     third = replace(world.facts, owner="c" * 36)
     card = NodeCard(owner=third.owner, node="node-3", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
@@ -208,6 +226,7 @@ async def test_given_another_watcher_then_the_shards_are_shared(world: World) ->
 
 
 async def test_given_a_broker_that_does_not_answer_then_the_next_round_asks_again(world: World) -> None:
+    world.around.bus.ends_by_topic.clear()
     world.around.bus.log_ends = Unavailable("broker")
     with pytest.raises(Unreadable):
         await world.watching.look()

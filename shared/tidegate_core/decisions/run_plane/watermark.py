@@ -42,7 +42,7 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         for topic, offsets in ends.items():
             behind = yield from _unread(host, offsets)
             if behind:
-                which = "the events topic" if topic == host.holding.events.name else f"the topic {topic}"
+                which = "the events topic" if topic == host.holding.events_topic else f"the topic {topic}"
                 unread.append(f"topic partitions {', '.join(map(str, behind))} of {which}")
         for ref, starts in upstream.items():
             unread += [f"runs of {ref}"] if (yield from _has_news_to_tell(host, ref, starts)) else []

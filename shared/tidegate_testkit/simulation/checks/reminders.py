@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from tidegate_core.decisions.events_watch import LOOK_MS
+from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
 from tidegate_core.model.durations import parse_duration
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.shards import schedule_shard
@@ -19,7 +21,7 @@ from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS, Segment
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.timeline import START
-from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS, RENEWALS_MS, RENEWED_AFTER_MS
+from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 SETTLE_MS: Final = 6_000
 """In a healed world a reminder is dealt with this long after it has come, where its shard and all that is read are served."""
 SETTLE_AMID_FAULTS_MS: Final = 15_000
+NOTICED_MS: Final = ASK_AGAIN_MS + LOOK_MS + LOOK_MS // 10
+"""So long after brokers tell of it a holder knows at the latest that the events topic has changed."""
 CALLS_BEFORE: Final = 100
 """Of the store, one after the other: what the shard does already goes first, in some worlds one decision at a time."""
 WAITS_FOR: Final = frozenset({"fire", "at_least_every", "count", "cursor", "mixed"})
@@ -144,10 +148,12 @@ def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
     """Returns a moment from which on nothing was in its owner's way for as long as a reminder takes, or None."""
     healed = START + case.swarm.busy_ms + HEAL_AFTER_MS
     topics = case.swarm.topics
-    if (topics.grown, topics.recreated, topics.requests_grown) != (None, None, None):
-        # Who was there before a topic changed leaves the new part unread until it is started again, and a reminder waits.
-        healed += RENEWALS_MS + RENEWED_AFTER_MS
-        comes = max(comes, healed)
+    grown_at = None if topics.grown is None else topics.grown[0]
+    changed = [at for at in (grown_at, topics.recreated) if at is not None]
+    if changed:
+        # Who was there before the events topic changed leaves the new part unread until it asks again, and a reminder waits.
+        noticed = START + max(changed) + topics.metadata_lag_ms + NOTICED_MS
+        comes = max(comes, healed, noticed)
     queued = int(CALLS_BEFORE * case.swarm.store.latency_ms)
     stints = [each.serving for each in case.record.stints.values() if each.serving is not None]
     shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)

@@ -17,7 +17,7 @@ class TopicFaults:
 
     Attributes:
         grown: When the events topic gets further topic partitions, and how many; None = it does not.
-        recreated: When it is deleted and made again, under another id and empty.
+        recreated: When it is deleted and made again, under another id and empty. Nodes notice both while they run.
         requests_grown: When the requests topic gets some; the map is cut at the start and stays (growing it is not built).
         source_recreated: When the topic of the world's source, if it has one, is deleted and made again.
         metadata_lag_ms: For so long after a growth a broker may still tell the old number.

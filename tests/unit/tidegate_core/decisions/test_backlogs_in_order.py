@@ -26,7 +26,7 @@ TICKS = GROUPS_OF_TICKS_MAX + 4
 """More than one decision takes."""
 
 
-INGESTED = 3
+INGESTED = 4
 """Effects from which on both topic partitions are read: before that the successor finds one in the inbox, and counts it."""
 
 

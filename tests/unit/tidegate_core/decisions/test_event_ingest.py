@@ -98,7 +98,7 @@ def test_given_events_without_id_then_their_content_tells_repeats() -> None:
 
 def test_given_an_id_that_meets_in_two_topic_partitions_then_it_counts_once() -> None:
     """One of both was counted by another move while this batch was looked up."""
-    bench = a_bench(WAITS, events=_two_event_topic_partitions())
+    bench = a_bench(WAITS, event_topic_partitions=2)
     bench.hold_back(a_cursor_move)
     bench.event(an_event("d1", event_id="e-1"), 0)
     assert bench.holds_something
@@ -109,12 +109,6 @@ def test_given_an_id_that_meets_in_two_topic_partitions_then_it_counts_once() ->
     bench.event(an_event("d3"), 0)
     bench.event(an_event("d4"), 1)
     assert counts(bench) == [[3]]
-
-
-def _two_event_topic_partitions() -> object:
-    from tidegate_core.decisions.inputs import TopicFacts
-
-    return TopicFacts(EVENTS, "b" * 32, 2)
 
 
 def test_given_nobody_who_listens_then_only_the_position_moves() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.dead_letters import SOURCE_HEADER
+from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
 from tidegate_core.decisions.inputs import LogRecord, PositionGone
 from tidegate_core.decisions.log_ends import SILENT_AFTER_MS
-from tidegate_core.decisions.source_watch import ASK_AGAIN_MS, LOOK_MS
+from tidegate_core.decisions.source_watch import LOOK_MS
 from tidegate_core.decisions.sources_home import SOURCES_MAX, TOPIC_PARTITIONS_MAX, moved_by
 from tidegate_core.effects import Commit, EndOffsets, Poke, ReadEndOffsets, StartReading, Unavailable
 from tidegate_core.model.parsing import parse_request
@@ -432,7 +433,7 @@ def test_given_a_source_made_anew_and_a_reader_of_the_topic_of_before_it_then_wh
         bench.logs.pop((TOPIC, 0))
         bench.create_topic(TOPIC, 1, "d" * 32)
     assert ask(bench, a_source_apply(request_id="src-2"))["status"] == "accepted"
-    assert bench.notices("source_left") == []
+    assert bench.notices("topic_left") == []
     bench.give(left)
     bench.run(SECOND)
     assert counted(bench) == 1

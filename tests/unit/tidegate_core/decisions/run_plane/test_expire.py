@@ -169,6 +169,6 @@ def test_given_a_topic_that_grew_since_the_node_started_then_the_time_out_waits_
     bench: Bench,
 ) -> None:
     """This node reads nothing there, another one does: what lies unread there may have come in time."""
-    bench.event(an_event("d1", "b"), bench.holding.events.topic_partitions)
+    bench.event(an_event("d1", "b"), bench.event_topic_partitions)
     bench.run(60 * SECOND)
     assert dispositions(bench) == []
