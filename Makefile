@@ -105,7 +105,9 @@ fuzz: setup ## Hostile records on requests, events and a source through the inge
 fuzz-parsers: setup ## The parsers under a coverage-guided fuzzer: Linux, x86-64, Python 3.11 (FUZZ_S=600)
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --upgrade --target build/fuzz --requirement tests/fuzz/requirements.lock
 	@mkdir -p build/fuzz-corpus
-	@PYTHONPATH=build/fuzz $(BIN)/python tests/fuzz/fuzz_parsers.py -max_total_time=$(FUZZ_S) -max_len=4096 build/fuzz-corpus
+	@$(BIN)/python -m tests.fuzz.parsers build/fuzz-seeds
+	@PYTHONPATH=build/fuzz $(BIN)/python -m tests.fuzz.fuzz_parsers -max_total_time=$(FUZZ_S) -max_len=4096 \
+		-artifact_prefix=build/ build/fuzz-corpus build/fuzz-seeds
 
 .PHONY: mutants
 mutants: setup ## Hunt every planted bug, on all cores: what found it, and what it breaks (ARGS="NAME ...")

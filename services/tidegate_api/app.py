@@ -17,6 +17,7 @@ from tidegate_api.routes import (
     gate,
     health,
     jobs,
+    limits,
     messages,
     occurrences,
     requests,
@@ -76,6 +77,7 @@ def add_routes(app: FastAPI) -> None:
         requests,
         dead_letters,
         cluster,
+        limits,
     ):
         app.include_router(module.router)
     app.include_router(health.router)

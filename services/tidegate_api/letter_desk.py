@@ -72,9 +72,13 @@ class LetterDesk:
         outcome = await self._publisher.produce(order)
         if isinstance(outcome, NotProduced):
             await self._not_replayed(letter, seen, claimed, outcome)
-        done = replayed(mark)
-        await self._set(set_mark(letter.origin, claimed, done, uuid.uuid4().hex), letter)
         self._notices("dead_letter_replayed", letter=str(letter.id), topic=order.topic, actor=actor)
+        done = replayed(mark)
+        await self._set(
+            set_mark(letter.origin, claimed, done, uuid.uuid4().hex),
+            letter,
+            unless="its record was produced, and the store did not take note of it; it is listed again in a minute: drop it then",
+        )
         return DeadLetterAnswer(**view_of(letter, done).model_dump(), status="accepted")
 
     async def drop(
@@ -118,12 +122,14 @@ class LetterDesk:
             409, f"dead letter {letter.id}: topic {letter.topic} does not take its record: {outcome.message}"
         )
 
-    async def _set(self, transaction: Transaction, letter: DeadLetter) -> None:
+    async def _set(
+        self, transaction: Transaction, letter: DeadLetter, unless: str = "the store does not answer; ask again"
+    ) -> None:
         verdict = await self._pools.read(lambda: self._carry_out(transaction))
         if isinstance(verdict, StoreRefused):
             raise ApiProblem(409, f"dead letter {letter.id}: somebody else deals with it at this moment; look again")
         if isinstance(verdict, Unavailable):
-            raise unavailable(f"dead letter {letter.id}: the store does not answer; ask again")
+            raise unavailable(f"dead letter {letter.id}: {unless}")
 
 
 def replay_of(letter: DeadLetter) -> Produce:

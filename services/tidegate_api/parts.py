@@ -18,6 +18,7 @@ from tidegate_api.pools import Pools
 from tidegate_api.reads.cluster import NodeReads
 from tidegate_api.reads.dead_letters import DeadLetterReads
 from tidegate_api.reads.jobs import JobReads
+from tidegate_api.reads.limits import LimitReads
 from tidegate_api.reads.messages import MessageReads
 from tidegate_api.reads.occurrences import OccurrenceReads
 from tidegate_api.reads.ranges import RangeReader
@@ -96,6 +97,7 @@ class Services:
     why: WhyReads
     nodes: NodeReads
     shards: ShardReads
+    limits: LimitReads
     letters: DeadLetterReads
     letter_desk: LetterDesk
 
@@ -154,6 +156,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         why=WhyReads(parts.store, pools, cluster, parts.clock),
         nodes=NodeReads(parts.store, pools, parts.clock),
         shards=ShardReads(parts.store, pools, bus, parts.topics, parts.clock),
+        limits=LimitReads(parts.store, pools, cluster, ranges, parts.clock),
         letters=letters,
         letter_desk=LetterDesk(letters, parts.store, parts.carry_out, pools, bus.publisher, parts.clock, parts.notices),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from tidegate_core.model.quotas import Quota
+from tidegate_core.model.quotas import Quota, QuotaName
 from tidegate_ports import run_tokens
 from tidegate_telemetry.settings import LogSection
 
@@ -86,7 +86,7 @@ class ApiSettings(BaseSettings):
     gate: GateSettings = GateSettings()
     data_dir: Path = Path("/var/lib/tidegate")
     minimum_period_ms: int = Field(default=10_000, ge=1_000)
-    quotas: dict[str, Quota] = Field(default_factory=dict, max_length=1_000)
+    quotas: dict[QuotaName, Quota] = Field(default_factory=dict, max_length=1_000)
     log: LogSection = LogSection()
 
     @classmethod

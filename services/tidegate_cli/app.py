@@ -36,8 +36,12 @@ class Commands(LazyGroup):
         "version": Subcommand(f"{COMMANDS}.version", "Show the version."),
         "node": Subcommand(f"{COMMANDS}.node", "Run a node; list, drain; stop and start all firing."),
         "shard": Subcommand(f"{COMMANDS}.shards", "Shards: owners, how far they are, what stands still."),
+        "limits": Subcommand(f"{COMMANDS}.limits", "Limits in use: holders, who waits, what is stuck."),
         "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),
         "init": Subcommand(f"{COMMANDS}.init", "Make tables, topics and the map; --check only compares."),
+        "migrate": Subcommand(
+            f"{COMMANDS}.migrate", "Bring the store to the version of this release, while nodes serve."
+        ),
     }
 
 

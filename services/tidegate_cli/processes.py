@@ -13,6 +13,7 @@ import typer
 NODE = "tidegate_node.main:run"
 API = "tidegate_api.main:run"
 INIT = "tidegate_node.init:run"
+MIGRATE = "tidegate_node.migrate.process:run"
 AUDIT = "tidegate_node.audit.process:run"
 
 

@@ -137,9 +137,11 @@ def assemble(around: Surroundings) -> Node:
     drivers = DriverMaker(facts, Shell(around.store, bus, launch, load, clock, notices), node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
-    card = CardMaker(facts, node.standing, holdings.shards, heartbeats, clock)
+    card = CardMaker(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)
     watching = Watching(facts, around.store, around.topics, clock, metrics, notices)
-    node.attend(Presence(facts.owner, around.store, notices, card, node.drain), watching)
+    node.attend(
+        Presence(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated), watching
+    )
     return node
 
 

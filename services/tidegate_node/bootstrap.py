@@ -9,7 +9,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
@@ -60,7 +60,7 @@ from tidegate_telemetry.names import NODE_METRICS
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["NotYet", "Settings", "SettingsRefused", "StartRefused", "audited", "initialise", "load", "run"]
+__all__ = ["NotYet", "Settings", "SettingsRefused", "StartRefused", "audited", "initialise", "load", "migrated", "run"]
 
 
 class Settings(NodeSettings):
@@ -97,6 +97,16 @@ def audited(settings: Settings) -> tuple[Store, LandedRecords, str]:
     bricks, _ = _adapters(settings)
     dead_letters = TopicNames.by(settings.kafka.topic).requests_dlq
     return bricks.store, LandedOnTopics(settings.kafka), dead_letters
+
+
+def migrated(settings: Settings) -> tuple[Store, Callable[[Transaction], Committed | Refused | Unavailable]]:
+    """Returns what a migration works on: the tables, and what sends a transaction until it is settled.
+
+    Raises:
+        StartRefused: A setting cannot be.
+    """
+    bricks, _ = _adapters(settings)
+    return bricks.store, bricks.commit
 
 
 def run(settings: Settings) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
 from tidegate_core.decisions.inputs import Holding, TopicFacts
 from tidegate_core.model.quotas import Quotas
+from tidegate_core.records.schema import NEWEST
 from tidegate_core.transactions.map import ClusterMap
 
 
@@ -23,6 +24,7 @@ class NodeFacts:
         minimum_period_ms: Shortest period of a time trigger.
         namespaces: Which namespaces the records of the requests and of the events topic may name.
         quotas: What namespaces may ask for.
+        writes: Version in which rows were written when the process started.
     """
 
     owner: str
@@ -39,6 +41,7 @@ class NodeFacts:
     minimum_period_ms: int
     namespaces: TopicNamespaces = EVERYBODY
     quotas: Quotas = field(default_factory=dict)
+    writes: int = NEWEST
 
     def holding(self, topic_partition: int, tenure: int) -> Holding:
         """The holding of an ownership topic partition.
@@ -65,6 +68,7 @@ class NodeFacts:
             minimum_period_ms=self.minimum_period_ms,
             namespaces=self.namespaces,
             quotas=self.quotas,
+            writes=min(self.writes, NEWEST),
             tenure=tenure,
         )
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
-from tidegate_core.decisions.inputs import LogRecord, Poked, PositionGone, RecordsArrived
+from tidegate_core.decisions.inputs import LogRecord, Migrated, Poked, PositionGone, RecordsArrived
+from tidegate_core.records.schema import NEWEST
 from tidegate_node.facts import NodeFacts
 from tidegate_node.partition_driver import PartitionDriver
 from tidegate_node.pokes import Beat, read_record
@@ -75,6 +76,16 @@ class Holdings:
         """How many shards follow from them."""
         cluster = self._facts.cluster
         return sum(len(range(number, cluster.shards, cluster.topic_partitions)) for number in topic_partitions)
+
+    def writes(self) -> int:
+        """Returns the oldest version in which any of its actors writes rows; without one nothing is written."""
+        return min((driver.writes for driver in self._drivers.values()), default=NEWEST)
+
+    def migrated(self, writes: int) -> None:
+        """Rows are written in this version by now."""
+        for driver in self._drivers.values():
+            if driver.writes < writes:
+                driver.give(Migrated(writes))
 
     def poke(self, poked: Poked) -> bool:
         """Pokes a shard of this process; False when it is another's."""

@@ -19,7 +19,7 @@ from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.presence import Presence
-from tidegate_node.startup import EXIT_BUG, EXIT_TRY_LATER
+from tidegate_node.startup import EXIT_BUG, EXIT_CONFIGURATION, EXIT_TRY_LATER
 from tidegate_node.watching import Watching
 from tidegate_ports.bus import Membership, Notices
 from tidegate_ports.clock import Clock
@@ -167,6 +167,11 @@ class Node:
             if not self._drained:
                 self._parts.membership.start()
             self._away = False
+
+    def outdated(self, refusal: str) -> None:
+        """Rows are written in a version that this release cannot read: it stood still while `tidegate migrate` took place."""
+        self._parts.notices("node_outdated", message=refusal)
+        self.stop(EXIT_CONFIGURATION)
 
     async def drain(self, wanted: bool) -> None:
         """An operator's order: hands everything over as at a planned end, and takes nothing until told otherwise."""

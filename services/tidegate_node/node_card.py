@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 
+from tidegate_core.records.schema import NEWEST
 from tidegate_core.time.zones import TZDATA_VERSION
 from tidegate_core.watching.card import NodeCard
 from tidegate_node.facts import NodeFacts
@@ -21,12 +22,14 @@ class CardMaker:
         facts: NodeFacts,
         standing: Callable[[], Standing],
         shards: Callable[[Iterable[int]], int],
+        writes: Callable[[], int],
         heartbeats: HeartbeatLoop,
         clock: Clock,
     ) -> None:
         self._facts = facts
         self._standing = standing
         self._shards = shards
+        self._writes = writes
         self._heartbeats = heartbeats
         self._clock = clock
         self._started_at = clock.now_ms()
@@ -46,5 +49,7 @@ class CardMaker:
             shards=self._shards(standing.held),
             unready=tuple(standing.why_unready()),
             drained=standing.drained,
+            reads=NEWEST,
+            writes=self._writes(),
             findings=standing.broken,
         )

@@ -29,6 +29,7 @@ from tidegate_core.effects import (
     StopReading,
     Taken,
 )
+from tidegate_core.records.schema import NEWEST
 from tidegate_node.shell import Shell
 
 INPUTS_PER_TURN_MAX: Final = 256
@@ -46,6 +47,9 @@ class Actor(Protocol):
     """What a driver needs of an actor; `PartitionActor`, or a test's."""
 
     is_serving: bool
+
+    @property
+    def writes(self) -> int: ...
 
     def step(self, now: int, incoming: Input) -> list[Ask]: ...
 
@@ -108,6 +112,11 @@ class PartitionDriver:
     @property
     def is_serving(self) -> bool:
         return self._actor is not None and self._actor.is_serving
+
+    @property
+    def writes(self) -> int:
+        """Version in which it writes rows (`records/schema.py`); while it has no actor it writes none."""
+        return NEWEST if self._actor is None else self._actor.writes
 
     def served_until(self, now: int) -> int | None:
         """Returns up to when what is held, or was, was certainly served; None when it never was."""

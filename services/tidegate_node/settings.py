@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from tidegate_core.decisions.forged import EVERY
-from tidegate_core.model.quotas import Quota
+from tidegate_core.model.quotas import Quota, QuotaName
 from tidegate_telemetry.settings import LogSection
 
 OTHERS = ("API",)
@@ -168,7 +168,7 @@ class NodeSettings(BaseSettings):
         ge=1_000,
         description="Shortest period of a time trigger (ms): a run costs about 40 write units.",
     )
-    quotas: dict[str, Quota] = Field(
+    quotas: dict[QuotaName, Quota] = Field(
         default_factory=dict,
         max_length=1_000,
         description="By namespace, `*` for all others: what its schedules may ask for. The same for nodes and API.",

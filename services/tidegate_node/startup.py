@@ -16,7 +16,8 @@ from typing import Final, Protocol, TypeVar
 from tidegate_core.decisions.forged import TopicNamespaces
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.effects import Unavailable
-from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.records.schema import StoreSchema
+from tidegate_core.store.keys import MAP_KEY, SCHEMA_KEY
 from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.map import MapUnreadable, map_of, misfits
 from tidegate_node.facts import NodeFacts
@@ -125,14 +126,17 @@ async def node_facts(
     """Checks everything and returns what the drivers need.
 
     Raises:
-        StartRefused: Tables, topics or map are missing, unsafe, or of another cluster.
+        StartRefused: Tables, topics or map are missing, unsafe, or of another cluster; or rows are of versions that are not read here.
         NotYet: Something does not answer.
     """
     for look in (inspector.tables, inspector.topics):
         _judge(await asyncio.to_thread(look), notices)
-    stored = (await asyncio.to_thread(_read_map, inspector)).get(MAP_KEY)
+    items = await asyncio.to_thread(_read_items, inspector)
+    stored, schema = items.get(MAP_KEY), StoreSchema.of(items.get(SCHEMA_KEY))
     if stored is None:
         raise StartRefused(f"the cluster's map (item MAP) is not there: {INITIALISE}")
+    if (refusal := schema.refusal()) is not None:
+        raise StartRefused(refusal)
     topics = await described(names, brokers)
     cluster_id = answered(await brokers.cluster_id())
     try:
@@ -156,6 +160,7 @@ async def node_facts(
         minimum_period_ms=settings.minimum_period_ms,
         namespaces=TopicNamespaces(settings.namespaces.requests, settings.namespaces.events),
         quotas=settings.quotas,
+        writes=schema.writes,
     )
 
 
@@ -192,9 +197,9 @@ def gate_secret(file: Path | None) -> bytes:
         raise StartRefused(str(refusal)) from refusal
 
 
-def _read_map(inspector: Inspector) -> Mapping[Key, Item]:
+def _read_items(inspector: Inspector) -> Mapping[Key, Item]:
     try:
-        return inspector.items([MAP_KEY])
+        return inspector.items([MAP_KEY, SCHEMA_KEY])
     except StoreUnavailable as silence:
         raise NotYet(f"store: {silence}") from silence
     except StoreRequestInvalid as refusal:

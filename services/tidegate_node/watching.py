@@ -11,12 +11,21 @@ from typing import Final
 
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.effects import EndOffsets, Items, Read, ReadRange
-from tidegate_core.records.codec import from_item
 from tidegate_core.store import keys
 from tidegate_core.store.keys import CONTROLS_KEY
 from tidegate_core.store.values import Item, Key, Page, RangeRead
 from tidegate_core.transactions.ownership import whole
-from tidegate_core.watching.card import NodeCard, all_cards, missing, owner_of
+from tidegate_core.watching.card import (
+    PAGES_MAX,
+    Absence,
+    NodeCard,
+    absences,
+    all_cards,
+    cards_of,
+    may_be_gone,
+    missing,
+    owner_of,
+)
 from tidegate_core.watching.signs import controls_of, heads, shard_signs
 from tidegate_core.watching.watchdog import FINDINGS_MAX, Broken, Cursors, ShardSigns, broken_promises, is_watched_by
 from tidegate_node.facts import NodeFacts
@@ -53,6 +62,7 @@ class Watching:
         self._round = 0
         self._found: dict[int, tuple[Broken, ...]] = {}
         self._silent: frozenset[str] = frozenset()
+        self._gone: set[tuple[str, int]] = set()
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -73,8 +83,11 @@ class Watching:
     async def look(self) -> None:
         """One round. Raises Unreadable."""
         now = self._clock.now_ms()
-        cards = [from_item(NodeCard, item) for item in await self._page(all_cards())]
-        self._tell_nodes(cards, now)
+        cards = await self._cards(now)
+        # Who is gone stays so until it says something again.
+        self._gone &= {(card.owner, card.seen) for card in cards}
+        waited_for = [card for card in cards if (card.owner, card.seen) not in self._gone]
+        self._tell_nodes(waited_for, absences(waited_for, now, await self._owners(waited_for, now)))
         alive = sorted({self._facts.owner, *(card.owner for card in cards if not card.is_silent(now))})
         self._round += 1
         turn = [
@@ -99,6 +112,25 @@ class Watching:
         return any(is_watched_by(self._facts.owner, shard, owner, alive) for owner in (None, *alive))
 
     # -- reading ------------------------------------------------------------------------------------------------------
+
+    async def _cards(self, now: int) -> list[NodeCard]:
+        items: list[Item] = []
+        after: str | None = None
+        for _ in range(PAGES_MAX):
+            page = await self._read_page(all_cards(after))
+            items += page.items
+            after = page.next_after
+            if after is None:
+                break
+        return cards_of(items, now)
+
+    async def _owners(self, cards: Sequence[NodeCard], now: int) -> frozenset[str] | None:
+        """Whom all leases name; None where nobody may be gone, which is nearly always."""
+        if not may_be_gone(missing(cards, now), now):
+            return None
+        shards = range(self._facts.cluster.shards)
+        leases = await self._items([keys.lease(shard) for shard in shards])
+        return frozenset(owner for item in leases.values() if (owner := owner_of(item)) is not None)
 
     async def _signs(self, shards: Sequence[int], leases: Mapping[Key, Item], now: int) -> list[ShardSigns]:
         owners = {owner for shard in shards if (owner := owner_of(leases.get(keys.lease(shard)))) is not None}
@@ -177,16 +209,22 @@ class Watching:
         return answer.found
 
     async def _page(self, wanted: RangeRead) -> list[Item]:
+        return list((await self._read_page(wanted)).items)
+
+    async def _read_page(self, wanted: RangeRead) -> Page:
         answer = await self._store.read_range(ReadRange(wanted))
         if not isinstance(answer, Page):
             raise Unreadable
-        return list(answer.items)
+        return answer
 
     # -- telling ------------------------------------------------------------------------------------------------------
 
-    def _tell_nodes(self, cards: Sequence[NodeCard], now: int) -> None:
+    def _tell_nodes(self, cards: Sequence[NodeCard], absent: Mapping[str, Absence]) -> None:
         """Each node that fell silent, once, and was not started again; by all that watch, because any of them may be the next."""
-        silent = {card.owner: card for card in missing(cards, now) if card.owner != self._facts.owner}
+        self._gone |= {(card.owner, card.seen) for card in cards if absent.get(card.owner) == "gone"}
+        silent = {
+            card.owner: card for card in cards if absent.get(card.owner) == "silent" and card.owner != self._facts.owner
+        }
         for owner in sorted(silent.keys() - self._silent):
             self._notices("node_silent", owner=owner, name=silent[owner].node, since=silent[owner].seen)
         self._silent = frozenset(silent)

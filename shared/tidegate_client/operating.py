@@ -8,11 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from tidegate_client.calls import BASE, Calls, given, text_of
-from tidegate_client.paths import letter_path, node_path
+from tidegate_client.paths import letter_path, limit_path, node_path
 from tidegate_client.views import (
     DeadLetterAnswer,
     DeadLetterDetail,
     DeadLetterView,
+    LimitDetail,
+    LimitSummary,
     NodeView,
     Page,
     ReceiptView,
@@ -59,6 +61,15 @@ class OperatorCalls(Calls):
 
     def shard(self, shard: int) -> ShardDetail:
         return self._get(f"/shards/{shard}", ShardDetail)
+
+    def limits(self, namespace: str | None = None) -> list[LimitSummary]:
+        """Limits that somebody holds or waits for; those with stuck permits first."""
+        answer = self._transport.send("GET", f"{BASE}/limits", query={"namespace": namespace})
+        return Page[LimitSummary].model_validate(answer).items
+
+    def limit(self, limit: str) -> LimitDetail:
+        """By its id, `<namespace>/<scope>/<name>`: who holds its permits, and who waits."""
+        return self._get(limit_path(limit), LimitDetail)
 
     def stop_firing(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
         """Stops all firing; the receipt comes when each shard has stopped. `fields`: `actor`, `reason`."""

@@ -11,6 +11,8 @@ from tidegate_core.model.names import NAME_PATTERN, RUN_ID_PATTERN, WORDING
 from tidegate_core.model.problems import shortened
 
 NODE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
+LIMIT_SCOPE_PATTERN = r"^(rate-)?(schedule|program|group|key)$"
+LIMIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
 WORDINGS = {
     **WORDING,
     LETTER_ID_PATTERN: "is no letter; such as requests-3-17, as tidegate dlq list shows them",
@@ -52,6 +54,21 @@ def letter_path(letter: str) -> str:
     """Raises InvalidRequest."""
     _check(LETTER_ID_PATTERN, letter=letter)
     return f"/dlq/{letter}"
+
+
+def limit_path(limit: str) -> str:
+    """By `<namespace>/<scope>/<name>`. Raises InvalidRequest."""
+    namespace, _, rest = limit.partition("/")
+    scope, _, name = rest.partition("/")
+    fits = (
+        re.fullmatch(NAME_PATTERN.removesuffix("$"), namespace, re.ASCII)
+        and re.fullmatch(LIMIT_SCOPE_PATTERN.removesuffix("$"), scope, re.ASCII)
+        and re.fullmatch(LIMIT_NAME_PATTERN.removesuffix("$"), name, re.ASCII)
+    )
+    if not fits:
+        problem = f'"{shortened(limit)}" is no limit; tidegate limits list shows them'
+        raise InvalidRequest(problem, [FieldProblem(field="limit", problem=problem)])
+    return f"/limits/{namespace}/{scope}/{name}"
 
 
 def _check(pattern: str, **names: str) -> None:

@@ -41,6 +41,9 @@ class LandedOnTopics:
         places = []
         for place in self._from(consumer, self._partitions(consumer, topics), since):
             low, high = consumer.get_watermark_offsets(place, self._patience_s)
+            if 0 < low == high:
+                # Emptied: what it held may have been of any time up to now.
+                yield Landed(place.topic, time.time_ns() // 1_000_000, (), True)
             # Behind the last record the client answers with a mark of its own.
             begin = place.offset if low <= place.offset < high else high
             if begin < high:

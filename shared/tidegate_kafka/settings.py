@@ -34,6 +34,17 @@ OURS = frozenset(
     }
 )
 """Client properties that carry an invariant: `extra` may not set them."""
+ALIASES = frozenset(
+    {
+        "auto.commit.enable",
+        "bootstrap.servers",
+        "delivery.timeout.ms",
+        "metadata.broker.list",
+        "request.required.acks",
+        "transactional.id",
+    }
+)
+"""Other names of what we set, by which `extra` could lead elsewhere or lengthen a record's life, and what makes a client another one."""
 
 
 class KafkaSettings(KafkaSecurity):
@@ -165,7 +176,7 @@ class KafkaSettings(KafkaSecurity):
     @field_validator("extra")
     @classmethod
     def _leaves_ours_alone(cls, extra: Mapping[str, str]) -> Mapping[str, str]:
-        if taken := sorted(OURS & extra.keys()):
+        if taken := sorted((OURS | ALIASES) & extra.keys()):
             raise ValueError(
                 f"{', '.join(taken)}: set by tidegate, because an invariant rests on it; remove it from extra"
             )

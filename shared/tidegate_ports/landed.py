@@ -15,7 +15,8 @@ class Landed(NamedTuple):
 
     Attributes:
         append_time: Milliseconds since the epoch.
-        is_cut: It is the first that the log still holds, and was not its first one: earlier ones are gone.
+        is_cut: It is the first that the log still holds, and was not its first one: earlier ones are gone. Where the log holds
+            none any more it is no record, has no headers, and its append time is the present.
     """
 
     topic: str

@@ -71,6 +71,10 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "tidegate_fenced_total",
     ),
     "outranked": LogEvent("A holder with a newer map or epoch exists; the node looks again.", "warning"),
+    "schema_refused": LogEvent(
+        "The store is written in a version that this release does not read, or will be; the node takes nothing over.",
+        "error",
+    ),
     "not_a_member": LogEvent(
         "The group coordinator does not know this member any more; everything is dropped.", "warning"
     ),
@@ -283,6 +287,11 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "Only this node cannot reach the store: it leaves the group until the store answers it again.", "error"
     ),
     "node_drained": LogEvent("An operator wants this node to hold nothing: what it holds is handed over in order."),
+    "node_outdated": LogEvent(
+        "`tidegate migrate --finish` took place while this node stood still, and its release cannot read what is written since: "
+        "it gives everything back and ends (78).",
+        "error",
+    ),
     "node_takes_again": LogEvent("The order to hold nothing is gone; the node joins the group."),
     "node_silent": LogEvent(
         "Another node has said nothing for 25 s and did not end well: it fell, is frozen, or reaches the store no more. Told "
@@ -406,7 +415,10 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_serving_shards": Metric("gauge", "Shards that are recovered and fire."),
     "tidegate_guard_holds": Metric("gauge", "1 while membership is proven and irreversible things may be done."),
     "tidegate_nodes_silent_total": Metric("counter", "Other nodes that fell silent, as this node saw it."),
-    "tidegate_silent_nodes": Metric("gauge", "Other nodes that say nothing now and did not end well."),
+    "tidegate_silent_nodes": Metric(
+        "gauge",
+        "Other nodes that say nothing now, did not end well, and were not replaced; until 5 min later all of their shards have others.",
+    ),
     "tidegate_promises_broken_total": Metric(
         "counter", "Promises of other nodes' shards that this node found broken.", ("promise",)
     ),

@@ -65,6 +65,7 @@ def removals(world: World) -> Iterator[tuple[Key, str]]:
     yield next(key for key in history if key.sk.startswith("LJ#")), "place_gone"
     yield next(key for key in history if key.sk.startswith("R#")), "run_gone"
     rows = [Key(str(item["pk"]), str(item["sk"])) for item in world.cluster.store.memory.stored()]
+    yield next(key for key in rows if key.sk.startswith("S#")), "state_gone"
     live = {str(item["id"]) for item in world.cluster.store.memory.stored() if str(item["sk"]).startswith("G#")}
     yield next(key for key in rows if key.sk.startswith("D#") and key.sk.split("#")[2] not in live), "message_lost"
 

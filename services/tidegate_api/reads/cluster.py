@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, not_found
+from tidegate_api.reads.cards import read_cards, read_owners
 from tidegate_client.views import NodeView
 from tidegate_core.model.instants import as_datetime
-from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.codec import to_item
 from tidegate_core.store import keys
 from tidegate_core.store.values import Delete, Put
-from tidegate_core.watching.card import DrainOrder, NodeCard, all_cards
+from tidegate_core.watching.card import Absence, DrainOrder, NodeCard, absences, may_be_gone
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store, StoreUnavailable
 
@@ -32,13 +33,15 @@ class NodeReads:
         """Returns the processes by name: those that serve, and those of the last day that did not end well."""
         cards = await self.cards()
         ordered = await self._ordered(cards)
-        now = self._clock.now_ms()
-        return [_view(card, card.owner in ordered, now) for card in cards]
+        absent = await self._absences(cards)
+        return [_view(card, card.owner in ordered, absent.get(card.owner)) for card in cards]
 
     async def one(self, name: str) -> NodeView:
         """Returns the process of this owner id, beginning of one, or name. Raises ApiProblem: 404, or 409 for several."""
-        card = await self._find(name)
-        return _view(card, card.owner in await self._ordered([card]), self._clock.now_ms())
+        cards = await self.cards()
+        card = self._found(name, cards)
+        absent = await self._absences(cards)
+        return _view(card, card.owner in await self._ordered([card]), absent.get(card.owner))
 
     async def drain(self, name: str, actor: str | None, reason: str | None, *, force: bool) -> NodeView:
         """Orders a process to hold nothing.
@@ -46,35 +49,37 @@ class NodeReads:
         Raises:
             ApiProblem: 404; 409 for several of the name, for one that says nothing, or when nobody is there to take over.
         """
-        card, now = await self._find(name), self._clock.now_ms()
+        card, now = self._found(name, await self.cards()), self._clock.now_ms()
         if card.is_silent(now):
             raise ApiProblem(
                 409, f"node {card.node} ({card.owner}) says nothing, so it hears no order; end its process"
             )
-        others = [each for each in await self.cards() if each.owner != card.owner and _takes_over(each, now)]
-        if not others and not force:
-            detail = (
-                "no other node is there to take over, so nothing would fire; start one, or say --force (force=true)"
-            )
-            raise ApiProblem(409, f"node {card.node}: {detail}")
         order = DrainOrder(at=now, actor=actor, reason=reason)
         key = order.key(card.owner)
+        if not force:
+            await self._check_others(card)
         await self._write(Put(key, {**to_item(order, key), "expires_at": card.expires_at}))
-        return _view(card, True, now)
+        if not force:
+            # Once more, with the order written: of two that drain the last two nodes at the same time at least one sees the other.
+            try:
+                await self._check_others(card)
+            except ApiProblem:
+                await self._write(Delete(key))
+                raise
+        return _view(card, True, None)
 
     async def undrain(self, name: str) -> NodeView:
         """Takes the order back; there need not be one. The same errors."""
-        card = await self._find(name)
+        cards = await self.cards()
+        card = self._found(name, cards)
         await self._write(Delete(keys.drain_order(card.owner)))
-        return _view(card, False, self._clock.now_ms())
+        return _view(card, False, (await self._absences(cards)).get(card.owner))
 
     async def cards(self) -> list[NodeCard]:
         """Returns all cards, by name."""
-        page = await self._pools.read(lambda: self._store.query(all_cards()))
-        return sorted((from_item(NodeCard, item) for item in page.items), key=lambda card: (card.node, card.owner))
+        return await self._pools.read(lambda: read_cards(self._store, self._clock.now_ms()))
 
-    async def _find(self, name: str) -> NodeCard:
-        cards = await self.cards()
+    def _found(self, name: str, cards: Iterable[NodeCard]) -> NodeCard:
         found = [
             card
             for card in cards
@@ -91,7 +96,24 @@ class NodeReads:
             raise ApiProblem(409, f"node {name}: there are several; say which by its id: {ids}")
         return found[0]
 
-    async def _ordered(self, cards: Sequence[NodeCard]) -> frozenset[str]:
+    async def _check_others(self, card: NodeCard) -> None:
+        """Raises ApiProblem where nobody would be left who takes what this one gives back."""
+        now = self._clock.now_ms()
+        others = [each for each in await self.cards() if each.owner != card.owner and not each.is_silent(now)]
+        # An order counts from when it is given, not from when its node says that it has heard it.
+        ordered = await self._ordered(others)
+        if not any(each.owner not in ordered and not each.drained for each in others):
+            detail = (
+                "no other node is there to take over, so nothing would fire; start one, or say --force (force=true)"
+            )
+            raise ApiProblem(409, f"node {card.node}: {detail}")
+
+    async def _absences(self, cards: list[NodeCard]) -> Mapping[str, Absence]:
+        now = self._clock.now_ms()
+        owners = await self._pools.read(lambda: read_owners(self._store)) if may_be_gone(cards, now) else None
+        return absences(cards, now, owners)
+
+    async def _ordered(self, cards: Iterable[NodeCard]) -> frozenset[str]:
         wanted = {keys.drain_order(card.owner): card.owner for card in cards}
         found = await self._pools.read(lambda: self._store.get(list(wanted))) if wanted else {}
         return frozenset(wanted[key] for key in found)
@@ -101,17 +123,13 @@ class NodeReads:
             raise StoreUnavailable("the order was not taken")
 
 
-def _takes_over(card: NodeCard, now: int) -> bool:
-    return not card.is_silent(now) and not card.drained
-
-
-def _view(card: NodeCard, ordered: bool, now: int) -> NodeView:
+def _view(card: NodeCard, ordered: bool, absent: Absence | None) -> NodeView:
     return NodeView(
         id=card.owner,
         name=card.node,
         state=(
-            "silent"
-            if card.is_silent(now)
+            absent
+            if absent is not None
             else ("draining" if card.held or not card.drained else "drained")
             if ordered
             else ("not_ready" if card.unready else "ready")

@@ -76,7 +76,7 @@ class DeadLetterReads:
             if len(found) == size:
                 return Page(items=found, next_page_token=_behind(filters, letter.id).text())
         looked_at = letters[-1].id if letters else None
-        at_end = not slices or (looked_at is not None and _ends_with(slices[-1], looked_at))
+        at_end = not slices or (looked_at is not None and _is_last(slices[-1], filters, looked_at))
         if at_end or looked_at is None:
             return Page(items=found)
         return Page(items=found, next_page_token=_behind(filters, looked_at).text())
@@ -219,6 +219,7 @@ def _behind(filters: Filters, letter: LetterId) -> Place:
     return Place(filters.queues.index(letter.queue), letter.topic_partition, str(letter.offset + 1))
 
 
-def _ends_with(last: tuple[int, LogSlice], letter: LetterId) -> bool:
-    _, span = last
-    return (span.topic_partition, span.end - 1) == (letter.topic_partition, letter.offset)
+def _is_last(last: tuple[int, LogSlice], filters: Filters, letter: LetterId) -> bool:
+    part, span = last
+    place = (filters.queues.index(letter.queue), letter.topic_partition, letter.offset)
+    return (part, span.topic_partition, span.end - 1) == place

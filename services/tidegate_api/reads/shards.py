@@ -9,17 +9,19 @@ from typing import Final
 from tidegate_api.bus import Bus, TopicNames
 from tidegate_api.pools import Pools
 from tidegate_api.problems import not_found, unavailable
+from tidegate_api.reads.cards import read_cards
 from tidegate_client.views import Broken, LimitView, ShardDetail, ShardView
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.model.instants import as_datetime
 from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import OwnLimit
 from tidegate_core.store import keys
 from tidegate_core.store.keys import CONTROLS_KEY, MAP_KEY
 from tidegate_core.store.values import Item, Key, RangeRead
 from tidegate_core.transactions.map import ClusterMap, map_of
 from tidegate_core.transactions.ownership import carried_by, whole
 from tidegate_core.watching import watchdog
-from tidegate_core.watching.card import NodeCard, all_cards, owner_of
+from tidegate_core.watching.card import NodeCard, owner_of
 from tidegate_core.watching.signs import controls_of, shard_signs
 from tidegate_ports.bus import Topic
 from tidegate_ports.clock import Clock
@@ -77,8 +79,7 @@ class ShardReads:
         return map_of(item)
 
     async def _look(self, stored: ClusterMap, shards: Sequence[int]) -> _Cluster:
-        page = await self._pools.read(lambda: self._store.query(all_cards()))
-        cards = [from_item(NodeCard, item) for item in page.items]
+        cards = await self._pools.read(lambda: read_cards(self._store, self._clock.now_ms()))
         wanted = [CONTROLS_KEY, *map(keys.lease, shards), *map(keys.progress, shards)]
         items = dict(await self._pools.read(lambda: self._store.get(wanted)))
         owners = {owner_of(items.get(keys.lease(shard))) for shard in shards} - {None}
@@ -92,12 +93,14 @@ class ShardReads:
         described = await self._bus.topics.describe([self._topics.requests, self._topics.events])
         if isinstance(described, Unavailable):
             return {}
-        return {name: await self._behind_in(topic, stored) for name, topic in described.items()}
+        found = {name: await self._behind_in(topic, stored) for name, topic in described.items()}
+        return {name: counts for name, counts in found.items() if counts is not None}
 
-    async def _behind_in(self, topic: Topic, stored: ClusterMap) -> dict[int, int]:
+    async def _behind_in(self, topic: Topic, stored: ClusterMap) -> dict[int, int] | None:
+        """None where the broker does not say where the topic ends: nobody knows then, which is not nothing."""
         ends = await self._bus.topics.end_offsets(topic.name)
         if not isinstance(ends, EndOffsets):
-            return {}
+            return None
         positions = {
             number: keys.topic_position(stored.cluster_id, topic.id, number) for number in range(topic.topic_partitions)
         }
@@ -133,9 +136,9 @@ class ShardReads:
     def _limits(self, shard: int) -> list[LimitView]:
         page = self._store.query(RangeRead(keys.shard_pk(shard), "LIM#", f"LIM#{keys.LAST}"))
         found = [
-            LimitView(schedule=str(item["sk"]).removeprefix("LIM#"), in_use=whole(item, "in_use"))
-            for item in page.items
-            if item.get("in_use")
+            LimitView(schedule=limit.ref, in_use=len(limit.holders))
+            for limit in (from_item(OwnLimit, item) for item in page.items)
+            if limit.holders
         ]
         return found[:LIMITS_MAX]
 

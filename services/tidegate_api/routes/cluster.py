@@ -25,7 +25,7 @@ ShardPath = Annotated[int, Path(ge=0, le=9_999, description="Number of the shard
 
 @router.get("/nodes", response_model=Page[NodeView], summary="List nodes")
 async def list_nodes(services: ServicesOf) -> Page[NodeView]:
-    """The processes that serve, and those of the last day that did not end well, in one page."""
+    """The processes that serve, and those of the last day that did not end well (`silent`, `replaced`, `gone`), in one page."""
     return Page(items=await services.nodes.all())
 
 

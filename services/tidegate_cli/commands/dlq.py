@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate_cli.commands.arguments import ActorOption, NamespaceOption, ReasonOption, moment_of
+from tidegate_cli.commands.arguments import ActorOption, ReasonOption, moment_of
 from tidegate_cli.context import api_client
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
 from tidegate_cli.output import Format, OutputOption, note, show, show_list
@@ -46,7 +46,9 @@ def list_letters(
     ] = None,
     error_class: Annotated[str | None, typer.Option("--error-class", help="Only these, such as invalid.")] = None,
     since: Annotated[str | None, typer.Option("--since", help="Given up then or later, RFC 3339.")] = None,
-    namespace: NamespaceOption = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Only of this namespace; messages do not say theirs.")
+    ] = None,
     handled: Annotated[bool, typer.Option("--all", help="Also those that were replayed or dropped.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Most letters.")] = 1_000,
     output: OutputOption = Format.TABLE,
@@ -128,8 +130,8 @@ def drop(
 
 
 def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], output: Format) -> None:
-    """Goes through all of them, whatever becomes of one; ends with the first failure's code."""
-    from tidegate_client import TidegateError
+    """Goes through all of them, whatever becomes of one, unless nobody answers at all; ends with the first failure's code."""
+    from tidegate_client import ApiUnreachable, TidegateError
 
     done, failed = [], []
     for letter in letters:
@@ -138,6 +140,8 @@ def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], outp
         except TidegateError as error:
             note(f"{letter}: {error}")
             failed.append(error)
+            if isinstance(error, ApiUnreachable):
+                break  # Each of the others would wait as long.
     columns = [
         ("letter", lambda view: view.id),
         ("status", lambda view: view.status),
@@ -146,4 +150,6 @@ def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], outp
     ]
     show_list(done, columns, output)
     if failed:
-        raise CommandFailed(f"{len(failed)} of {len(letters)} letters were not dealt with", exit_of(failed[0]))
+        raise CommandFailed(
+            f"{len(letters) - len(done)} of {len(letters)} letters were not dealt with", exit_of(failed[0])
+        )

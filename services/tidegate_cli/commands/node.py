@@ -38,7 +38,11 @@ def node(context: typer.Context) -> None:
 
 @app.command("list")
 def list_nodes(output: OutputOption = Format.TABLE) -> None:
-    """List the processes that serve, and those of the last day that did not end well."""
+    """List the processes that serve, and those of the last day that did not end well.
+
+    Of those: `silent` says nothing and nobody knows why; `replaced` was started again under its name; `gone` has said nothing for 5
+    minutes, and others have all of its shards. Who ends well takes its line along.
+    """
     columns = [
         ("node", lambda view: view.name),
         ("id", lambda view: view.id),
@@ -59,7 +63,10 @@ def list_nodes(output: OutputOption = Format.TABLE) -> None:
 def drain(
     node: NodeArgument,
     undo: Annotated[bool, typer.Option("--undo", help="Take the order back: it takes its share again.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also the only node: nothing fires then.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also the only node, or the last one that is not drained: nothing fires then."),
+    ] = False,
     wait: Annotated[str, typer.Option(help="How long to wait until it holds nothing; 0 does not wait.")] = "60s",
     reason: ReasonOption = None,
     actor: ActorOption = None,

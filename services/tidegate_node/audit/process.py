@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,17 +15,17 @@ from tidegate_core.audit.findings import Findings, Unjudged
 from tidegate_core.audit.messages import MessageFacts
 from tidegate_core.audit.report import asked_for, document_of, exit_code_of, lines_of
 from tidegate_core.audit.shard import Asked, judge_shard
-from tidegate_core.audit.sink import Seen, judge_sink
-from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.audit.sink import SinkFacts, judge_sink, sink_facts
 from tidegate_core.model.instants import format_instant, parse_instant
-from tidegate_core.model.message_target import MessageTarget
+from tidegate_core.store import keys
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.transactions.map import MapUnreadable, map_of
 from tidegate_node import bootstrap
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
+from tidegate_node.audit.topics import on_topics_of
 from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, INITIALISE
-from tidegate_ports.landed import Landed, LandedRecords, LandedUnavailable
+from tidegate_ports.landed import LandedRecords, LandedUnavailable
 from tidegate_ports.store import Store, StoreUnavailable
 
 EXIT_USAGE: Final = 2
@@ -35,9 +36,6 @@ LOOK_AGAIN_S: Final = 1.0
 """Between the two looks at a shard: what was on its way from one row to another has arrived."""
 CLOCKS_APART_MS: Final = 60_000
 """Topics are read from so long before the window: append times are the brokers', and the producer of a message keeps its own."""
-ID, NOMINAL = "tidegate-id", "tidegate-nominal"
-COVERED: Final = ("tidegate-covered-from", "tidegate-covered-to")
-ERROR: Final = "tidegate.error.class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,73 +65,49 @@ class Audit:
     def run(self) -> Findings:
         """Returns what was found. Raises StoreUnavailable, LandedUnavailable."""
         findings = Findings()
-        kept: list[tuple[ShardFacts, MessageFacts]] = []
+        kept: list[SinkFacts] = []
         for shard in range(self.shards):
-            facts, messages, found = self._look(shard)
-            if found.differences:
-                self.look_again()
-                facts, messages, again = self._look(shard)
-                found = found.confirmed_by(again)
+            try:
+                found, of_sink = self._judged(shard)
+            except StoreUnavailable:
+                raise
+            except Exception as broken:  # noqa: BLE001 - one row that cannot be worked on must not hide all other shards
+                why = f"their rows cannot be worked on: {broken!r}"
+                findings.unjudged.append(Unjudged(why, f"shard {shard}", is_grave=True))
+                continue
             findings.add(found)
-            if self.landed is not None and messages is not None:
-                kept.append((facts, messages))
+            if self.landed is not None and of_sink is not None:
+                kept.append(of_sink)
         if self.landed is not None:
             self._compare_topics(self.landed, kept, findings)
         return findings
+
+    def _judged(self, shard: int) -> tuple[Findings, SinkFacts | None]:
+        facts, messages, found = self._look(shard)
+        if found.differences:
+            self.look_again()
+            facts, messages, again = self._look(shard)
+            found = found.confirmed_by(again)
+        # All shards are held until the topics are read: of each no more than they are compared with.
+        return found, None if messages is None else sink_facts(facts, messages, self.asked.of_messages)
 
     def _look(self, shard: int) -> tuple[ShardFacts, MessageFacts | None, Findings]:
         reader = Reader(self.store, self.asked.now, self.pause)
         messages = read_messages(reader, shard, self.namespace) if self.of_messages else None
         facts = read_shard(reader, shard, self.asked.window, self.namespace)
-        return facts, messages, judge_shard(facts, messages, None, self.asked)
+        found = judge_shard(facts, messages, None, self.asked)
+        if self.of_messages and messages is None and reader.item(keys.lease(shard)) is not None:
+            found.differs("position_gone", f"shard {shard}", "its messages", "its delivery position", "a lease alone")
+        return facts, messages, found
 
-    def _compare_topics(
-        self, landed: LandedRecords, kept: list[tuple[ShardFacts, MessageFacts]], findings: Findings
-    ) -> None:
+    def _compare_topics(self, landed: LandedRecords, kept: list[SinkFacts], findings: Findings) -> None:
         """After all rows: what the positions had passed by then is on the topics."""
         window = self.asked.of_messages
-        topics = sorted({topic for facts, messages in kept for topic in topics_of(facts, messages)})
-        seen, cut = seen_in(landed.read([*topics, self.dead_letters], window.begin - CLOCKS_APART_MS))
-        if cut > window.begin:
-            why = f"their topics have lost what came before {format_instant(cut)}"
-            findings.unjudged.append(Unjudged(why, "messages on topics", is_grave=True))
-        for facts, messages in kept:
-            of_topics = Window(max(window.begin, cut), window.end)
-            findings.add(judge_sink(messages, facts.controls, of_topics, seen))
-
-
-def topics_of(facts: ShardFacts, messages: MessageFacts) -> Iterable[str]:
-    """Yields the topics that a shard's messages go to, or went to."""
-    yield from (row.topic for row in messages.rows.values())
-    for spec in map(parsed, facts.specs.values()):
-        if isinstance(spec.target, MessageTarget):
-            yield spec.target.topic
-
-
-def seen_in(records: Iterable[Landed]) -> tuple[dict[str, Seen], int]:
-    """Returns what lies on topics under each id, and the instant before which some of it is gone."""
-    seen: dict[str, Seen] = {}
-    cut = 0
-    for record in records:
-        if record.is_cut:
-            cut = max(cut, record.append_time)
-        headers = {name: value.decode(errors="replace") for name, value in record.headers}
-        known = seen.get(headers.get(ID, ""))
-        if known is not None:
-            known.count += ERROR not in headers
-        elif ID in headers and NOMINAL in headers:
-            seen[headers[ID]] = _seen(headers)
-    return seen, cut
-
-
-def _seen(headers: Mapping[str, str]) -> Seen:
-    first, last = (headers.get(name) for name in COVERED)
-    return Seen(
-        parse_instant(headers[NOMINAL]),
-        covered_from=None if first is None else parse_instant(first),
-        covered_to=None if last is None else parse_instant(last),
-        is_dead=ERROR in headers,
-    )
+        topics = sorted({topic for facts in kept for topic in facts.topics()})
+        records = landed.read([*topics, self.dead_letters], window.begin - CLOCKS_APART_MS)
+        on_topics = on_topics_of(records, self.dead_letters, window)
+        for facts in kept:
+            findings.add(judge_sink(facts, window, on_topics))
 
 
 # -- the process ---------------------------------------------------------------------------------------------------------
@@ -195,9 +169,9 @@ def run(
         return _fail(f"{silence}; try again", EXIT_TRY_LATER)
     findings.unjudged += [each for each in beyond if messages or each.subject != "messages"]
     if as_json:
-        sys.stdout.write(f"{json.dumps(document_of(findings, window, shards), indent=2)}\n")
+        _write([json.dumps(document_of(findings, window, shards), indent=2)])
     else:
-        sys.stdout.writelines(f"{line}\n" for line in lines_of(findings, window, shards))
+        _write(lines_of(findings, window, shards))
     return exit_code_of(findings)
 
 
@@ -230,6 +204,15 @@ def _instant(option: str, text: str) -> int:
         return parse_instant(text)
     except ValueError as wrong:
         raise ValueError(f"{option} {text}: {wrong}") from wrong
+
+
+def _write(lines: Iterable[str]) -> None:
+    """Writes them; who reads no further wants the exit code all the same (`tidegate audit | head`)."""
+    try:
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

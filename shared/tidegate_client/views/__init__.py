@@ -17,6 +17,7 @@ from tidegate_client.views.dead_letters import (
     Raw,
 )
 from tidegate_client.views.jobs import EvidenceView, JobView
+from tidegate_client.views.limits import HolderView, LimitDetail, LimitSummary, WaiterView
 from tidegate_client.views.messages import EventView, MessageView
 from tidegate_client.views.runs import LogView, OccurrenceView, RunView
 from tidegate_client.views.schedules import DryRun, ScheduleView, SourceView, Suspension
@@ -33,7 +34,10 @@ __all__ = [
     "EvidenceView",
     "FieldProblem",
     "HeaderView",
+    "HolderView",
     "JobView",
+    "LimitDetail",
+    "LimitSummary",
     "LimitView",
     "LogView",
     "MarkView",
@@ -54,6 +58,7 @@ __all__ = [
     "Unmet",
     "Verdict",
     "View",
+    "WaiterView",
     "WhyReason",
     "WhyView",
 ]

@@ -16,7 +16,8 @@ class NodeView(View):
         id: UUID of the process: a restart has another one.
         name: For people.
         state: `ready`; `not_ready` (see `unready`); `draining` and `drained`: somebody ordered it to hold nothing; `silent`: it has
-            said nothing for 25 s and did not end well.
+            said nothing for 25 s and did not end well; `replaced`: likewise, and a process of its name began after it; `gone`: likewise,
+            for 5 min, and no shard is its own any more. Who ends well is not listed at all.
         version: Of tidegate.
         tzdata: Of the zones by which it evaluates calendars.
         seen: When it last said so, by its own clock.
@@ -28,7 +29,7 @@ class NodeView(View):
 
     id: str
     name: str
-    state: Literal["ready", "not_ready", "draining", "drained", "silent"]
+    state: Literal["ready", "not_ready", "draining", "drained", "silent", "replaced", "gone"]
     version: str
     tzdata: str
     started: Moment

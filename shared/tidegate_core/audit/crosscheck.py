@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict, replace
 from typing import Final
 
 from tidegate_core.audit.facts import ShardFacts, Window
 from tidegate_core.audit.findings import Findings
-from tidegate_core.decisions.run_plane.run_ends import ENDED_RUN_DAYS
+from tidegate_core.decisions.run_plane.run_ends import ENDED_RUN_DAYS, ledger_row
 from tidegate_core.records.receipts import DAY_S
-from tidegate_core.records.run_plane import LedgerPlace, LedgerRow
+from tidegate_core.records.run_plane import LedgerPlace, LedgerRow, Run
 from tidegate_core.store import keys
 
 RUNS_KEPT_MS: Final = ENDED_RUN_DAYS * DAY_S * 1_000
@@ -29,9 +30,20 @@ def crosscheck(facts: ShardFacts, window: Window, now: int) -> Findings:
     for row in rows:
         if entries[row.job_id] > 1:
             findings.differs("doubled", _ref(row), row.job_id, "one entry", f"{entries[row.job_id]} entries")
+    _check_states(facts, findings)
     _check_places(facts, window, rows, findings)
     _check_runs(facts, window, rows, now, findings)
     return findings
+
+
+def _check_states(facts: ShardFacts, findings: Findings) -> None:
+    """A schedule's one mutable row outlives all that it has made; without it nothing says what was due, and nothing fires."""
+    stored = {keys.schedule_ref(each.namespace, each.name) for each in facts.states}
+    told = {ref for ref, _ in facts.specs}
+    told |= {job.ref for job in facts.jobs} | {run.ref for run in facts.runs} | {_ref(row) for row in facts.ledger}
+    for ref in sorted(told - stored):
+        if _is_of(ref, facts.namespace):
+            findings.differs("state_gone", ref, "all of it", "its state (S#)", "what it has made, alone")
 
 
 def _check_places(facts: ShardFacts, window: Window, rows: list[LedgerRow], findings: Findings) -> None:
@@ -47,14 +59,28 @@ def _check_places(facts: ShardFacts, window: Window, rows: list[LedgerRow], find
 
 
 def _check_runs(facts: ShardFacts, window: Window, rows: list[LedgerRow], now: int, findings: Findings) -> None:
-    by_id = {row.job_id for row in facts.ledger}
+    by_id = {row.job_id: row for row in facts.ledger}
     ended = {run.id for run in facts.ended}
     for run in facts.ended:
         if window.has(run.nominal) and run.id not in by_id and _is_of(run.ref, facts.namespace):
             findings.differs("entry_gone", run.ref, run.id, "an entry in the ledger", "only its ended run (R#)")
+            continue
+        row = by_id.get(run.id)
+        if row is not None and window.has(row.nominal) and (told := _told_otherwise(row, run)):
+            findings.differs("entry_differs", run.ref, run.id, *told)
     for row in rows:
         if row.admitted_at is not None and row.at + RUNS_KEPT_MS > now and row.job_id not in ended:
             findings.differs("run_gone", _ref(row), row.job_id, "its ended run (R#)", "nothing")
+
+
+def _told_otherwise(row: LedgerRow, run: Run) -> tuple[str, str] | None:
+    """Returns what the entry of an ended run should say and what it says, None where they agree: the one is made of the other."""
+    wanted = asdict(replace(ledger_row(run, row.at), expires_at=row.expires_at))
+    wrong = {name: (each, said) for name, each in wanted.items() if (said := getattr(row, name)) != each}
+    if not wrong:
+        return None
+    expected, found = ("; ".join(f"{name} {pair[side]}" for name, pair in wrong.items()) for side in (0, 1))
+    return expected, found
 
 
 def _named_by(place: LedgerPlace) -> tuple[str, int]:

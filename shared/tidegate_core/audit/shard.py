@@ -10,7 +10,7 @@ from tidegate_core.audit.facts import ShardFacts, Window
 from tidegate_core.audit.findings import Findings
 from tidegate_core.audit.messages import MessageFacts, judge_messages
 from tidegate_core.audit.schedules import judge_schedules
-from tidegate_core.audit.sink import Seen, judge_sink
+from tidegate_core.audit.sink import OnTopics, Seen, judge_sink, sink_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,5 +44,6 @@ def judge_shard(
     if messages is not None:
         findings.add(judge_messages(messages, asked.of_messages))
         if seen is not None:
-            findings.add(judge_sink(messages, facts.controls, asked.of_messages, seen))
+            of_sink = sink_facts(facts, messages, asked.of_messages)
+            findings.add(judge_sink(of_sink, asked.of_messages, OnTopics(seen)))
     return findings

@@ -34,7 +34,8 @@ MESSAGE_IDS: Final = ("tidegate-id", "tidegate-nominal")
 """One request makes many messages when it recurs: these tell them apart."""
 PARSED_BYTES_MAX: Final = 1_048_576
 """Of a value that is searched for its namespace; requests and events have no more."""
-LETTER_ID_PATTERN: Final = r"^(requests|events|runs)-(0|[1-9]\d{0,5})-(0|[1-9]\d{0,17})$"
+LETTER_ID_PATTERN: Final = r"^(requests|events|runs)-(0|[1-9][0-9]{0,5})-(0|[1-9][0-9]{0,17})$"
+"""Digits by name: the API's engine of patterns takes those of all scripts for a digit, and `LetterId.parse` does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ class Host:
 
     Attributes:
         store_seen: When the store last answered, whatever it said.
+        writes: Version in which rows are written by now (`records/schema.py`).
         untold_topics: Users' topics that did not tell at once where they end: when that was found out, and what (`log_ends`).
     """
 
@@ -99,6 +100,7 @@ class Host:
         self.operations = Operations()
         self.now = 0
         self.store_seen = 0
+        self.writes = holding.writes
         self.ended = False
         self.untold_topics: dict[str, tuple[int, str]] = {}
         self._alarms: list[tuple[int, int, Callable[[], None], bool]] = []

@@ -9,6 +9,7 @@ from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
 from tidegate_core.effects import Answer
 from tidegate_core.model.position import Position
 from tidegate_core.model.quotas import Quotas
+from tidegate_core.records.schema import NEWEST, THIS_RELEASE, Readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Holding:
         recurring_near_ms: A recurring message whose next fire is further ahead is not read at a recovery, but brought near in its
             time by a row of its own: two transactions for each such fire. Longer than the window of the messages (1 min).
         namespaces: Which namespaces the records of the requests and of the events topic may name.
+        writes: Version in which rows were written when the process started (`records/schema.py`); it only rises.
+        readable: What the process can read.
         tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
             when a topic partition comes back to the process.
         topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`, `runs_dlq`.
@@ -66,6 +69,8 @@ class Holding:
     program_files_checked: bool = True
     recurring_near_ms: int = 3_600_000
     namespaces: TopicNamespaces = EVERYBODY
+    writes: int = NEWEST
+    readable: Readable = THIS_RELEASE
     tenure: int = 0
 
     def owned_shards(self) -> range:
@@ -119,6 +124,13 @@ class Poked:
 
 
 @dataclass(frozen=True, slots=True)
+class Migrated:
+    """Rows are written in this version by now (`tidegate migrate --finish`); repeats and older ones change nothing."""
+
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """The topic partition is being given away in an orderly manner: finish what is under way, then say `Drained`."""
 
@@ -137,7 +149,7 @@ class Tick:
     """Time has passed; given at the latest at `next_wake`."""
 
 
-Input: TypeAlias = Begin | RecordsArrived | Poked | Drain | PositionGone | Tick | Answer
+Input: TypeAlias = Begin | RecordsArrived | Poked | Migrated | Drain | PositionGone | Tick | Answer
 
 __all__ = [
     "Begin",
@@ -145,6 +157,7 @@ __all__ = [
     "Holding",
     "Input",
     "LogRecord",
+    "Migrated",
     "Poked",
     "PositionGone",
     "RecordsArrived",

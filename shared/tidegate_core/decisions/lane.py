@@ -171,7 +171,7 @@ class Lane:
         pause = RETRY_FIRST_MS
         while True:
             self.view.forget(decision.stale)
-            unit = UnitOfWork(self.view, self.shard, self._epoch, self.controls)
+            unit = UnitOfWork(self.view, self.shard, self._epoch, self.controls, self.host.writes)
             yield from self._decide_with_reads(unit, decision)
             unit.keep()
             if (yield from self._commit(unit, decision.name)):
@@ -246,7 +246,7 @@ class Lane:
         self._alone = max(0, self._alone - 1)
         group = list(self._queue)[:most]
         yield from self._read_ahead(group)
-        unit = UnitOfWork(self.view, self.shard, self._epoch, self.controls)
+        unit = UnitOfWork(self.view, self.shard, self._epoch, self.controls, self.host.writes)
         taken: list[Decision] = []
         for decision in group:  # No further ones: what they call stale was not forgotten before the read.
             if isinstance(decision, Procedure) or not self._queue:
@@ -291,7 +291,7 @@ class Lane:
             if isinstance(work, Procedure):
                 break
             self.view.forget(work.stale)
-            scratch = UnitOfWork(self.view, self.shard, self._epoch, self.controls)
+            scratch = UnitOfWork(self.view, self.shard, self._epoch, self.controls, self.host.writes)
             try:
                 work.decide(scratch, self.host.now)
             except NotAtHand as need:

@@ -22,6 +22,7 @@ from tidegate_core.decisions.inputs import (
     Drain,
     Holding,
     Input,
+    Migrated,
     Poked,
     PositionGone,
     RecordsArrived,
@@ -49,6 +50,7 @@ from tidegate_core.effects import (
     StopReading,
 )
 from tidegate_core.records.outages import outages_of
+from tidegate_core.records.schema import StoreSchema
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.transactions.delivery import progress_of
@@ -59,11 +61,17 @@ ACQUIRED_TOGETHER = 16
 REACQUIRE_PAUSE_MS = 500
 """First pause before a fenced holder that is still a member starts again; jittered by its identity."""
 PROVE_AGAIN_MS = 1_000
+OUTDATED_PAUSE_MS = 5_000
+"""`tidegate migrate` takes its word back where it finds a node in its way; else the process ends within this."""
 DRAIN_LOOK_MS = 5
 
 
 class Outranked(Exception):
     """A holder with a newer map, or a later one of this topic partition, exists: this one must not go on as it is."""
+
+
+class Outdated(Exception):
+    """The store is written in a version that this process cannot read; nothing of it was read yet."""
 
 
 class PartitionActor:
@@ -84,6 +92,7 @@ class PartitionActor:
         self._cursors: dict[tuple[str, int], TopicCursor] = {}
         self._ingests: list[RequestIngest | EventIngest] = []
         self._controls = ControlsWatch(self._host, self.shards)
+        self._refusal: str | None = None
         self._sources: SourceWatch | None = None
         self._draining = False
 
@@ -123,6 +132,11 @@ class PartitionActor:
         self._host.store_seen = max(self._host.store_seen, now)
 
     @property
+    def writes(self) -> int:
+        """Version in which its rows are written."""
+        return self._host.writes
+
+    @property
     def has_ended(self) -> bool:
         """Nothing will come of this actor any more."""
         return self._host.ended
@@ -158,6 +172,8 @@ class PartitionActor:
             case Poked(shard, run_id):
                 if shard in self.shards:
                     self.shards[shard].poke(run_id)
+            case Migrated(writes):
+                self._host.writes = max(self._host.writes, min(writes, self.holding.readable.newest))
             case Begin():
                 self._host.operations.start(self._live())
             case Drain():
@@ -195,10 +211,15 @@ class PartitionActor:
         except Outranked:
             self._host.note("outranked", topic_partition=self.holding.topic_partition)
             self._start_again(REACQUIRE_PAUSE_MS)
+        except Outdated as outdated:
+            self._host.note("schema_refused", topic_partition=self.holding.topic_partition, message=str(outdated))
+            self._start_again(OUTDATED_PAUSE_MS)
 
     def _take_over(self) -> Operation[None]:
         requests = yield from self._raise_positions()
         yield from self._acquire_all(requests)
+        if self._refusal is not None:
+            raise Outdated(self._refusal)
         if not (yield from self._is_member()) or self._draining:
             return
         log_ends = yield from self._host.read_for_good(ReadEndOffsets(self.holding.requests.name))
@@ -267,8 +288,11 @@ class PartitionActor:
                 shard, lease, progress, map_version, tp_epoch, owner, token, served=served, outages=outages
             )
             verdict = yield from self._host.commit_for_good(wanted)
-            answer = yield from self._host.read_for_good(Read((keys.lease(shard), keys.progress(shard))))
+            wanted_back = (keys.lease(shard), keys.progress(shard), keys.SCHEMA_KEY)
+            answer = yield from self._host.read_for_good(Read(wanted_back))
             assert isinstance(answer, Items)
+            # Who raises the version looks at the leases after it has said so: either it sees this one, or this sees what it said.
+            self._read_in(StoreSchema.of(answer.found.get(keys.SCHEMA_KEY)))
             lease, progress = answer.found.get(keys.lease(shard)), answer.found.get(keys.progress(shard))
             if not isinstance(verdict, Refused) and lease is not None and progress is not None:
                 break
@@ -283,6 +307,12 @@ class PartitionActor:
         self.planes[shard] = plane
         watch = OutageWatch(self._host, shard, epoch, plane.checkpoints.durable.outages, served)
         self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, carried_by(lease), watch)
+
+    def _read_in(self, schema: StoreSchema) -> None:
+        """Takes in which versions of rows there are."""
+        readable = self.holding.readable
+        self._host.writes = max(self._host.writes, min(schema.writes, readable.newest))
+        self._refusal = schema.refusal(readable) or self._refusal
 
     def _recover_all(self) -> Operation[None]:
         yield from self._side_by_side([shard.recover(self._controls.known) for shard in self.shards.values()])
@@ -333,6 +363,7 @@ class PartitionActor:
         self._host.operations.asked = asked
         self.shards, self.planes, self._cursors, self._ingests = {}, {}, {}, []
         self._controls = ControlsWatch(self._host, self.shards)
+        self._refusal = None
         self._sources = None
         self.is_serving = False
         if self._draining:

@@ -6,14 +6,17 @@ Settings of nodes and API, the same for all of them: the node that owns the sche
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from tidegate_core.model.catch_up import MAX_RUNS_MAX
 
 EVERY_NAMESPACE: Final = "*"
 """In the place of a name: holds for each namespace that has no quota of its own."""
+
+QuotaName = Annotated[str, StringConstraints(pattern=r"^(\*|[a-z0-9][a-z0-9._-]{0,127})$")]
+"""What a quota may be set for: one that no namespace can have would hold for nobody, and nobody would notice."""
 
 
 class Quota(BaseModel):
@@ -24,7 +27,7 @@ class Quota(BaseModel):
     minimum_period_ms: int | None = Field(
         default=None,
         ge=1_000,
-        description="Shortest period of a time trigger (ms), where it is longer than everybody's.",
+        description="Shortest period of a time trigger, and of `at_least_every` (ms), where it is longer than everybody's.",
     )
     catch_up_runs_max: int | None = Field(
         default=None,

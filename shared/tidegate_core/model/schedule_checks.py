@@ -143,7 +143,7 @@ def check_schedule(
     setting = MINIMUM_PERIOD_SETTING if minimum_period_ms >= minimum_ms else f"{QUOTAS_SETTING} ({spec.namespace})"
     # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
     search = Search(STEPS_PER_SEARCH, TEN_YEARS_MS)
-    found: list[Problem | None] = [_catch_up_problem(spec, quota)]
+    found: list[Problem | None] = [_catch_up_problem(spec, quota), _reminder_problem(spec, quota)]
     for place, trigger in _of_time(spec):
         found += [
             _period_problem(trigger, identity, minimum_ms, place, setting),
@@ -170,6 +170,19 @@ def _catch_up_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
         "catchup.max_runs",
         f"is {wanted.max_runs}, namespace {spec.namespace} may have {most} jobs for one cause at most",
         f"write max_runs: {most} or fewer, or mode: last; or raise catch_up_runs_max in {QUOTAS_SETTING} of nodes and API",
+    )
+
+
+def _reminder_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
+    """What is made at the latest every so often, with nothing at all (`allow_empty`), is a period as well."""
+    every = spec.trigger.at_least_every if isinstance(spec.trigger, EventTrigger) else None
+    if every is None or quota.minimum_period_ms is None or every >= quota.minimum_period_ms:
+        return None
+    least = format_duration(quota.minimum_period_ms)
+    return Problem(
+        "trigger.at_least_every",
+        f"makes a job every {format_duration(every)}, the minimum period is {least}",
+        f"write {least} or more, or set {QUOTAS_SETTING} ({spec.namespace}) of nodes and API",
     )
 
 

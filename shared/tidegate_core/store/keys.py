@@ -30,7 +30,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `W#<limit hash>#<order>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
-Other partition keys of `main`: `MAP`, `CONTROLS`, `SOURCES`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
+Other partition keys of `main`: `MAP`, `SCHEMA`, `CONTROLS`, `SOURCES`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
 `PERMIT#<run id>`), `NODE#<owner>` (`NODE`, its signs of life;
 `DRAIN`, an order to give everything back), `NODES` (a card of each process, by owner), `DD#<namespace>#<hash>`, `DLQ#<origin>` (what became of a dead letter).
 `history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `LJ#<job id>` (where in it), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies),
@@ -54,6 +54,7 @@ LAST = "~"
 NO_NAMESPACE = "-"
 """Stands for the namespace of a request that has none; no namespace is called so."""
 MAP_KEY = Key("MAP", "MAP")
+SCHEMA_KEY = Key("SCHEMA", "SCHEMA")
 SHARED_LIMIT = "LIMIT#"
 """Partition keys of limits that several shards share begin so; neither run ids nor job ids do."""
 RATE = "rate-"

@@ -189,6 +189,11 @@ def guard_older(version: str) -> Condition:
     )
 
 
+def of_an_older_version(attribute: str) -> Condition:
+    """I6: `tidegate migrate` adds to rows that are there, and changes none that its owner has written anew since."""
+    return Condition("attribute_exists(#pk) AND attribute_not_exists(#added)", {"#pk": "pk", "#added": attribute})
+
+
 def may_start(attempt: int, driver: str) -> Condition:
     """I2, I7: the start gate. One driver of the current attempt passes, a repeat of the same driver passes again."""
     return Condition(

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.schema import NEWEST, StoreSchema
+from tidegate_core.store.keys import MAP_KEY, SCHEMA_KEY
 from tidegate_core.store.values import Item, Put, Transaction, Value
 from tidegate_core.transactions import conditions
 
@@ -72,7 +74,9 @@ class ClusterMap:
 
 
 def put_first_map(first: ClusterMap, token: str) -> Transaction:
-    """Writes the map if there is none; of several who try at once, one wins and the others read its."""
+    """Writes the map if there is none, and with it that all rows are of the newest version; of several who try at once, one wins and
+    the others read its.
+    """
     history: list[Value] = [{"version": version, "n": count} for version, count in first.history]
     item: Item = {
         "pk": MAP_KEY.pk,
@@ -85,7 +89,8 @@ def put_first_map(first: ClusterMap, token: str) -> Transaction:
         "history": history,
         "w": token,
     }
-    return Transaction("map", (Put(MAP_KEY, item, conditions.absent()),), token, MAP_KEY)
+    schema = {**to_item(StoreSchema(writes=NEWEST, rows_from=NEWEST), SCHEMA_KEY), "rev": 1, "w": token}
+    return Transaction("map", (Put(MAP_KEY, item, conditions.absent()), Put(SCHEMA_KEY, schema)), token, MAP_KEY)
 
 
 def map_of(item: Item) -> ClusterMap:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tidegate_core.effects import Effect
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import Controls
+from tidegate_core.records.schema import NEWEST, newer_fields
 from tidegate_core.store.keys import lease, shard_pk
 from tidegate_core.store.values import (
     ACTIONS_PLANNED_MAX,
@@ -58,6 +59,10 @@ class AlreadyThere(Exception):
     """A key that is used once is used already: an invariant broke, or the decision did not look first."""
 
 
+class TooNew(Exception):
+    """A field that nodes of an older release misread, while there may be some: an invariant broke, and nothing is written."""
+
+
 class TooLarge(Exception):
     """The transaction would hold more actions, or more bytes, than planned; the decision belongs into the next one."""
 
@@ -70,13 +75,15 @@ class UnitOfWork:
         shard: The shard whose lease is checked.
         epoch: The holder's epoch.
         controls: Wide controls under which the holder works; decisions ask what they cover, the condition names their version.
+        writes: Version in which rows are written (`records/schema.py`).
     """
 
-    def __init__(self, view: View, shard: int, epoch: int, controls: Controls) -> None:
+    def __init__(self, view: View, shard: int, epoch: int, controls: Controls, writes: int = NEWEST) -> None:
         self._view = view
         self.shard = shard
         self._epoch = epoch
         self.controls = controls
+        self.writes_version = writes
         self._kept = Staged()
         self._open = Staged()
 
@@ -118,7 +125,9 @@ class UnitOfWork:
 
     def put(self, record: DataclassInstance, key: Key) -> None:
         """Writes an owner-only record; the condition is the revision that was read (or that there was none)."""
-        self.item(key)
+        before = self.item(key) or {}
+        if new := [name for name in newer_fields(record, self.writes_version) if name not in before]:
+            raise TooNew(f"{key.sk}: {', '.join(new)} is not to be written in version {self.writes_version}")
         self._write(key, to_item(record, key))
 
     def put_new(self, record: DataclassInstance, key: Key, behind: int = 0) -> None:

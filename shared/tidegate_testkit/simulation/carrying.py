@@ -112,7 +112,7 @@ class Carrier:
         trace.counts[event] += 1
         if event == "serving":
             self._tenure.serves()
-        elif event in {"fenced", "outranked"}:
+        elif event in {"fenced", "outranked", "schema_refused"}:
             self._tenure.is_fenced(str(fields.get("pk", "")))
         elif event == "decision_failed":
             # Set aside and tried again by design; a proof must not pass because of that.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -68,3 +69,17 @@ def test_given_records_that_are_gone_then_the_first_that_is_left_says_so(broker:
 
     assert len(found) == RECORDS - 50
     assert [number for number, is_cut in found if is_cut] == [150]
+
+
+def test_given_a_topic_partition_whose_records_are_all_gone_then_it_says_so(broker: KafkaForTests, topic: str) -> None:
+    """Retention may empty a log: nobody can say then what is not on it."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for future in admin.delete_records([TopicPartition(topic, 0, RECORDS // TOPIC_PARTITIONS)]).values():
+        future.result(30)
+    begun = time.time_ns() // 1_000_000
+    reader = LandedOnTopics(KafkaSettings(bootstrap_servers=broker.bootstrap_servers, allow_plaintext=True))
+    found = list(reader.read([topic], 0))
+
+    assert len([each for each in found if each.headers]) == RECORDS - RECORDS // TOPIC_PARTITIONS
+    (emptied,) = [each for each in found if each.is_cut]
+    assert (emptied.topic, emptied.headers, emptied.append_time >= begun) == (topic, (), True)

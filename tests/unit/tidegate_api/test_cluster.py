@@ -9,24 +9,28 @@ import pytest
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, TOPIC_PARTITIONS, Process
 
 from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import Controls, Scope, StoredControls
+from tidegate_core.records.run_plane import OwnLimit
 from tidegate_core.store import keys
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Key, Put
-from tidegate_core.watching.card import SILENT_MS, NodeCard
+from tidegate_core.watching import card
+from tidegate_core.watching.card import GONE_MS, SILENT_MS, DrainOrder, NodeCard
 from tidegate_core.watching.watchdog import LATE_MS
 
 ONE, TWO = "1111aaaa-0000", "2222bbbb-0000"
+HOUR = 3_600_000
 TOPIC_ID = "0" * 32
 
 
 def put_card(process: Process, owner: str, name: str, **fields: Any) -> None:
     given: dict[str, Any] = {"version": "0.1.0", "tzdata": "2025.2", "started_at": NOW - 5, "seen": NOW, "held": (1,)}
-    card = NodeCard(owner=owner, node=name, **{**given, **fields})
+    written = NodeCard(owner=owner, node=name, **{**given, **fields})
     key = keys.node_card(owner)
-    process.store.write([Put(key, to_item(card, key))])
+    process.store.write([Put(key, to_item(written, key))])
 
 
 def put_item(process: Process, key: Key, **fields: Any) -> None:
@@ -50,6 +54,10 @@ def cluster(process: Process) -> Process:
     return process
 
 
+def by_id(process: Process) -> dict[str, str]:
+    return {each["id"]: each["state"] for each in process.http.get("/api/v1/nodes").json()["items"]}
+
+
 def states(process: Process) -> dict[str, str]:
     return {each["name"]: each["state"] for each in process.http.get("/api/v1/nodes").json()["items"]}
 
@@ -60,6 +68,59 @@ def test_given_nodes_then_each_says_how_it_stands(cluster: Process) -> None:
     assert (one["topic_partitions"], one["shards"], one["clock_offset_ms"], one["tzdata"]) == ([1], SHARDS, 3, "2025.2")
     cluster.clock.now += SILENT_MS + 1
     assert set(states(cluster).values()) == {"silent"}
+
+
+def test_given_a_process_that_was_replaced_or_is_gone_then_it_is_not_called_silent(cluster: Process) -> None:
+    """Three names; of one of them the process was started again."""
+    put_card(cluster, "3333cccc-0000", "one", seen=NOW - 10, started_at=NOW - HOUR)
+    put_card(cluster, TWO, "two")
+    cluster.clock.now += GONE_MS
+    put_card(cluster, ONE, "one", seen=cluster.clock.now)
+    assert by_id(cluster) == {ONE: "ready", TWO: "silent", "3333cccc-0000": "replaced"}
+    cluster.clock.now += 1_000
+    assert by_id(cluster) == {ONE: "ready", TWO: "gone", "3333cccc-0000": "replaced"}
+    assert cluster.http.get("/api/v1/nodes/two").json()["state"] == "gone"
+
+    lease = cluster.store.get([keys.lease(2)])[keys.lease(2)]
+    put_item(cluster, keys.lease(2), **{**lease, "owner": TWO})
+    assert by_id(cluster)[TWO] == "silent", "a shard of it has no other owner"
+
+
+def test_given_a_card_of_the_day_before_then_it_is_not_listed(cluster: Process) -> None:
+    """The store removes what has expired when it likes, a day or two later."""
+    put_card(cluster, TWO, "two", seen=NOW - 25 * HOUR)
+    assert set(by_id(cluster)) == {ONE}
+
+
+def test_given_more_cards_than_a_page_then_all_are_listed(cluster: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card, "NODES_MAX", 1)
+    assert set(by_id(cluster)) == {ONE, TWO}
+    assert {each["node"] for each in cluster.http.get("/api/v1/shards").json()["items"]} == {"one"}
+
+
+def test_given_an_order_that_was_not_heard_yet_then_the_last_node_is_not_drained_behind_it(cluster: Process) -> None:
+    """A node hears within 5 s, and says so on its card then."""
+    put_card(cluster, TWO, "two")
+    assert cluster.http.post("/api/v1/nodes/two/drain").status_code == 200
+    assert cluster.http.post("/api/v1/nodes/one/drain").status_code == 409
+    assert cluster.http.post("/api/v1/nodes/one/drain", json={"force": True}).status_code == 200
+
+
+def test_given_two_that_drain_the_last_two_nodes_at_once_then_one_of_them_stays(
+    cluster: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other API process has looked before, and writes its order just before this one's."""
+    put_card(cluster, TWO, "two")
+    write = cluster.store.write
+
+    def together(actions: Any) -> Any:
+        monkeypatch.setattr(cluster.store, "write", write)
+        write([Put(keys.drain_order(TWO), to_item(DrainOrder(at=NOW), keys.drain_order(TWO)))])
+        return write(actions)
+
+    monkeypatch.setattr(cluster.store, "write", together)
+    assert cluster.http.post("/api/v1/nodes/one/drain").status_code == 409
+    assert states(cluster) == {"one": "ready", "two": "draining"}
 
 
 def test_given_an_order_to_drain_then_it_is_drained_once_it_holds_nothing(cluster: Process) -> None:
@@ -112,6 +173,20 @@ def test_given_shards_then_each_says_whose_it_is_and_how_far(cluster: Process) -
     assert cluster.http.get("/api/v1/shards/1").json()["requests_behind"] is None
 
 
+def test_given_a_broker_that_does_not_say_where_a_topic_ends_then_what_is_behind_is_unknown(
+    cluster: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not 0, which says that all is read."""
+    ends = cluster.bus.end_offsets
+
+    async def not_of_requests(topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
+        return Unavailable("no leader") if topic.endswith(".requests") else await ends(topic)
+
+    monkeypatch.setattr(cluster.bus, "end_offsets", not_of_requests)
+    shard = cluster.http.get("/api/v1/shards/1").json()
+    assert (shard["requests_behind"], shard["events_behind"]) == (None, 101)
+
+
 def test_given_a_shard_that_stands_still_then_it_shows_what_this_process_and_living_nodes_see(cluster: Process) -> None:
     put_card(cluster, TWO, "two", findings=(f"3/messages_late/{NOW - 40_000}", "4/of_a_newer_version/1"))
     shards = cluster.http.get("/api/v1/shards").json()["items"]
@@ -133,8 +208,11 @@ def test_given_a_shard_then_what_lies_in_it_is_counted(cluster: Process) -> None
         keys.run(2, "0002-c"),
     ):
         put_item(cluster, key)
-    put_item(cluster, keys.own_limit(2, "flights", "land"), in_use=1)
-    put_item(cluster, keys.own_limit(2, "flights", "idle"), in_use=0)
+    for limit in (
+        OwnLimit(namespace="flights", name="land", holders=("0002-c",)),
+        OwnLimit(namespace="flights", name="idle"),
+    ):
+        cluster.store.write([Put(limit.key(2), to_item(limit, limit.key(2)))])
     shard = cluster.http.get("/api/v1/shards/2").json()
     counts = {name: shard[name] for name in ("backlog", "fires_due", "jobs", "runs", "inbox", "held")}
     assert counts == {"backlog": 1, "fires_due": 1, "jobs": 2, "runs": 1, "inbox": 0, "held": 0}

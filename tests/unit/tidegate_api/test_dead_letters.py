@@ -12,6 +12,7 @@ from tidegate_api.reads import dead_letters
 from tidegate_core.dead_letters.mark import REPLAYING_MS_MAX
 from tidegate_core.effects import NotProduced, Produce, Unavailable
 from tidegate_core.model.instants import format_instant
+from tidegate_core.store.values import Lost
 
 EVENTS, REQUESTS, RUNS = "tidegate.events.dlq", "tidegate.requests.dlq", "tidegate.runs.dlq"
 
@@ -68,6 +69,17 @@ def test_given_more_than_a_page_looks_at_then_the_list_goes_on(
     monkeypatch.setattr(dead_letters, "READ_RECORDS_MAX", 2)
     assert listed(letters) == ALL
     assert listed(letters, error_class="oom") == ["runs-0-0"]
+
+
+def test_given_a_page_that_ends_where_another_queue_does_then_the_list_goes_on(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Topic partition and offset are those of the last letter of all, and the topic is not."""
+    for number in range(2):
+        process.bus.logs.append(REQUESTS, b"{}", *error(offset=number))
+        process.bus.logs.append(EVENTS, b"{}", *error(offset=number))
+    monkeypatch.setattr(dead_letters, "READ_RECORDS_MAX", 2)
+    assert listed(process) == ["requests-0-0", "requests-0-1", "events-0-0", "events-0-1"]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +166,22 @@ def test_given_a_broker_that_does_not_answer_then_the_letter_is_seen_again_and_m
     assert act(letters, "replay", "events-0-0")[1]["status"] == "accepted"
 
 
+def test_given_a_store_that_falls_silent_behind_the_produce_then_it_says_that_the_record_is_there(
+    letters: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is told to ask again would replay it twice."""
+    transact = letters.store.transact
+
+    def until_produced(transaction: Any) -> Any:
+        return Lost() if letters.bus.produced else transact(transaction)
+
+    monkeypatch.setattr(letters.store, "transact", until_produced)
+    status, answer = act(letters, "replay", "events-0-0")
+    assert (status, len(letters.bus.produced)) == (503, 1)
+    assert "was produced" in answer["detail"]
+    assert "ask again" not in answer["detail"]
+
+
 def test_given_a_topic_that_takes_it_no_more_then_the_letter_stays_as_it_was(letters: Process) -> None:
     letters.bus.failure = NotProduced("refused", "UNKNOWN_TOPIC_OR_PART")
     status, answer = act(letters, "replay", "requests-0-1")
@@ -178,7 +206,7 @@ def test_given_a_strangers_record_then_it_is_never_produced(process: Process) ->
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("events-0-9", 404), ("events-3-0", 404), ("events-x", 400), ("pokes-0-0", 400)],
+    [("events-0-9", 404), ("events-3-0", 404), ("events-x", 400), ("pokes-0-0", 400), ("events-0-1\u0663", 400)],
 )
 def test_given_no_such_letter_then_it_says_so(letters: Process, path: str, status: int) -> None:
     assert letters.http.get(f"/api/v1/dlq/{path}").status_code == status

@@ -65,7 +65,19 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     def client() -> Client:
         return Client("http://api:1", transport=httpx2.MockTransport(fake.handle))
 
-    for module in ("schedules", "sources", "jobs", "runs", "events", "messages", "why", "dlq", "node", "shards"):
+    for module in (
+        "schedules",
+        "sources",
+        "jobs",
+        "runs",
+        "events",
+        "messages",
+        "why",
+        "dlq",
+        "node",
+        "shards",
+        "limits",
+    ):
         monkeypatch.setattr(f"tidegate_cli.commands.{module}.api_client", client)
     return fake
 

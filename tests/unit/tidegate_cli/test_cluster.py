@@ -102,3 +102,48 @@ def test_given_node_alone_then_a_node_is_run(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(node, "become", begun.append)
     assert main.run(["node"]) == 0
     assert begun == [NODE]
+
+
+LIMITS: list[dict[str, Any]] = [
+    {
+        "id": "flights/program/abc",
+        "namespace": "flights",
+        "scope": "program",
+        "kind": "concurrency",
+        "in_use": 2,
+        "most": 2,
+        "waiting": 3,
+        "stuck": ["0001-lost"],
+    },
+    {"id": "flights/rate-key/def", "namespace": "flights", "scope": "key", "kind": "rate", "next_change": MOMENT},
+]
+
+
+def test_given_limits_then_those_that_are_stuck_can_be_picked(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.answers["GET /limits"] = (200, {"items": LIMITS})
+    assert main.run(["limits", "list", "-n", "flights", "--stuck"]) == 0
+    out = capsys.readouterr().out
+    assert "0001-lost" in out
+    assert "rate-key" not in out
+    assert api.asked[0].url.params["namespace"] == "flights"
+    assert main.run(["limits", "list"]) == 0
+    assert "2026-11-20" in capsys.readouterr().out
+
+
+def test_given_a_limit_then_its_holders_are_shown_and_what_is_none_is_refused(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answers["GET /limits/flights/program/abc"] = (
+        200,
+        {
+            **LIMITS[0],
+            "holders": [{"run": "0001-lost", "stuck": True}],
+            "waiters": [{"job": "0002-b", "since": MOMENT}],
+        },
+    )
+    assert main.run(["limits", "show", "flights/program/abc", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["holders"][0]["stuck"] is True
+    for wrong in ("flights/program", "flights/color/x", "flights/program/../x"):
+        assert main.run(["limits", "show", wrong]) != 0
+    assert "tidegate limits list" in capsys.readouterr().err
+    assert len(api.asked) == 1

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.tidegate_cli.conftest import FakeApi
 
 from tidegate_cli import main
+from tidegate_client import ApiUnreachable, Client
 
 LETTER = {
     "id": "requests-0-1",
@@ -71,6 +72,22 @@ def test_given_several_then_one_that_fails_holds_up_none(api: FakeApi, capsys: p
     assert "it was dropped by ana" in said.err
     assert "requests-0-1" in said.out
     assert json.loads(api.asked[1].content)["reason"] == "mended"
+
+
+def test_given_an_api_that_is_not_there_then_the_others_are_not_tried(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A list of a thousand would wait a thousand times."""
+    asked: list[str] = []
+
+    def nobody(_self: object, letter: str, **_fields: object) -> None:
+        asked.append(letter)
+        raise ApiUnreachable("nothing answers at http://there")
+
+    monkeypatch.setattr(Client, "replay_dead_letter", nobody)
+    assert main.run(["dlq", "replay", "requests-0-0", "requests-0-1", "requests-0-2"]) == 1
+    assert asked == ["requests-0-0"]
+    assert "3 of 3 letters were not dealt with" in capsys.readouterr().err
 
 
 def test_given_a_drop_again_then_it_says_so(api: FakeApi) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from pydantic import ValidationError
 
 from tidegate_kafka.client_config import membership_config, producer_config, reader_config
-from tidegate_kafka.settings import OURS, KafkaSettings
+from tidegate_kafka.settings import ALIASES, OURS, KafkaSettings
 
 
 def test_given_defaults_then_every_field_has_its_reason() -> None:
@@ -76,6 +78,12 @@ def test_given_every_config_then_the_client_accepts_it(protocol: str) -> None:
         Producer({**config, "log_level": 0})
         with pytest.raises(KafkaException, match="No such configuration property"):
             Producer({**config, "tidegate.unknown": "refused as well"})
+
+
+@pytest.mark.parametrize("name", sorted(ALIASES))
+def test_given_another_name_of_what_we_set_then_extra_may_not_use_it(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"{re.escape(name)}: set by tidegate"):
+        KafkaSettings(allow_plaintext=True, extra={name: "1"})
 
 
 def test_given_what_we_set_then_extra_may_not_override_it() -> None:

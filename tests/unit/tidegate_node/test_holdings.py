@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, PositionGone, RecordsArrived
+from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Migrated, Poked, PositionGone, RecordsArrived
 from tidegate_core.effects import Ask, Poke, StartReading
+from tidegate_core.records.schema import NEWEST
 from tidegate_node.facts import NodeFacts
 from tidegate_node.holdings import GroupListener, Holdings, OthersListener
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver
@@ -27,6 +28,7 @@ class QuietActor:
         self.given: list[Input] = []
         self.is_serving = False
         self.has_ended = False
+        self.writes = NEWEST
         self.behind: int | None = 0
         self._slow = slow
 
@@ -300,3 +302,20 @@ async def test_given_an_assignment_beyond_the_map_then_nothing_is_driven_for_it(
     drain = world.drain()
     world.group.revoked([beyond], drain)
     assert drain.times_done == 1
+
+
+async def test_given_a_newer_version_of_rows_then_those_actors_hear_of_it_that_write_an_older_one(world: World) -> None:
+    world.holdings.assigned([0, 1])
+    await asyncio.sleep(0)
+    world.actors[1][-1].writes = NEWEST - 1
+    assert world.holdings.writes() == NEWEST - 1
+
+    world.holdings.migrated(NEWEST)
+    await asyncio.sleep(0)
+
+    assert [given for given in world.given(1) if isinstance(given, Migrated)] == [Migrated(NEWEST)]
+    assert [given for given in world.given(0) if isinstance(given, Migrated)] == []
+
+
+async def test_given_nothing_that_is_held_then_nothing_older_is_written(world: World) -> None:
+    assert world.holdings.writes() == NEWEST

@@ -9,6 +9,7 @@ import pytest
 
 from tidegate_core.decisions.inputs import Input
 from tidegate_core.effects import Ask
+from tidegate_core.records.schema import NEWEST
 from tidegate_node.health import HealthServer
 from tidegate_node.heartbeat import Verdict
 from tidegate_node.heartbeat_loop import HeartbeatLoop
@@ -67,6 +68,7 @@ class ServingActor:
     """Serves from its first input on."""
 
     has_ended = False
+    writes = NEWEST
 
     def __init__(self) -> None:
         self.is_serving = False

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.schema import NEWEST, StoreSchema
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
 from tidegate_core.watching.card import DrainOrder, NodeCard
@@ -35,6 +37,10 @@ def order_to_drain(around: Surroundings) -> None:
     around.store.write([Put(key, to_item(order, key))])
 
 
+def never(refusal: str) -> None:
+    pytest.fail(refusal)
+
+
 async def test_given_a_turn_then_the_card_is_written_as_it_stands_after_the_order(around: Surroundings) -> None:
     heard: list[bool] = []
 
@@ -47,6 +53,8 @@ async def test_given_a_turn_then_the_card_is_written_as_it_stands_after_the_orde
         around.notes,
         lambda: a_card(around, drained=heard[-1], held=(3, 1)),
         drain,
+        lambda _: None,
+        never,
     )
     await presence.turn()
     order_to_drain(around)
@@ -61,7 +69,9 @@ async def test_given_a_turn_then_the_card_is_written_as_it_stands_after_the_orde
 async def test_given_an_end_then_card_and_order_go(around: Surroundings) -> None:
     async def drain(wanted: bool) -> None: ...
 
-    presence = Presence(around.facts.owner, around.store_effects(), around.notes, lambda: a_card(around), drain)
+    presence = Presence(
+        around.facts.owner, around.store_effects(), around.notes, lambda: a_card(around), drain, lambda _: None, never
+    )
     order_to_drain(around)
     await presence.turn()
     await presence.leave()
@@ -69,15 +79,91 @@ async def test_given_an_end_then_card_and_order_go(around: Surroundings) -> None
     assert around.store.peek(keys.drain_order(around.facts.owner)) is None
 
 
+async def test_given_an_end_while_the_card_is_written_then_no_card_comes_behind_it(
+    around: Surroundings, until: Any
+) -> None:
+    """Ending a task ends no call that a thread has begun."""
+    goes_on = threading.Event()
+
+    class Slow:
+        """The store, whose first write takes its time."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(around.store, name)
+
+        def write(self, actions: Any) -> Any:
+            begun.append(actions)
+            if len(begun) == 1:
+                assert goes_on.wait(30)
+            return around.store.write(actions)
+
+    async def drain(wanted: bool) -> None: ...
+
+    begun: list[Any] = []
+    presence = Presence(
+        around.facts.owner,
+        around.store_effects(Slow()),
+        around.notes,
+        lambda: a_card(around),
+        drain,
+        lambda _: None,
+        never,
+    )
+    task = asyncio.create_task(presence.run())
+    await until(lambda: begun, "the card is under way")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    leaving = asyncio.create_task(presence.leave())
+    for _ in range(20):
+        await asyncio.sleep(0)  # Everything that may go on without that thread does so now.
+    goes_on.set()
+    await leaving
+    await until(lambda: len(begun) == 2, "card and order are taken away")
+    around.threads.shutdown(wait=True)
+    assert around.store.peek(keys.node_card(around.facts.owner)) is None
+
+
 async def test_given_a_bug_then_it_is_said_and_the_next_turn_comes(around: Surroundings, until: Any) -> None:
     async def drain(wanted: bool) -> None:
         raise RuntimeError("a bug")
 
     presence = Presence(
-        around.facts.owner, around.store_effects(), around.notes, lambda: a_card(around), drain, every_s=0.001
+        around.facts.owner,
+        around.store_effects(),
+        around.notes,
+        lambda: a_card(around),
+        drain,
+        lambda _: None,
+        never,
+        every_s=0.001,
     )
     task = asyncio.create_task(presence.run())
     await until(lambda: around.notes.names().count("task_failed") >= 2, "said twice")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize(
+    ("schema", "refusals", "writes"),
+    [
+        pytest.param(StoreSchema(writes=NEWEST + 1), 1, [], id="written in a version that it cannot read"),
+        pytest.param(
+            StoreSchema(writes=NEWEST, closing=NEWEST + 1), 0, [NEWEST], id="about to be, which may be taken back"
+        ),
+        pytest.param(StoreSchema(writes=NEWEST), 0, [NEWEST], id="its own"),
+    ],
+)
+async def test_given_a_store_that_was_migrated_meanwhile_then_its_actors_hear_so_or_the_process_that_it_is_too_old(
+    around: Surroundings, schema: StoreSchema, refusals: int, writes: list[int]
+) -> None:
+    async def drain(wanted: bool) -> None: ...
+
+    told, heard = list[str](), list[int]()
+    around.store.write([Put(keys.SCHEMA_KEY, to_item(schema, keys.SCHEMA_KEY))])
+    store = around.store_effects()
+    await Presence(
+        around.facts.owner, store, around.notes, lambda: a_card(around), drain, heard.append, told.append
+    ).turn()
+    assert (len(told), heard) == (refusals, writes)

@@ -11,7 +11,10 @@ import pytest
 
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.effects import Unavailable
-from tidegate_core.store.values import Item, Key
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.schema import FIRST, NEWEST, OLDEST, StoreSchema
+from tidegate_core.store.keys import SCHEMA_KEY
+from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_core.transactions.map import ClusterMap, put_first_map
 from tidegate_node.settings import NodeSettings
 from tidegate_node.startup import (
@@ -96,6 +99,34 @@ async def test_given_a_map_of_something_else_then_it_is_refused(around: Surround
 
     with pytest.raises(StartRefused):
         await _facts(around, Inspected(around))
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        pytest.param(StoreSchema(writes=NEWEST + 1), "run the newer release", id="newer"),
+        pytest.param(StoreSchema(writes=NEWEST, closing=NEWEST + 1), "run the newer release", id="about to be newer"),
+        pytest.param(StoreSchema(rows_from=OLDEST - 1), "tidegate migrate --finish", id="older"),
+    ],
+)
+async def test_given_rows_that_it_cannot_read_then_it_is_refused_with_what_to_do(
+    around: Surroundings, schema: StoreSchema, said: str
+) -> None:
+    _write_map(around)
+    around.store.write([Put(SCHEMA_KEY, to_item(schema, SCHEMA_KEY))])
+
+    with pytest.raises(StartRefused, match=said):
+        await _facts(around, Inspected(around))
+
+
+async def test_given_a_new_cluster_then_the_newest_version_is_written_and_an_older_store_keeps_its_own(
+    around: Surroundings,
+) -> None:
+    _write_map(around)
+    assert (await _facts(around, Inspected(around))).holding(0, 1).writes == NEWEST
+
+    around.store.write([Delete(SCHEMA_KEY)])  # As a release leaves it that knows of no versions.
+    assert (await _facts(around, Inspected(around))).holding(0, 1).writes == FIRST
 
 
 @pytest.mark.parametrize("in_tables", [True, False])

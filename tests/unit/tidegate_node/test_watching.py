@@ -13,13 +13,15 @@ from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import Controls, Scope, StoredControls
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
-from tidegate_core.watching.card import NodeCard
+from tidegate_core.watching import card
+from tidegate_core.watching.card import GONE_MS, NodeCard
 from tidegate_core.watching.watchdog import LATE_MS, STANDS_MS, Broken
 from tidegate_node.watching import TURNS, Unreadable, Watching
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
+HOUR_MS = 3_600_000
 OTHER = "0b1e5a52-7a30-4a5c-9c0b-0d7f7b6c1a11"
 
 
@@ -102,6 +104,51 @@ async def test_given_a_frozen_node_then_it_and_its_shards_are_told_once_within_a
     world.live()
     await world.turn()
     assert world.told().count("promise_kept_again") == shards
+    assert world.around.metrics.value("tidegate_silent_nodes") == 0
+
+
+async def test_given_a_frozen_node_whose_shards_others_have_then_it_is_gone_and_not_missed_for_a_day(
+    world: World,
+) -> None:
+    world.around.clock.pass_ms(GONE_MS)
+    await world.watching.look()
+    assert world.around.metrics.value("tidegate_silent_nodes") == 1
+    world.around.clock.pass_ms(10_000)
+    await world.watching.look()
+    assert world.around.metrics.value("tidegate_silent_nodes") == 1, "its shards are still its own"
+    for shard in range(world.facts.cluster.shards):
+        world.put(keys.lease(shard), epoch=4, map=1, tp_epoch=3, owner=world.facts.owner, controls=0, served=1)
+    for _ in range(3):
+        await world.watching.look()
+        assert world.around.metrics.value("tidegate_silent_nodes") == 0
+    assert world.told().count("node_silent") == 1
+
+    world.live()
+    await world.watching.look()
+    world.around.clock.pass_ms(30_000)
+    await world.watching.look()
+    assert world.told().count("node_silent") == 2, "it was back, and fell again"
+
+
+async def test_given_more_cards_than_a_page_holds_then_the_living_are_seen_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that falls every few seconds leaves a card each time."""
+    monkeypatch.setattr(card, "NODES_MAX", 2)
+    world.around.clock.pass_ms(60_000)
+    for number in range(7):
+        owner = f"0000{number}"
+        fallen = NodeCard(owner=owner, node="node-9", version="1", tzdata="t", started_at=number, seen=number + 1)
+        world.around.store.write([Put(keys.node_card(owner), to_item(fallen, keys.node_card(owner)))])
+    await world.watching.look()
+    silent = [fields["name"] for name, fields in world.around.notes.said if name == "node_silent"]
+    assert "node-2" in silent
+
+
+async def test_given_a_card_that_has_outlived_its_day_then_it_is_not_looked_at(world: World) -> None:
+    """The store removes what has expired when it likes."""
+    world.around.clock.pass_ms(25 * HOUR_MS)
+    await world.watching.look()
     assert world.around.metrics.value("tidegate_silent_nodes") == 0
 
 

@@ -1,5 +1,6 @@
 """Settings of node and API: environment over file over defaults, and every mistake named."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,15 @@ def test_given_quotas_then_nodes_and_api_read_the_same(tmp_path: Path) -> None:
     assert node.load(environment).quotas["flights"].minimum_period_ms == 60_000
     with pytest.raises(SettingsRefused, match=r"quotas\.a\.minimum_period_ms"):
         node.load({"TIDEGATE_QUOTAS": '{"a": {"minimum_period_ms": 1}}'})
+
+
+@pytest.mark.parametrize("name", ["Flights", "team-*", "", "flights/a"])
+def test_given_a_quota_for_what_no_namespace_can_be_then_it_is_refused(name: str) -> None:
+    """It would hold for nobody, and nobody would notice."""
+    environment = ALLOWED | {"TIDEGATE_QUOTAS": json.dumps({name: {"minimum_period_ms": 60_000}})}
+    for of_service in (node.load, api.load):
+        with pytest.raises(SettingsRefused, match="quotas"):
+            of_service(environment)
 
 
 SHARED = {

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.run_plane import missed
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
-from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.bounds import as_all_read_it
+from tidegate_core.decisions.run_plane.definitions import parsed, spec_of
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outbox import gone_row
 from tidegate_core.decisions.run_plane.standing import carried_on, fires, kept_from
@@ -31,6 +32,7 @@ from tidegate_core.model.requests import ScheduleApply, ScheduleRequest
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import Definition, PastGeneration, ScheduleState, TimerRow
+from tidegate_core.records.schema import BOUNDS
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -99,6 +101,11 @@ class MoveState:
         unit.item(key)
         if applied.definition is not None:
             unit.put_new(applied.definition, applied.definition.key(unit.shard))
+        if state.next_nominal_is_bound and unit.writes_version < BOUNDS:
+            spec = spec_of(unit, state.namespace, state.name, state.version)
+            assert spec is not None
+            assert isinstance(spec.trigger, TimeTrigger)
+            state = as_all_read_it(unit, state, spec.trigger)
         ref = keys.schedule_ref(state.namespace, state.name)
         move_row(unit, nominal_row(before), nominal_row(state))
         move_row(unit, tick_row(before), tick_row(state))

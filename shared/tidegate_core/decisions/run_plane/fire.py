@@ -8,6 +8,7 @@ from typing import cast
 
 from tidegate_core.decisions.outages import CatchUp
 from tidegate_core.decisions.run_plane.at_least_every import remind
+from tidegate_core.decisions.run_plane.bounds import as_all_read_it
 from tidegate_core.decisions.run_plane.catch_up import (
     ALONE,
     GATHERED_BY,
@@ -68,7 +69,8 @@ class FireSchedule:
         first, walked = self._walk(unit, state, spec, now)
         for due in walked.made:
             self._make(unit, state, spec, due, first, now)
-        moved = _moved(state, walked)
+        assert isinstance(spec.trigger, TimeTrigger)
+        moved = as_all_read_it(unit, _moved(state, walked), spec.trigger)
         write_skips(unit, state, spec, moved.fired_through, now)
         unit.put(moved, key)
         row = nominal_row(moved)

@@ -153,5 +153,9 @@ class OwnLimit:
     name: str
     holders: tuple[str, ...] = ()
 
+    @property
+    def ref(self) -> str:
+        return keys.schedule_ref(self.namespace, self.name)
+
     def key(self, shard: int) -> Key:
         return keys.own_limit(shard, self.namespace, self.name)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from tidegate_testkit.simulation.mutants.aside import ASIDE
 from tidegate_testkit.simulation.mutants.clauses_of_controls import CLAUSES_OF_CONTROLS
 from tidegate_testkit.simulation.mutants.clauses_of_limits import CLAUSES_OF_LIMITS
+from tidegate_testkit.simulation.mutants.clauses_of_migration import CLAUSES_OF_MIGRATION
 from tidegate_testkit.simulation.mutants.clauses_of_outages import CLAUSES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.clauses_of_ownership import CLAUSES_OF_OWNERSHIP
 from tidegate_testkit.simulation.mutants.clauses_of_positions import CLAUSES_OF_POSITIONS
@@ -49,6 +50,7 @@ LISTS = (
     CLAUSES_OF_RATES,
     CLAUSES_OF_CONTROLS,
     CLAUSES_OF_OUTAGES,
+    CLAUSES_OF_MIGRATION,
     SKETCH,
     RULES_OF_RUNS,
     RULES_OF_MESSAGES,

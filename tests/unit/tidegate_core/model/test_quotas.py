@@ -37,6 +37,15 @@ def test_given_a_shortest_period_then_a_shorter_one_is_refused_with_the_setting_
     assert all("TIDEGATE_QUOTAS (flights)" in each.hint for each in found)
 
 
+@pytest.mark.parametrize(("every", "fits"), [("59m", False), ("1h", True)])
+def test_given_a_shortest_period_then_reminders_are_not_a_way_round_it(every: str, fits: bool) -> None:
+    counting = {"type": "data_partitions", "dataset": "raw", "count": 9, "at_least_every": every, "allow_empty": True}
+    found = told(Quota(minimum_period_ms=3_600_000), counting)
+    assert [each.field for each in found] == ([] if fits else ["trigger.at_least_every"])
+    assert all("TIDEGATE_QUOTAS (flights)" in each.hint for each in found)
+    assert told(NO_QUOTA, counting) == ()
+
+
 def test_given_a_quota_below_everybodys_minimum_then_that_holds() -> None:
     (problem,) = told(Quota(minimum_period_ms=1_000), {"type": "every", "period": "5s"})
     assert "TIDEGATE_MINIMUM_PERIOD_MS" in problem.hint

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.watching.card import SILENT_MS, NodeCard, missing
+from tidegate_core.records.codec import to_item
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item
+from tidegate_core.watching.card import GONE_MS, SILENT_MS, NodeCard, absences, cards_of, missing
 from tidegate_core.watching.watchdog import (
     LATE_MS,
     STANDS_MS,
@@ -134,3 +137,32 @@ def test_given_a_node_that_was_started_again_then_the_process_before_it_is_not_m
 def test_given_two_processes_of_one_name_at_once_then_the_one_that_fell_silent_is_missing() -> None:
     fell = NodeCard(owner="a", node="n", version="1", tzdata="t", started_at=0, seen=NOW - MINUTE)
     assert missing([fell, replace(fell, owner="b", started_at=NOW - HOUR, seen=NOW)], NOW) == [fell]
+
+
+@pytest.mark.parametrize(
+    ("ago", "owners", "is_again", "expected"),
+    [
+        pytest.param(SILENT_MS, {"b"}, False, None, id="heard of"),
+        pytest.param(SILENT_MS + 1, {"b"}, False, "silent", id="for a short time"),
+        pytest.param(GONE_MS + 1, {"b"}, False, "gone", id="others have all of its shards"),
+        pytest.param(GONE_MS + 1, {"a", "b"}, False, "silent", id="some are still its own"),
+        pytest.param(GONE_MS + 1, None, False, "silent", id="nobody has looked whose they are"),
+        pytest.param(SILENT_MS + 1, {"a"}, True, "replaced", id="started again"),
+        pytest.param(GONE_MS + 1, {"b"}, True, "replaced", id="started again long ago"),
+    ],
+)
+def test_given_a_process_that_says_nothing_then_what_became_of_it_is_told_apart(
+    ago: int, owners: set[str] | None, is_again: bool, expected: str | None
+) -> None:
+    fell = NodeCard(owner="a", node="n", version="1", tzdata="t", started_at=0, seen=NOW - ago)
+    other = NodeCard(owner="b", node="n" if is_again else "m", version="1", tzdata="t", started_at=NOW - 1, seen=NOW)
+    assert absences([fell, other], NOW, owners) == ({} if expected is None else {"a": expected})
+
+
+def test_given_cards_then_they_come_by_name_and_not_beyond_their_day() -> None:
+    def item(owner: str, seen: int) -> Item:
+        card = NodeCard(owner=owner, node=f"n-{owner}", version="1", tzdata="t", started_at=0, seen=seen)
+        return to_item(card, keys.node_card(owner))
+
+    items = [item("b", NOW), item("a", NOW - 23 * HOUR), item("c", NOW - 24 * HOUR)]
+    assert [card.owner for card in cards_of(items, NOW)] == ["a", "b"]

@@ -1,0 +1,196 @@
+"""Limits in use: found by who holds a permit and who waits, because a limit that nobody uses has no item.
+
+No snapshot: what was read at different moments is read again before anything is called stuck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tidegate_api.cluster_map import MapReader
+from tidegate_api.pools import Pools
+from tidegate_api.problems import not_found
+from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_client.views import HolderView, LimitDetail, LimitSummary, WaiterView
+from tidegate_core.model.identity import shard_of_run
+from tidegate_core.model.instants import as_datetime
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.limits import SharedLimit, Waiter
+from tidegate_core.records.run_plane import Job, OwnLimit, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key, RangeRead
+from tidegate_core.transactions.limits import key_of
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store
+
+ROWS_MAX: Final = 20_000
+"""Open runs, and rows of queues, that are looked through: of more than that in one moment the oldest shards' are shown."""
+SHOWN_MAX: Final = 100
+SCHEDULES_SHOWN: Final = 5
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is known of a limit.
+
+    Attributes:
+        key: Of its item.
+        runs: That say that they hold a permit.
+        waiters: In their order.
+        holders: That its item, or items of their own, name.
+    """
+
+    key: Key
+    runs: dict[str, Run] = field(default_factory=dict)
+    waiters: list[Waiter] = field(default_factory=list)
+    state: SharedLimit = field(default_factory=SharedLimit)
+    holders: frozenset[str] = frozenset()
+    stuck: tuple[str, ...] = ()
+
+
+class LimitReads:
+    """Reads of limits."""
+
+    def __init__(self, store: Store, pools: Pools, cluster: MapReader, ranges: RangeReader, clock: Clock) -> None:
+        self._store = store
+        self._pools = pools
+        self._cluster = cluster
+        self._ranges = ranges
+        self._clock = clock
+
+    async def all(self, namespace: str | None) -> list[LimitSummary]:
+        """Returns the limits that somebody holds or waits for; those with something stuck first, then by how long it is held."""
+        found = await self._used(namespace)
+        views = [self._summary(each) for each in found]
+        return sorted(views, key=lambda view: (not view.stuck, -view.waiting, view.id))
+
+    async def one(self, namespace: str, scope: str, name: str) -> LimitDetail:
+        """Raises ApiProblem (404)."""
+        wanted = f"{namespace}/{scope}/{name}"
+        found = next((each for each in await self._used(namespace) if _id(each.key) == wanted), None)
+        if found is None:
+            raise not_found(f"limit {wanted}: nobody holds it or waits for it; tidegate limits list shows those in use")
+        jobs = await self._jobs([waiter.job_id for waiter in found.waiters[:SHOWN_MAX]])
+        return LimitDetail.model_validate(
+            {
+                **self._summary(found).model_dump(),
+                "holders": _holders(found)[:SHOWN_MAX],
+                "waiters": [_waiter(each, jobs.get(each.job_id), found.state) for each in found.waiters[:SHOWN_MAX]],
+            }
+        )
+
+    # -- reading ----------------------------------------------------------------------------------------------------------
+
+    async def _used(self, namespace: str | None) -> list[_Found]:
+        shards = range((await self._cluster.current()).shards)
+        found: dict[Key, _Found] = {}
+        for _, item in await self._ranges.all_of(shards, Span.of_prefix("W#"), ROWS_MAX):
+            waiter = from_item(Waiter, item)
+            _of(found, Key(waiter.limit, "LIMIT")).waiters.append(waiter)
+        for _, item in await self._ranges.all_of(
+            shards, Span.of_prefix("R#"), ROWS_MAX, keep=lambda row: "limits" in row
+        ):
+            run = from_item(Run, item)
+            for text in run.limits:
+                key = key_of(text)
+                _of(found, Key(key.pk, "LIMIT") if key.pk.startswith(keys.SHARED_LIMIT) else key).runs[run.id] = run
+        for _, item in await self._ranges.all_of(
+            shards, Span.of_prefix("LIM#"), ROWS_MAX, keep=lambda row: "holders" in row
+        ):
+            _of(found, Key(str(item["pk"]), str(item["sk"])))
+        kept = [each for each in found.values() if namespace in (None, _id(each.key).split("/")[0])]
+        await self._pools.read(lambda: self._read(kept))
+        return [each for each in kept if each.waiters or each.holders or each.state.in_use]
+
+    def _read(self, found: Sequence[_Found]) -> None:
+        """What the limits say themselves, and which of their holders are there. Blocking."""
+        items = self._store.get([each.key for each in found])
+        for each in found:
+            self._take_in(each, items.get(each.key))
+            gone = self._gone(each, each.holders - each.runs.keys())
+            if gone:
+                # A run that has ended meanwhile has given its permit back in the transaction that removed it.
+                self._take_in(each, self._store.get([each.key]).get(each.key))
+            each.stuck = tuple(sorted(gone & each.holders))
+
+    def _take_in(self, found: _Found, item: Item | None) -> None:
+        if found.key.pk.startswith(keys.SHARED_LIMIT):
+            found.state = SharedLimit.of(item).at(self._clock.now_ms())
+            low, high = keys.permit(found.key, "").sk, keys.permit(found.key, keys.LAST).sk
+            own_items = () if keys.is_rate(found.key) else self._store.query(RangeRead(found.key.pk, low, high)).items
+            found.holders = found.state.holders | {str(row["run_id"]) for row in own_items}
+        else:
+            found.holders = frozenset() if item is None else frozenset(from_item(OwnLimit, item).holders)
+            found.state = SharedLimit(in_use=len(found.holders))
+
+    def _gone(self, found: _Found, unknown: Iterable[str]) -> frozenset[str]:
+        wanted = {keys.run(shard_of_run(run_id), run_id): run_id for run_id in sorted(unknown)}
+        items = self._store.get(list(wanted)) if wanted else {}
+        found.runs |= {wanted[key]: from_item(Run, item) for key, item in items.items()}
+        return frozenset(run_id for key, run_id in wanted.items() if key not in items)
+
+    async def _jobs(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+        wanted = [keys.job(shard_of_run(job_id), job_id) for job_id in job_ids]
+        items = await self._pools.read(lambda: self._store.get(wanted))
+        return {job.id: job for job in (from_item(Job, item) for item in items.values())}
+
+    # -- views ------------------------------------------------------------------------------------------------------------
+
+    def _summary(self, found: _Found) -> LimitSummary:
+        rate = keys.is_rate(found.key)
+        namespace, scope, _ = _id(found.key).split("/", 2)
+        held = [run.admitted_at for run in found.runs.values() if run.id in found.holders]
+        return LimitSummary.model_validate(
+            {
+                "id": _id(found.key),
+                "namespace": namespace,
+                "scope": scope.removeprefix(keys.RATE),
+                "kind": "rate" if rate else "concurrency",
+                "schedules": sorted({run.ref for run in found.runs.values()})[:SCHEDULES_SHOWN],
+                "in_use": found.state.in_use,
+                "most": found.waiters[0].most if found.waiters else None,
+                "waiting": len(found.waiters),
+                "held_since": _moment(min(held, default=None)),
+                "waiting_since": _moment(min((each.satisfied_at for each in found.waiters), default=None)),
+                "next_change": _moment(min(found.state.counts, default=None)),
+                "stuck": list(found.stuck),
+            }
+        )
+
+
+def _of(found: dict[Key, _Found], key: Key) -> _Found:
+    return found.setdefault(key, _Found(key))
+
+
+def _id(key: Key) -> str:
+    """`<namespace>/<scope>/<name>`: of a shared limit as its key says, of a schedule's own with its name."""
+    if key.pk.startswith(keys.SHARED_LIMIT):
+        _, namespace, scope, name = key.pk.split("#", 3)
+        return f"{namespace}/{scope}/{name}"
+    namespace, name = key.sk.removeprefix("LIM#").split("/", 1)
+    return f"{namespace}/schedule/{name}"
+
+
+def _holders(found: _Found) -> list[HolderView]:
+    """Those that are stuck first, then who has held for longest; of a rate there are none, only counts."""
+    there = sorted((run for run in found.runs.values() if run.id in found.holders), key=lambda run: run.admitted_at)
+    views = [HolderView(run=run_id, stuck=True) for run_id in found.stuck]
+    return views + [
+        HolderView(run=run.id, schedule=run.ref, state=run.state, since=as_datetime(run.admitted_at)) for run in there
+    ]
+
+
+def _waiter(row: Waiter, job: Job | None, state: SharedLimit) -> WaiterView:
+    return WaiterView(
+        job=row.job_id,
+        schedule=None if job is None else job.ref,
+        since=as_datetime(row.satisfied_at),
+        offered=row.job_id in state.offered,
+        aside=bool(row.aside),
+    )
+
+
+def _moment(instant: int | None) -> Any:
+    return None if instant is None else as_datetime(instant)

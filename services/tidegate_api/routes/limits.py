@@ -1,0 +1,33 @@
+"""Limits in use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from tidegate_api.routes.common import ServicesOf
+from tidegate_client.paths import LIMIT_NAME_PATTERN, LIMIT_SCOPE_PATTERN
+from tidegate_client.views import LimitDetail, LimitSummary, Page
+from tidegate_core.model.names import NAME_PATTERN
+
+router = APIRouter(prefix="/api/v1", tags=["cluster"])
+
+NamespaceFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of this namespace")]
+NamespacePath = Annotated[str, Path(pattern=NAME_PATTERN, description="Namespace")]
+ScopePath = Annotated[str, Path(pattern=LIMIT_SCOPE_PATTERN, description="As a limit's id says it")]
+NamePath = Annotated[str, Path(pattern=LIMIT_NAME_PATTERN, description="As a limit's id says it")]
+
+
+@router.get("/limits", response_model=Page[LimitSummary], summary="List limits in use")
+async def list_limits(services: ServicesOf, namespace: NamespaceFilter = None) -> Page[LimitSummary]:
+    """Those that somebody holds or waits for, in one page: those with stuck permits first, then by how many wait. Looks through all
+    open runs and all queues.
+    """
+    return Page(items=await services.limits.all(namespace))
+
+
+@router.get("/limits/{namespace}/{scope}/{name}", response_model=LimitDetail, summary="Show a limit")
+async def get_limit(namespace: NamespacePath, scope: ScopePath, name: NamePath, services: ServicesOf) -> LimitDetail:
+    """With the runs that hold its permits, and the jobs that wait, in their order."""
+    return await services.limits.one(namespace, scope, name)
