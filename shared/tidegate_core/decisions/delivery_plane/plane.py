@@ -245,6 +245,7 @@ class DeliveryPlane:
             row.attempt > timer.attempt or (row.attempt == timer.attempt and row.stage is not Stage.GONE)
             for row in siblings
         )
+        double = double or (from_store and self.recurring.is_late_row(timer))
         for row in siblings:
             if row.attempt < timer.attempt and row.stage in (Stage.READY, Stage.WRITTEN):
                 self.close(row, Stage.GONE)

@@ -59,8 +59,10 @@ class Templates:
                 if target is None:
                     self._plane.host.note("message_row_missing", shard=self._plane.shard, id=row.id, slot=row.slot)
                 self._plane.recurring.leave_to_its_rows(row)
-            else:
-                self._plane.payloads.give(row, message_of(fire, target))
+                continue
+            if row in moved:
+                self._plane.recurring.keep_from_its_rows(fire)
+            self._plane.payloads.give(row, message_of(fire, target))
         for key, target in targets.items():
             self._keep(key, target)
 

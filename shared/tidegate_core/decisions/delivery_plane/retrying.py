@@ -127,6 +127,9 @@ def make_rows(plane: DeliveryPlane, fires: Sequence[tuple[Slotted, Message]]) ->
     First the timer rows, then the message rows, and only then the fires leave their places: a successor that computes one of
     them anew asks for its message row, and where there is one it leaves it to its timer row.
     """
+    for row, _ in fires:
+        if row.fire is not None:
+            plane.recurring.leave_from_now_on(row.fire)
     slots = [retry_slot(plane, row) for row, _ in fires]
     messages = [
         replace(message, slot=slot, expires_at=row_expiry(slot))

@@ -102,7 +102,8 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
     for create in creates:
         refused = create.status is not ReceiptStatus.ACCEPTED
         if refused and create.mine is not None and create.mine.origin == create.sending.position.text():
-            _unmake_rows(plane, create.mine, actions)
+            is_covered = create.name.keyed and create.version < create.live_from
+            _unmake_rows(plane, create.mine, actions, is_covered=is_covered)
     try:
         if actions:
             yield from write(plane.host, "messages", actions)
@@ -240,14 +241,17 @@ def _is_on_its_way(plane: DeliveryPlane, create: Create, actions: list[Put | Del
     return True
 
 
-def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete]) -> None:
+def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete], *, is_covered: bool) -> None:
     """Removes what a former owner wrote for a create that is refused now, because a repeat of it was accepted meanwhile.
 
-    Such rows have not been sent: whoever sends waits until the create's position, or its inbox row, says that it is done.
+    Such rows have not been sent: whoever sends waits until the create's position, or its inbox row, says that it is done. But for what
+    a guard covers: the present owner may have sent it before it was replaced, and a former one that does not know of it reads the
+    create. Nobody loads such a message any more; its row stays until it expires, and tells an audit what the record on the topic is.
     """
     _give_up_rows(plane, mine.id, mine.version)
     actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
-    actions.append(Delete(keys.message(plane.shard, mine.id, mine.version)))
+    if not is_covered:
+        actions.append(Delete(keys.message(plane.shard, mine.id, mine.version)))
 
 
 def _give_up_rows(plane: DeliveryPlane, message_id: str, version: str, but_at: int | None = None) -> None:

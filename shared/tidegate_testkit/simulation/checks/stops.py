@@ -23,7 +23,7 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
     # What was past the gate at one request goes on, whatever follows.
     listed: set[str] = set()
     moving = [step for step in case.steps(life) if step.moves and step.asked.receipt is not None]
-    for step, following in zip(moving, [*moving[1:], None], strict=True):
+    for step, following in zip(moving, [*moving[1:], None][: len(moving)], strict=True):
         assert step.asked.receipt is not None
         listed.update(step.asked.receipt.running)
         parked_until = (NEVER if following is None else following.sent) if step.parks else 0

@@ -118,8 +118,8 @@ CONDITIONS = (
         "two shards admit at the same moment",
         breaks="I4",
         patches=(without("permit_free"),),
-        within=12,
-        directed=(3,),
+        within=30,
+        directed=(12,),
         trap="contention",
     ),
 )

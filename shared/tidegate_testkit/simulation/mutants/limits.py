@@ -130,7 +130,8 @@ LIMITS: Final = (
         "two shards take the last permit at the same moment",
         breaks="I4",
         patches=(without("permit_free", clauses=f"{NO_HOLDER} AND attribute_not_exists(#queued)", values=(":run",)),),
-        within=12,
+        within=30,
+        directed=(12,),
         trap="contention",
     ),
     Mutant(

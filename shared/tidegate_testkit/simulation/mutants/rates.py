@@ -96,9 +96,9 @@ RATE_BUGS: Final = (
         "two shards admit at the same moment what a rate has one place for",
         breaks="I4",
         patches=(Patch(rates, "count_admission", demanding_nothing),),
-        within=25,
+        within=110,
         trap=RATES,
-        directed=(6,),
+        directed=(50,),
     ),
     Mutant(
         "rate span",

@@ -68,7 +68,7 @@ REMINDERS = (
         "what was counted while a reminder waited has made a job, and the reminder makes another",
         breaks="I1",
         patches=(Patch(at_least_every, "is_dealt_with", lambda _: lambda *_: False),),
-        within=8,
+        within=30,
     ),
     Mutant(
         "reminded unread",

@@ -511,6 +511,37 @@ def test_given_a_crash_after_a_refusal_then_it_is_neither_lost_nor_sent_twice(be
     assert len(bench.on("out")) == (2 if wait * SECOND > RETRY_FIRST_MS else 1)
 
 
+def test_given_a_refused_fire_whose_message_row_comes_late_then_the_successor_sends_it_once(bench: Bench) -> None:
+    """Simulation, seed 365: it had found no message row, sent the fire from its place, and then read the timer row's message."""
+    bench.answer_with(to_out, REFUSED, times=1)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "refused")
+    bench.request(an_apply(a_recurring(trigger=every("1m"))))
+    bench.run(shown(bench, "apply-ping")[0] - bench.now + 100)
+    (late,) = [each for each in bench.all_asked(Write) if each.batch.name == "refused"]
+    bench.crash()
+    bench.hold_back(lambda effect: isinstance(effect, Read) and all(key.sk.startswith("M#") for key in effect.keys))
+    bench.run(SECOND)
+    assert len(bench.on("out")) == 1
+    assert bench.rows("M#") == []
+    bench.store.write(late.batch.actions)
+    bench.as_usual()
+    bench.run(30 * SECOND)
+    assert len(bench.on("out")) == 1
+
+
+def test_given_a_fire_that_is_refused_by_a_successor_as_well_then_its_own_rows_bring_it(bench: Bench) -> None:
+    bench.answer_with(to_out, REFUSED, times=2)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "refused")
+    bench.request(an_apply(a_recurring(trigger=every("1m"))))
+    bench.run(shown(bench, "apply-ping")[0] - bench.now + 100)
+    bench.crash()
+    bench.run(SECOND)
+    assert bench.on("out") == []
+    bench.as_usual()
+    bench.run(30 * SECOND)
+    assert len(bench.on("out")) == 1
+
+
 def test_given_refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
