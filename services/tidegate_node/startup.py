@@ -25,7 +25,7 @@ from tidegate_node.settings import NodeSettings
 from tidegate_ports.bus import Notices, Topics
 from tidegate_ports.clock import Clock
 from tidegate_ports.run_tokens import SecretUnusable, read_secret
-from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
 
 EXIT_BUG: Final = 70
 EXIT_TRY_LATER: Final = 75
@@ -211,3 +211,14 @@ def _judge(differences: Sequence[Difference], notices: Notices) -> None:
         raise StartRefused(f"{'; '.join(unsafe)}: {INITIALISE}, or repair it by hand where it says no more")
     for difference in differences:
         notices("topic_differs", message=difference.text)
+
+
+def shards_of(store: Store) -> int:
+    """Returns how many shards the cluster has. Raises StartRefused, StoreUnavailable."""
+    item = store.get((MAP_KEY,)).get(MAP_KEY)
+    if item is None:
+        raise StartRefused(f"the store holds no map: {INITIALISE}")
+    try:
+        return map_of(item).shards
+    except MapUnreadable as unreadable:
+        raise StartRefused(str(unreadable)) from unreadable

@@ -18,13 +18,11 @@ from tidegate_core.audit.shard import Asked, judge_shard
 from tidegate_core.audit.sink import SinkFacts, judge_sink, sink_facts
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.transactions.map import MapUnreadable, map_of
 from tidegate_node import bootstrap
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
 from tidegate_node.audit.topics import on_topics_of
-from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, INITIALISE
+from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, shards_of
 from tidegate_ports.landed import LandedRecords, LandedUnavailable
 from tidegate_ports.store import Store, StoreUnavailable
 
@@ -186,17 +184,6 @@ def window_of(begin: str | None, end: str | None, now: int) -> Window:
     if first > last:
         raise ValueError(f"--from {format_instant(first)} is after --to {format_instant(last)}")
     return Window(first, last)
-
-
-def shards_of(store: Store) -> int:
-    """Returns how many shards the cluster has. Raises StartRefused, StoreUnavailable."""
-    item = store.get((MAP_KEY,)).get(MAP_KEY)
-    if item is None:
-        raise bootstrap.StartRefused(f"the store holds no map: {INITIALISE}")
-    try:
-        return map_of(item).shards
-    except MapUnreadable as unreadable:
-        raise bootstrap.StartRefused(str(unreadable)) from unreadable
 
 
 def _instant(option: str, text: str) -> int:

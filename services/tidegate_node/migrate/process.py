@@ -9,12 +9,10 @@ from collections.abc import Callable
 from typing import Final
 
 from tidegate_core.records.schema import StoreSchema
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.transactions.map import MapUnreadable, map_of
 from tidegate_node import bootstrap
 from tidegate_node.migrate.migration import InTheWay, Migration
-from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, INITIALISE
-from tidegate_ports.store import Store, StoreUnavailable
+from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, shards_of
+from tidegate_ports.store import StoreUnavailable
 
 EXIT_IN_THE_WAY: Final = 1
 LOOK_EVERY_S: Final = 2.0
@@ -45,7 +43,7 @@ def run(
         migration = Migration(
             store,
             settle,
-            _shards_of(store),
+            shards_of(store),
             pause=lambda: time.sleep(1 / writes_per_s),
             wait=_patience(),
             now=lambda: int(time.time() * 1_000),
@@ -77,16 +75,6 @@ def told(migration: Migration, schema: StoreSchema) -> list[str]:
             "more, run `tidegate migrate --finish`"
         )
     return lines
-
-
-def _shards_of(store: Store) -> int:
-    item = store.get((MAP_KEY,)).get(MAP_KEY)
-    if item is None:
-        raise bootstrap.StartRefused(f"the store holds no map: {INITIALISE}")
-    try:
-        return map_of(item).shards
-    except MapUnreadable as unreadable:
-        raise bootstrap.StartRefused(str(unreadable)) from unreadable
 
 
 def _patience() -> Callable[[], bool]:
