@@ -101,6 +101,10 @@ oracle: setup ## Random (expression, zone, instant) triples against a brute-forc
 fuzz: setup ## Hostile records on requests, events and a source through the ingest, on all cores (RECORDS=1000000 ARGS="--seed 1")
 	@$(BIN)/python -m tidegate_testkit.fuzzing --records $(RECORDS) $(ARGS)
 
+.PHONY: fuzz-cluster
+fuzz-cluster: setup require-java ## The same against a real broker, store and nodes (RECORDS=1000000 ARGS="--minutes 15 --seed 1")
+	@$(BIN)/python -m tidegate_testkit.fuzzing.on_cluster --records $(RECORDS) $(ARGS)
+
 .PHONY: fuzz-parsers
 fuzz-parsers: setup ## The parsers under a coverage-guided fuzzer: Linux, x86-64, Python 3.11 (FUZZ_S=600)
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --upgrade --target build/fuzz --requirement tests/fuzz/requirements.lock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,15 @@ from tidegate_testkit.cluster.cluster import Cluster
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.topics import Arrived, read_topic
 from tidegate_testkit.cluster.waiting import until
+from tidegate_testkit.fuzzing.campaign import fuzz_cluster
+from tidegate_testkit.fuzzing.hostile import KINDS
 
 NAMESPACE = "bad-input"
 TOPIC_PARTITION = 3
 """Everything goes into one, so that what is behind a bad record really is behind it."""
 TWO_MEGABYTES = 2 * 1024 * 1024
+HOSTILE = 2_400
+"""100 for each topic partition of requests, events and a source's topic; `make fuzz-cluster` has as many as one likes."""
 numbers = itertools.count(1)
 
 
@@ -231,3 +236,13 @@ def test_given_a_script_that_vanished_then_its_run_fails_with_the_reason_and_the
 def _failed_runs(cluster: Cluster, schedule: str) -> list[dict[str, Any]]:
     records = [record.document for record in read_topic(cluster.bootstrap_servers, "tidegate.runs")]
     return [record for record in records if record["schedule"] == schedule and record["state"] == "failed"]
+
+
+def test_given_hostile_records_on_each_topic_partition_then_each_rejected_one_is_a_dead_letter_and_the_last_is_carried_out(
+    cluster: Cluster, client: Client, evidence: Evidence
+) -> None:
+    found = fuzz_cluster(cluster, client, evidence, seed=77, records=HOSTILE, seconds=math.inf, say=lambda _: None)
+
+    assert found.faults == []
+    assert all(found.records[kind] == HOSTILE // len(KINDS) for kind in KINDS)
+    assert HOSTILE // 2 < found.judged.letters < HOSTILE

@@ -93,6 +93,18 @@ class Client(Background):
         on_acknowledged: Callable[[Acknowledged], None] = lambda _: None,
     ) -> None:
         """Sends one record to a tidegate topic; `on_acknowledged` is called from another thread once the broker has it."""
+        self.send_to(f"{PREFIX}.{topic}", value, key, headers, topic_partition, on_acknowledged)
+
+    def send_to(
+        self,
+        topic: str,
+        value: bytes | Mapping[str, Any],
+        key: str | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+        topic_partition: int | None = None,
+        on_acknowledged: Callable[[Acknowledged], None] = lambda _: None,
+    ) -> None:
+        """As `send`, to any topic by its full name."""
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -102,9 +114,7 @@ class Client(Background):
                 on_acknowledged(acknowledged)
 
         partition = LIBRARY_CHOOSES if topic_partition is None else topic_partition
-        self._producer.produce(
-            f"{PREFIX}.{topic}", body, key, partition=partition, headers=list(headers), on_delivery=delivered
-        )
+        self._producer.produce(topic, body, key, partition=partition, headers=list(headers), on_delivery=delivered)
 
     def flush(self, patience_s: float = PATIENCE_S) -> None:
         """Waits until the broker has everything."""

@@ -11,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
 from tidegate_kafka.records import to_record
+from tidegate_ports.bus import Record
 from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.waiting import now_ms, until
 
@@ -87,6 +88,34 @@ def read_topic(bootstrap_servers: str, topic: str) -> list[Arrived]:
         if any(ends.values()):
             until(is_whole, f"all records of {topic}", look_every_s=0.0)
         return found
+    finally:
+        consumer.close()
+
+
+def each_of_topic(bootstrap_servers: str, topic: str) -> Iterator[Record]:
+    """Yields the records that a topic had when this was called, one batch in memory, with repeated headers.
+
+    Raises:
+        NotInTime: The broker did not give them.
+    """
+    consumer = _consumer(bootstrap_servers, {})
+    try:
+        places = _places(consumer, [topic])
+        ends = {place.partition: consumer.get_watermark_offsets(place, ASK_TIMEOUT_S)[1] for place in places}
+        left = {number for number, end in ends.items() if end}
+        consumer.assign(places)
+        while left:
+            batch = until(
+                lambda: [each for each in consumer.consume(BATCH_MAX, BATCH_WAIT_S) if not each.error()],
+                f"records of {topic}",
+                look_every_s=0.0,
+            )
+            for message in batch:
+                record = to_record(message, "")
+                if record.offset < ends[record.topic_partition]:
+                    yield record
+                if record.offset + 1 >= ends[record.topic_partition]:
+                    left.discard(record.topic_partition)
     finally:
         consumer.close()
 

@@ -8,17 +8,14 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tidegate_core.decisions.forged import refuse_forged_events, refuse_forged_request
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import Produce, Produced
-from tidegate_core.model.parsing import parse_events, parse_request
-from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.sources import SourceSpec
-from tidegate_core.sources.mapping import event_of
 from tidegate_core.store import keys
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import EVENTS, REQUESTS, SECOND, Doc, a_spec, an_apply, on_data
 from tidegate_testkit.fuzzing.hostile import Hostile, HostileRecords, Kind
+from tidegate_testkit.fuzzing.verdict import refusal_of
 
 BATCH = 50
 """Records that arrive together."""
@@ -41,7 +38,7 @@ SOURCE: Doc = {
         "producer": {"pointer": "/spec/a/0"},
     },
 }
-ALLOWED = ("*",)
+SPEC = SourceSpec.model_validate(SOURCE)
 
 
 @dataclass(slots=True)
@@ -138,7 +135,7 @@ def _judge(kind: Kind, offset: int, record: Hostile, letters: dict[int, Produce]
     if letter is None:
         if record.is_no_record:
             return ["is no record of ours, and no dead letter"]
-        refusal = _refusal(kind, offset, record)
+        refusal = refusal_of(kind, record, SPEC)
         return [f"is refused ({refusal}), and no dead letter"] if refusal is not None else []
     wrong = []
     if (letter.key, letter.value) != (record.key, record.value or b""):
@@ -151,22 +148,6 @@ def _judge(kind: Kind, offset: int, record: Hostile, letters: dict[int, Produce]
     if record.made == "untouched":
         wrong.append(f"is right, and refused: {message}")
     return wrong
-
-
-def _refusal(kind: Kind, offset: int, record: Hostile) -> RefusedRecord | None:
-    """What the production parsers say of it by themselves."""
-    try:
-        match kind:
-            case "requests":
-                refuse_forged_request(parse_request(record.value, record.headers), ALLOWED, REQUESTS)
-            case "events":
-                refuse_forged_events(parse_events(record.value, record.headers), ALLOWED, EVENTS)
-            case "sources":
-                spec = SourceSpec.model_validate(SOURCE)
-                event_of(spec, LogRecord(offset, 0, record.key, record.value, record.headers), f"t/0/{offset}")
-    except RefusedRecord as refused:
-        return refused
-    return None
 
 
 def _of_the_whole(bench: FuzzBench, topic: str) -> list[str]:
