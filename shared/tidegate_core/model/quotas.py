@@ -1,4 +1,5 @@
-"""What a namespace's schedules may ask for: bounds that the definition alone tells, so that nothing is to be counted.
+"""What a namespace's schedules may ask for. Most bounds are told by the definition alone; two are counted when one is applied
+(`decisions/run_plane/quotas.py`), and none when a schedule fires, an event comes or a job is admitted.
 
 Settings of nodes and API, the same for all of them: the node that owns the schedule decides, and a dry run judges likewise.
 """
@@ -11,6 +12,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from tidegate_core.model.catch_up import MAX_RUNS_MAX
+from tidegate_core.model.overlap import MAX_PENDING
 
 EVERY_NAMESPACE: Final = "*"
 """In the place of a name: holds for each namespace that has no quota of its own."""
@@ -35,6 +37,16 @@ class Quota(BaseModel):
         le=MAX_RUNS_MAX,
         description="Most `catchup.max_runs` where each missed occurrence may have a job of its own.",
     )
+    pending_max: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_PENDING,
+        description="Most `max_pending` of one schedule; one with constraints then needs an `overlap` that bounds what waits.",
+    )
+    schedules_max: int | None = Field(
+        default=None, ge=1, description="Schedules that are there, suspended ones included; deleted ones do not count."
+    )
+    fan_out_max: int | None = Field(default=None, ge=1, description="Schedules that hear the same event.")
 
 
 NO_QUOTA: Final = Quota()

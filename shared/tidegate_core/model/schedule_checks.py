@@ -184,7 +184,11 @@ def check_schedule(
     setting = MINIMUM_PERIOD_SETTING if minimum_period_ms >= minimum_ms else f"{QUOTAS_SETTING} ({spec.namespace})"
     # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
     search = Search(STEPS_PER_SEARCH, TEN_YEARS_MS)
-    found: list[Problem | None] = [_catch_up_problem(spec, quota), _reminder_problem(spec, quota)]
+    found: list[Problem | None] = [
+        _catch_up_problem(spec, quota),
+        _pending_problem(spec, quota),
+        _reminder_problem(spec, quota),
+    ]
     for place, trigger in _of_time(spec):
         found += [
             _period_problem(trigger, identity, minimum_ms, place, setting),
@@ -212,6 +216,21 @@ def _catch_up_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
         f"is {wanted.max_runs}, namespace {spec.namespace} may have {most} jobs for one cause at most",
         f"write max_runs: {most} or fewer, or mode: last; or raise catch_up_runs_max in {QUOTAS_SETTING} of nodes and API",
     )
+
+
+def _pending_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
+    """What waits is bounded schedule by schedule: a count of the namespace would be one more item in each admission."""
+    most = quota.pending_max
+    if most is None or spec.sends_messages:
+        return None
+    way_out = f"or raise pending_max in {QUOTAS_SETTING} of nodes and API"
+    if spec.overlap == "queue" and spec.max_pending > most:
+        problem = f"is {spec.max_pending}, in namespace {spec.namespace} {most} jobs of a schedule may wait at most"
+        return Problem("max_pending", problem, f"write max_pending: {most} or fewer, {way_out}")
+    if spec.overlap == "allow" and spec.constraints:
+        problem = f"does not bound how many jobs wait, in namespace {spec.namespace} {most} of a schedule may"
+        return Problem("overlap", problem, f"write overlap: queue with max_pending: {most} or fewer, {way_out}")
+    return None
 
 
 def _reminder_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:

@@ -30,7 +30,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `W#<limit hash>#<order>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
-Other partition keys of `main`: `MAP`, `SCHEMA`, `CONTROLS`, `SOURCES`, `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
+Other partition keys of `main`: `MAP`, `SCHEMA`, `CONTROLS`, `SOURCES`, `NS#<namespace>` (`COUNT` of its schedules, under a quota), `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
 `PERMIT#<run id>`), `NODE#<owner>` (`NODE`, its signs of life;
 `DRAIN`, an order to give everything back), `NODES` (a card of each process, by owner), `DD#<namespace>#<hash>`, `DLQ#<origin>` (what became of a dead letter).
 `history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `LJ#<job id>` (where in it), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies),
@@ -106,6 +106,16 @@ def topic_position(cluster_id: str, topic_id: str, topic_partition: int) -> Key:
 
 def schedule_state(shard: int, namespace: str, name: str) -> Key:
     return Key(shard_pk(shard), f"S#{schedule_ref(namespace, name)}")
+
+
+def schedule_states(namespace: str) -> tuple[str, str]:
+    """Returns the range of the states of a namespace's schedules, in each shard."""
+    prefix = f"S#{schedule_ref(namespace, '')}"
+    return prefix, f"{prefix}{LAST}"
+
+
+def schedule_count(namespace: str) -> Key:
+    return Key(f"NS#{namespace}", "COUNT")
 
 
 def definition(shard: int, namespace: str, name: str, version: int) -> Key:
@@ -270,6 +280,12 @@ def index_row(
     pk = f"IX#{index_shard_of(event_key):02d}"
     activation = f"{generation:010d}#{leaf:02d}#{incarnation}#{vector or ''}"
     return Key(pk, f"{event_key}#{schedule_ref(namespace, name)}#{activation}")
+
+
+def index_rows_in(event_key: str, namespace: str) -> tuple[str, str, str]:
+    """Returns partition key and range of the rows of all schedules of a namespace under one event key."""
+    prefix = f"{event_key}#{schedule_ref(namespace, '')}"
+    return f"IX#{index_shard_of(event_key):02d}", prefix, f"{prefix}{LAST}"
 
 
 def index_rows_of(event_key: str, namespace: str, name: str) -> tuple[str, str, str]:

@@ -53,6 +53,7 @@ HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "map": "`tidegate init` writes it before there is a cluster",
     "schema": "`tidegate init` and `tidegate migrate` write it; releases take turns in `test_rolling_upgrade.py`",
+    "count_schedules": "no simulated namespace has a quota",
     "idle": "no simulated world lasts for an hour after its last run",
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",

@@ -19,6 +19,7 @@ from tidegate_core.decisions.run_plane.bounds import as_all_read_it
 from tidegate_core.decisions.run_plane.definitions import parsed, spec_of
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outbox import gone_row
+from tidegate_core.decisions.run_plane.quotas import count_after
 from tidegate_core.decisions.run_plane.standing import carried_on, fires, kept_from
 from tidegate_core.decisions.run_plane.ticking import first_tick
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row, tick_row
@@ -73,6 +74,7 @@ class MoveState:
 
     Attributes:
         keeps_until: Instant of a timer row of kind `U` that stays: it is what asks for this, and goes when all is done.
+        most: How many schedules the namespace may have; None where nobody counts.
     """
 
     request: ScheduleRequest
@@ -84,6 +86,7 @@ class MoveState:
     memory: Memory
     recurring: RecurringChange | None = None
     keeps_until: int | None = None
+    most: int | None = None
     stale: tuple[Key, ...] = ()
     name: str = "control"
 
@@ -94,8 +97,13 @@ class MoveState:
     def decide(self, unit: UnitOfWork, now: int) -> None:
         applied, before = self.applied, self.before
         state = applied.state
+        counted = count_after(unit, self.most, before, state)
+        if isinstance(counted, Problem):
+            # Others have made theirs since this was decided.
+            self._answer(unit, now, Applied(ReceiptStatus.REJECTED, errors=(counted,)))
+            return
         if state is None:
-            self._answer(unit, now)
+            self._answer(unit, now, applied)
             return
         key = state.key(unit.shard)
         unit.item(key)
@@ -118,7 +126,10 @@ class MoveState:
             unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may hold for what waits.
         if before is None or before.generation != state.generation:
             self._end_generation(unit, before, state, now)
-        self._answer(unit, now)
+        self._answer(unit, now, applied)
+        if counted is not None:
+            # Last: what tells whether the transaction was carried out must be an item that nobody else writes.
+            unit.put(counted, keys.schedule_count(state.namespace))
 
     def _end_generation(self, unit: UnitOfWork, before: ScheduleState | None, state: ScheduleState, now: int) -> None:
         closed = None if self.recurring is None else self.recurring.write(unit, state, self.applied.first)
@@ -135,20 +146,20 @@ class MoveState:
             row = TimerRow(at=state.until, kind="U", ref=ref)
             unit.set_row(row, row.key(unit.shard))
 
-    def _answer(self, unit: UnitOfWork, now: int) -> None:
-        state = self.applied.state or self.before
+    def _answer(self, unit: UnitOfWork, now: int, applied: Applied) -> None:
+        state = applied.state or self.before
         receipt = Receipt.model_construct(
             request_id=self.request_id,
-            status=self.applied.status,
+            status=applied.status,
             namespace=self.request.namespace,
             name=self.request.name,
             version=None if state is None else state.version,
-            next=self.applied.next,
-            backlog=self.applied.backlog,
-            errors=self.applied.errors,
+            next=applied.next,
+            backlog=applied.backlog,
+            errors=applied.errors,
             at=now,
         )
-        answer(unit, self.outcome, receipt, now, settled=not self.applied.has_pages)
+        answer(unit, self.outcome, receipt, now, settled=not applied.has_pages)
 
 
 def version_conflict(request: ScheduleRequest, before: ScheduleState | None) -> Problem | None:

@@ -21,6 +21,7 @@ from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.listening import listen, unlisten
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
+from tidegate_core.decisions.run_plane.quotas import counted_problems
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
 from tidegate_core.decisions.run_plane.updating import update_problems
@@ -166,7 +167,8 @@ class ApplyRequest(Procedure):
                 yield from self._move_recurring(lane, request, request_id, position, before, definition, outcome)
             else:
                 applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
-                yield from lane.decide_alone(self._move(request, request_id, position, applied, before, outcome))
+                move = self._move(lane, request, request_id, position, applied, before, outcome)
+                yield from lane.decide_alone(move)
         most: int | None = None
         while not outcome.settled:
             state = yield from self._state(lane, request)
@@ -201,12 +203,14 @@ class ApplyRequest(Procedure):
             before = change.caught_up(before)
             applied = yield from self._decide(lane, request, position, before, definition, change.since)
             applied = control.outside_of_state(applied, request, definition)
-            yield from lane.decide_alone(self._move(request, request_id, position, applied, before, outcome, change))
+            move = self._move(lane, request, request_id, position, applied, before, outcome, change)
+            yield from lane.decide_alone(move)
         finally:
             change.end()
 
     def _move(
         self,
+        lane: Lane,
         request: ScheduleRequest,
         request_id: str,
         position: Position,
@@ -215,7 +219,11 @@ class ApplyRequest(Procedure):
         outcome: Outcome,
         change: RecurringChange | None = None,
     ) -> MoveState:
-        return MoveState(request, request_id, position, applied, before, outcome, self.memory, change)
+        most = quota_of(lane.host.holding.quotas, request.namespace).schedules_max
+        stale = () if most is None else (keys.schedule_count(request.namespace),)
+        return MoveState(
+            request, request_id, position, applied, before, outcome, self.memory, change, most=most, stale=stale
+        )
 
     def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
         return page_of(request, state, self.memory, outcome, most)
@@ -286,8 +294,8 @@ class ApplyRequest(Procedure):
         former = None if definition is None else parsed(definition.spec)
         # Its instants are searched for only where the checks found, within their bound, that there is one.
         errors = update_problems(how, spec, former, control.status_after(before, spec))
+        quota = quota_of(holding.quotas, spec.namespace)
         if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
-            quota = quota_of(holding.quotas, spec.namespace)
             errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms, quota=quota)
         if not spec.sends_messages:
             inspected = yield Inspect(spec.program.type, spec.program.file)
@@ -295,6 +303,7 @@ class ApplyRequest(Procedure):
             if inspected.problem is not None:
                 hint = "give the path of a file that the nodes can read"
                 errors += (Problem(field="target.program.file", problem=inspected.problem, hint=hint),)
+        errors += yield from counted_problems(lane, spec, before, quota)
         if errors:
             return Applied(ReceiptStatus.REJECTED, errors=errors)
         applied = control.applied_spec(before, spec, position, request.actor, request.reason, now, how)

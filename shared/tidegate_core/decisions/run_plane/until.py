@@ -59,6 +59,7 @@ class ResumeWhenDue(ApplyRequest):
 
     def _move(
         self,
+        lane: Lane,
         request: ScheduleRequest,
         request_id: str,
         position: Position,

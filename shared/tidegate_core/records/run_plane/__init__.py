@@ -8,7 +8,7 @@ from tidegate_core.records.run_plane.jobs import Job
 from tidegate_core.records.run_plane.ledger import LedgerPlace, LedgerRow
 from tidegate_core.records.run_plane.rows import InboxRow, IndexRow, OutboxRow, TimerRow
 from tidegate_core.records.run_plane.runs import Run
-from tidegate_core.records.run_plane.schedules import Definition, OwnLimit, ScheduleState
+from tidegate_core.records.run_plane.schedules import Definition, OwnLimit, ScheduleCount, ScheduleState
 
 __all__ = [
     "Definition",
@@ -23,6 +23,7 @@ __all__ = [
     "OwnLimit",
     "PastGeneration",
     "Run",
+    "ScheduleCount",
     "ScheduleState",
     "TimerRow",
 ]

@@ -142,6 +142,20 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleCount:
+    """How many schedules a namespace has, where a quota bounds that. The one item of schedules that all shards' owners write.
+
+    Attributes:
+        schedules: Not deleted.
+        counted_at: When the states of all shards were last counted; since then each create and delete has moved it.
+    """
+
+    namespace: str
+    schedules: int
+    counted_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnLimit:
     """A schedule's own limit: lies in its shard, so only the owner writes it.
 

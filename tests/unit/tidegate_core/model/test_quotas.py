@@ -14,6 +14,7 @@ from tidegate_core.model.schedule_checks import check_schedule
 NOW = 1_763_676_000_000
 PYTHON = {"type": "program", "program": {"type": "python", "file": "a.py"}}
 HOURLY = {"type": "every", "period": "1h"}
+NIGHT = {"type": "time_window", "opens": "22:00", "closes": "06:00", "zone": "UTC"}
 
 
 def told(quota: Quota, trigger: dict[str, Any] = HOURLY, **fields: Any) -> tuple[Problem, ...]:
@@ -70,3 +71,21 @@ def test_given_a_most_of_catch_up_then_a_larger_one_is_refused(fields: dict[str,
     found = told(Quota(catch_up_runs_max=10), **fields)
     assert [each.field for each in found] == ([] if fits else ["catchup.max_runs"])
     assert all("max_runs: 10" in each.hint for each in found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        pytest.param({"max_pending": 5}, None, id="within"),
+        pytest.param({"max_pending": 6}, "max_pending", id="above"),
+        pytest.param({}, "max_pending", id="the default is above"),
+        pytest.param({"overlap": "keep_latest"}, None, id="one waits"),
+        pytest.param({"overlap": "allow"}, None, id="nothing to wait for"),
+        pytest.param({"overlap": "allow", "constraints": [NIGHT]}, "overlap", id="any number may wait"),
+    ],
+)
+def test_given_a_most_of_what_waits_then_a_schedule_has_to_bound_it(fields: dict[str, Any], field: str | None) -> None:
+    found = told(Quota(pending_max=5), **fields)
+    assert [each.field for each in found] == ([] if field is None else [field])
+    assert all("max_pending: 5" in each.hint for each in found)
+    assert told(NO_QUOTA, **fields) == ()
