@@ -36,6 +36,8 @@ LARGE_RECORD_BYTES = 4 * MIB
 DEAD_LETTER_BYTES = 5 * MIB
 """A dead letter is its record and headers around it."""
 
+NOT_ALLOWED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+ACLS = "The broker's ACLs do not let this process do so; docs/security.md lists what it needs"
 PROPAGATION_S = 0.05
 """Between two looks at whether a new topic is known to the brokers; it takes milliseconds."""
 
@@ -141,8 +143,9 @@ class TopicAdmin:
             if topic.name in missing
         ]
         if wanted:
-            for created in self._admin.create_topics(wanted, request_timeout=self._patience_s).values():
-                self._answer(created, ignored=KafkaError.TOPIC_ALREADY_EXISTS)
+            asked = self._admin.create_topics(wanted, request_timeout=self._patience_s)
+            for name, created in asked.items():
+                self._answer(created, f"Create of {name}", ignored=KafkaError.TOPIC_ALREADY_EXISTS)
         return self._check_once_known(missing)
 
     def _check_once_known(self, created: Collection[str]) -> list[Difference]:
@@ -157,7 +160,10 @@ class TopicAdmin:
 
     def _topic_partitions(self, names: list[str]) -> dict[str, int]:
         asked = self._admin.describe_topics(TopicCollection(names), request_timeout=self._patience_s)
-        answers = {name: self._answer(asked[name], ignored=KafkaError.UNKNOWN_TOPIC_OR_PART) for name in names}
+        answers = {
+            name: self._answer(asked[name], f"Describe of {name}", ignored=KafkaError.UNKNOWN_TOPIC_OR_PART)
+            for name in names
+        }
         return {name: len(answer.partitions) for name, answer in answers.items() if answer is not None}
 
     def _configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -166,18 +172,23 @@ class TopicAdmin:
             return {}
         asked = self._admin.describe_configs(resources, request_timeout=self._patience_s)
         return {
-            resource.name: {entry.name: entry.value for entry in self._answer(answer).values()}
+            resource.name: {
+                entry.name: entry.value
+                for entry in self._answer(answer, f"DescribeConfigs of {resource.name}").values()
+            }
             for resource, answer in asked.items()
         }
 
-    def _answer(self, future: Future[Any], *, ignored: int | None = None) -> Any:
-        """The answer, None for an ignored error."""
+    def _answer(self, future: Future[Any], what: str, *, ignored: int | None = None) -> Any:
+        """The answer to `what` was asked, None for an ignored error."""
         try:
             return future.result(timeout=self._patience_s + 1)
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() == ignored:
                 return None
+            if error.code() in NOT_ALLOWED:
+                raise TopicsUnavailable(f"topics: {what}: {error.str()} {ACLS}") from failure
             self._admin.poll(0)  # Delivers to `_heard` what is waiting.
             why = self._heard.last or "is the broker reachable and access allowed?"
             raise TopicsUnavailable(f"topics: {error.str()}; {why}") from failure

@@ -6,7 +6,7 @@ the secured ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
     AdminClient,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialAlteration,
     UserScramCredentialUpsertion,
 )
 
@@ -32,6 +33,7 @@ ELSEWHERE = "elsewhere.example"
 ITERATIONS = 4_096
 """Least that brokers take."""
 ANSWER_S = 20.0
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,14 @@ class SecuredKafka:
 
 
 @contextmanager
-def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
-    """Starts the broker from local jars, with its certificates in `folder`."""
+def secured_kafka(folder: Path, users: Sequence[str] = (USER,), *, authorizing: bool = False) -> Iterator[SecuredKafka]:
+    """Starts the broker from local jars, with its certificates in `folder`.
+
+    Args:
+        folder: Is there.
+        users: Who may log in, each with `PASSWORD`.
+        authorizing: Nobody may do anything without an ACL that says so, but for who comes by the open listener.
+    """
     authority = Authority(folder, "authority")
     ports: list[int] = []
     for _ in ("SCRAM", "MUTUAL", "MISNAMED"):
@@ -75,6 +83,8 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
         **_encrypted("misnamed", wrong, authority),
         "listener.name.mutual.ssl.client.auth": "required",
     }
+    if authorizing:
+        properties |= {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
     for name in ("scram", "misnamed"):
         properties |= {
             f"listener.name.{name}.sasl.enabled.mechanisms": MECHANISM,
@@ -84,7 +94,7 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
         }
     scram, mutual, misnamed = (f"{LOOPBACK}:{port}" for port in ports)
     with KafkaBrick(None, extra_listeners=listeners, extra_config=properties) as brick:
-        _make_user(brick.bootstrap_servers)
+        _make_users(brick.bootstrap_servers, users)
         yield SecuredKafka(
             open=brick.bootstrap_servers,
             scram=scram,
@@ -106,9 +116,11 @@ def _encrypted(listener: str, own: Signed, authority: Authority) -> dict[str, st
     return {f"listener.name.{listener}.{name}": value for name, value in stores.items()}
 
 
-def _make_user(bootstrap_servers: str) -> None:
+def _make_users(bootstrap_servers: str, names: Sequence[str]) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
-    user = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+    users: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(name, info, PASSWORD.encode()) for name in names
+    ]
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    for answer in admin.alter_user_scram_credentials([user]).values():
+    for answer in admin.alter_user_scram_credentials(users).values():
         answer.result(ANSWER_S)
