@@ -32,6 +32,7 @@ from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Sl
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
 from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Committed, Refused
 from tidegate_core.records.messages import MessageTimer
 from tidegate_core.records.run_plane import InboxRow
@@ -70,6 +71,7 @@ class DeliveryPlane:
         self.holding = Holding(self)
         self.recurring = RecurringSource(self)
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
+        self.retry_turn = Turn(host, f"refused fires {shard}")
         self._waiting = Waiting(host, position)
         self._work: deque[Callable[[], Operation[None]]] = deque()
         self._inboxed: deque[tuple[InboxRow, Callable[[Key], None]]] = deque()
@@ -245,7 +247,6 @@ class DeliveryPlane:
             row.attempt > timer.attempt or (row.attempt == timer.attempt and row.stage is not Stage.GONE)
             for row in siblings
         )
-        double = double or (from_store and self.recurring.is_late_row(timer))
         for row in siblings:
             if row.attempt < timer.attempt and row.stage in (Stage.READY, Stage.WRITTEN):
                 self.close(row, Stage.GONE)
