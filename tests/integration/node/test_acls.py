@@ -26,6 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from tidegate_bricks.ports import free_port
+from tidegate_cli.dev.programs import end_programs, open_programs
 from tidegate_testkit.bricks import KafkaForTests
 from tidegate_testkit.secured_kafka import MECHANISM, PASSWORD, SecuredKafka, secured_kafka
 
@@ -86,7 +87,7 @@ def kafka(broker: SecuredKafka) -> KafkaForTests:
 
 
 @pytest.fixture
-def secured(new_cluster: Cluster, broker: SecuredKafka) -> Cluster:
+def secured(new_cluster: Cluster, broker: SecuredKafka) -> Iterator[Cluster]:
     """A cluster whose processes log in each under its own name, and may do nothing yet."""
     del new_cluster.environment["TIDEGATE_KAFKA__ALLOW_PLAINTEXT"]
     login = {
@@ -98,7 +99,9 @@ def secured(new_cluster: Cluster, broker: SecuredKafka) -> Cluster:
         "ANSWER_MS_MAX": "5000",
     }
     new_cluster.environment |= {f"TIDEGATE_KAFKA__{name}": value for name, value in login.items()}
-    return new_cluster
+    yield new_cluster
+    # Started while the API went: they would ask its gate for ten minutes.
+    end_programs(open_programs(Path(new_cluster.settings.data_dir) / "runs"))
 
 
 def allow(broker: SecuredKafka, cluster: Cluster, rows: Sequence[Allowed]) -> None:
