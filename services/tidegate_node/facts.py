@@ -1,8 +1,8 @@
-"""What a node knows about itself and its cluster once it has started; nothing of it changes while it runs."""
+"""What a node knows about itself and its cluster once it has started; while it runs, nothing of it changes but the map."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
 from tidegate_core.decisions.inputs import Holding, TopicFacts
@@ -11,15 +11,15 @@ from tidegate_core.records.schema import NEWEST
 from tidegate_core.transactions.map import ClusterMap
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeFacts:
-    """Facts that the drivers of all holdings share.
+    """Facts that the drivers of all holdings share; `follow` alone changes them.
 
     Attributes:
         owner: UUID of this process.
         name: For people.
-        cluster: The map.
-        requests, events, pokes: The topics that are read.
+        cluster: The map in force, as far as this process knows.
+        requests, events, pokes: The topics that are read; of the requests topic what the map says.
         receipts, runs, requests_dlq, events_dlq, runs_dlq: Names of those that are written.
         minimum_period_ms: Shortest period of a time trigger.
         namespaces: Which namespaces the records of the requests and of the events topic may name.
@@ -42,6 +42,11 @@ class NodeFacts:
     namespaces: TopicNamespaces = EVERYBODY
     quotas: Quotas = field(default_factory=dict)
     writes: int = NEWEST
+
+    def follow(self, cluster: ClusterMap) -> None:
+        """Another map is in force: what is begun from now on is begun under it (`Holdings.follow`)."""
+        self.cluster = cluster
+        self.requests = replace(self.requests, topic_partitions=cluster.topic_partitions)
 
     def holding(self, topic_partition: int, tenure: int) -> Holding:
         """The holding of an ownership topic partition.
@@ -70,6 +75,7 @@ class NodeFacts:
             quotas=self.quotas,
             writes=min(self.writes, NEWEST),
             tenure=tenure,
+            former_maps=self.cluster.former,
         )
 
     def pokes_of(self, topic_partition: int) -> range:
@@ -78,4 +84,4 @@ class NodeFacts:
 
     def holder_of(self, shard: int) -> int:
         """The ownership topic partition whose holder owns the shard."""
-        return shard % self.cluster.topic_partitions
+        return self.cluster.holder_of(shard)

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from tidegate_core.model.shards import message_shard, schedule_shard
 from tidegate_core.store import keys
+from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.bench_pair import BenchPair
 from tidegate_testkit.builders import (
     MINUTE,
+    REQUESTS_ID,
     SECOND,
     a_holding,
     a_request,
@@ -22,7 +24,7 @@ from tidegate_testkit.builders import (
 )
 
 SHARDS = 4
-NEW_MAP = {"map_version": 2, "topic_partitions": 2}
+NEW_MAP = {"map_version": 2, "topic_partitions": 2, "former_maps": (Cut(1, 1, REQUESTS_ID),)}
 
 
 @given(shards=st.integers(1, 64), data=st.data())

@@ -15,7 +15,7 @@ from tidegate_core.records.codec import to_item
 from tidegate_core.records.schema import FIRST, NEWEST, OLDEST, StoreSchema
 from tidegate_core.store.keys import SCHEMA_KEY
 from tidegate_core.store.values import Delete, Item, Key, Put
-from tidegate_core.transactions.map import ClusterMap, put_first_map
+from tidegate_core.transactions.map import ClusterMap, Cut, put_first_map
 from tidegate_node.settings import NodeSettings
 from tidegate_node.startup import (
     Difference,
@@ -92,7 +92,7 @@ async def test_given_no_map_then_it_is_refused_with_what_to_do(around: Surroundi
 
 @pytest.mark.parametrize(
     "changed",
-    [{"topic_id": "cd" * 16}, {"cluster_id": "other"}, {"topic_partitions": 8, "history": ((1, 8),)}],
+    [{"topic_id": "cd" * 16}, {"cluster_id": "other"}, {"topic_partitions": 8, "history": (Cut(1, 8, REQUESTS.id),)}],
 )
 async def test_given_a_map_of_something_else_then_it_is_refused(around: Surroundings, changed: dict[str, Any]) -> None:
     _write_map(around, **changed)
