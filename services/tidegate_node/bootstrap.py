@@ -240,7 +240,7 @@ def _clients(
     own = settings.model_copy(update={"client_id": f"{settings.client_id}-{facts.owner[:8]}"})
     topic = Topic(facts.requests.name, facts.requests.id, facts.requests.topic_partitions)
     common: dict[str, Any] = {"loop": asyncio.get_running_loop(), "clock": clock, "notices": notices}
-    membership = KafkaMembership(own, topic, GroupListener(holdings), **common)
+    membership = KafkaMembership(own, topic, GroupListener(holdings), **common, topics=brokers)
     return Clients(
         membership=membership,
         reader=KafkaPartitionReader(own, OthersListener(holdings), brokers, **common),

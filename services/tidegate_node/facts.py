@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
 from tidegate_core.decisions.inputs import Holding, TopicFacts
@@ -46,7 +46,7 @@ class NodeFacts:
     def follow(self, cluster: ClusterMap) -> None:
         """Another map is in force: what is begun from now on is begun under it (`Holdings.follow`)."""
         self.cluster = cluster
-        self.requests = replace(self.requests, topic_partitions=cluster.topic_partitions)
+        self.requests = TopicFacts(self.requests.name, cluster.topic_id, cluster.topic_partitions)
 
     def holding(self, topic_partition: int, tenure: int) -> Holding:
         """The holding of an ownership topic partition.

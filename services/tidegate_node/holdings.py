@@ -34,7 +34,11 @@ class Heartbeats(Protocol):
 
 
 class Holdings:
-    """One per process. `connect` is called once, before the membership starts."""
+    """One per process. `connect` is called once, before the membership starts.
+
+    Attributes:
+        requests_doubted: Something was read that does not lie in the map's requests topic, or is not there any more.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class Holdings:
         self._notices = notices
         self._loop = loop
         self._drivers: dict[int, PartitionDriver] = {}
+        self.requests_doubted = False
         self._given: set[int] = set()
         self._served: dict[str, int] = {}
         self._make_driver: Callable[[int], PartitionDriver] | None = None
@@ -160,6 +165,7 @@ class Holdings:
         for number in self._drivers:
             self._stop_pokes(number)
         self._facts.follow(cluster)
+        self.requests_doubted = False
         for number in sorted(self._given & self._drivers.keys()):
             switch = _Switch(self._clock.monotonic_ms() + SWITCH_MS, partial(self._begin_again, number))
             self._hand_over([number], switch)
@@ -214,9 +220,11 @@ class Holdings:
     # -- records ------------------------------------------------------------------------------------------------------
 
     def requests(self, topic_partition: int, records: Sequence[Record]) -> None:
+        self.requests_doubted |= records[0].topic_id != self._facts.requests.id
         self._pass_on(topic_partition, self._facts.requests.name, topic_partition, records)
 
     def requests_gone(self, topic_partition: int, offset: int) -> None:
+        self.requests_doubted = True
         self._position_gone(topic_partition, self._facts.requests.name, topic_partition, offset)
 
     def others(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:

@@ -1,4 +1,5 @@
-"""Follows the map while the node runs: reads it every second, and has it follow the requests topic when that has grown (DESIGN 3).
+"""Follows the map while the node runs: reads it every second, and has it follow the requests topic when that has grown, or was made
+anew (DESIGN 3).
 
 Nobody tells anybody. `tidegate partitions grow` and this write the same transaction, under the version that they have read; whoever
 comes second reads what the first one wrote.
@@ -54,7 +55,7 @@ class MapWatch:
         self._notices = notices
         self._token = token
         self._asked_at: int | None = None
-        self._another: str | None = None
+        self._refused: str | None = None
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -73,8 +74,8 @@ class MapWatch:
         if stored.version > self._facts.cluster.version:
             self._notices("map_followed", version=stored.version, topic_partitions=stored.topic_partitions)
             self._holdings.follow(stored)
-        # What the group gives to this node, the group knows of: no need to wait for the minute.
-        if self._holdings.beyond_the_map or self._is_due():
+        # What the group gives to this node, the group knows of, and what was read is there: no need to wait for the minute.
+        if self._holdings.beyond_the_map or self._holdings.requests_doubted or self._is_due():
             await self._ask(stored)
 
     def _is_due(self) -> bool:
@@ -96,13 +97,18 @@ class MapWatch:
             return
         self._asked_at = self._clock.monotonic_ms()
         topic = described[name]
-        if topic.id != stored.topic_id:
-            # Its stored positions mean nothing there: no growth, and nothing that a node may decide.
-            if topic.id != self._another:
-                self._notices("requests_made_anew", topic=name, topic_id=topic.id, expected=stored.topic_id)
-            self._another = topic.id
-        elif topic.topic_partitions > stored.topic_partitions:
-            grown = stored.grown_to(topic.topic_partitions)
-            self._notices("map_grown", version=grown.version, topic_partitions=grown.topic_partitions)
-            # Whatever becomes of it: the next round reads which map is in force.
-            await self._store.commit(Commit(follow_map(grown, self._token())))
+        try:
+            if topic.id != stored.topic_id:
+                following = stored.on_another_topic(topic.id, topic.topic_partitions)
+            elif topic.topic_partitions > stored.topic_partitions:
+                following = stored.grown_to(topic.topic_partitions)
+            else:
+                return
+        except ValueError as unfit:
+            if topic.id != self._refused:
+                self._notices("requests_made_anew", topic=name, topic_id=topic.id, message=str(unfit))
+            self._refused = topic.id
+            return
+        self._notices("map_grown", version=following.version, topic_partitions=following.topic_partitions)
+        # Whatever becomes of it: the next round reads which map is in force.
+        await self._store.commit(Commit(follow_map(following, self._token())))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -149,8 +149,8 @@ async def node_facts(
         owner=str(uuid.uuid4()),
         name=settings.node,
         cluster=cluster,
-        # What it has more than the map is followed once the node runs (`map_watch`).
-        requests=replace(topics[names.requests], topic_partitions=cluster.topic_partitions),
+        # As the map says: what the topic has more than that, and another one of its name, is followed once the node runs (`map_watch`).
+        requests=TopicFacts(names.requests, cluster.topic_id, cluster.topic_partitions),
         events=topics[names.events],
         pokes=topics[names.pokes],
         receipts=names.receipts,

@@ -258,13 +258,15 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "Kafka gave topic partitions that are newer than the cluster's map; they are served once the map has followed, in a moment.",
         "info",
     ),
-    "map_grown": LogEvent("The requests topic has more topic partitions than the map says; the map follows.", "info"),
+    "map_grown": LogEvent(
+        "The requests topic has more topic partitions than the map says, or was made anew; the map follows.", "info"
+    ),
     "map_followed": LogEvent(
         "A newer map is in force: this node hands over what it holds, and takes over what follows from that map.",
         "info",
     ),
     "requests_made_anew": LogEvent(
-        "The requests topic was deleted and made again. Its stored positions mean nothing there; docs/operations.md says what to do.",
+        "The requests topic was deleted and made again, and the map cannot follow; the message says why. Nothing of it is read.",
         "error",
     ),
     "revoked": LogEvent("Topic partitions go to another node; they are drained."),

@@ -115,6 +115,10 @@ async def _topic(requests: str, stored: ClusterMap, brokers: BrokerFacts) -> Top
         raise StartRefused(f"topic {requests} does not exist: {INITIALISE}")
     if wrong := misfits(stored, found[requests], answered(await brokers.cluster_id())):
         raise StartRefused("; ".join(wrong))
+    if found[requests].id != stored.topic_id:
+        raise StartRefused(
+            f"topic {requests} was deleted and made again: nodes follow that first, within a minute; then run this again"
+        )
     return found[requests]
 
 

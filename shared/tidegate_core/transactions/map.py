@@ -1,7 +1,7 @@
 """The item `MAP`: how the cluster is cut (DESIGN 3). `tidegate init` writes the first one; each that follows is of more topic partitions.
 
-It is the only source of N. Whoever finds another topic under the same name, fewer topic partitions or another cluster of brokers must
-not serve: positions and shards would mean something else. Every process reads it again while it runs.
+It is the only source of N. Whoever finds fewer topic partitions or another cluster of brokers must not serve:
+positions and shards would mean something else. Every process reads it again while it runs.
 """
 
 from __future__ import annotations
@@ -117,9 +117,24 @@ class ClusterMap:
             raise ValueError(
                 f"the map has {self.topic_partitions} topic partitions already, and never fewer: name a larger number than that"
             )
+        return self._followed_by(topic_partitions, self.topic_id)
+
+    def on_another_topic(self, topic_id: str, topic_partitions: int) -> ClusterMap:
+        """Returns the map that follows this one when the requests topic was deleted and made again.
+
+        Raises:
+            ValueError: The topic is one of before, of which a broker tells late; or it has fewer topic partitions.
+        """
+        if any(cut.topic_id == topic_id for cut in self.history):
+            raise ValueError(f"topic {topic_id} is one of before")
+        if topic_partitions < self.topic_partitions:
+            raise ValueError(f"the topic has {topic_partitions} topic partitions, and the map {self.topic_partitions}")
+        return self._followed_by(topic_partitions, topic_id)
+
+    def _followed_by(self, topic_partitions: int, topic_id: str) -> ClusterMap:
         version = self.version + 1
-        history = (*self.history, Cut(version, topic_partitions, self.topic_id))
-        return replace(self, version=version, topic_partitions=topic_partitions, history=history)
+        history = (*self.history, Cut(version, topic_partitions, topic_id))
+        return replace(self, version=version, topic_partitions=topic_partitions, topic_id=topic_id, history=history)
 
 
 def put_first_map(first: ClusterMap, token: str) -> Transaction:
@@ -149,9 +164,15 @@ def follow_map(grown: ClusterMap, token: str) -> Transaction:
     """
     update = Update(
         MAP_KEY,
-        "SET #version = :version, #n = :n, #history = :history, #w = :w",
-        {"#version": "version", "#n": "n", "#history": "history", "#w": "w"},
-        {":version": grown.version, ":n": grown.topic_partitions, ":history": _rows(grown.history), ":w": token},
+        "SET #version = :version, #n = :n, #topic_id = :topic_id, #history = :history, #w = :w",
+        {"#version": "version", "#n": "n", "#topic_id": "topic_id", "#history": "history", "#w": "w"},
+        {
+            ":version": grown.version,
+            ":n": grown.topic_partitions,
+            ":topic_id": grown.topic_id,
+            ":history": _rows(grown.history),
+            ":w": token,
+        },
         conditions.map_is(grown.former[-1].version),
     )
     return Transaction("map", (update,), token, MAP_KEY)
@@ -200,16 +221,11 @@ def misfits(stored: ClusterMap, requests: OwnershipTopic, cluster_id: str) -> Se
             f"the map belongs to the Kafka cluster {stored.cluster_id}, and the brokers are {cluster_id}: connect to "
             "those of the map, or use another table prefix for a new cluster"
         )
-    if stored.topic_id != requests.id:
-        found.append(
-            f"topic {requests.name} was deleted and made again since the map was written (its id is {requests.id}, not "
-            f"{stored.topic_id}): its stored positions mean nothing; use another table prefix for a new cluster"
-        )
     if requests.topic_partitions < stored.topic_partitions:
         found.append(
             f"topic {requests.name} has {requests.topic_partitions} topic partitions and the map says "
-            f"{stored.topic_partitions}: brokers never take any away, so this is another topic; use another table prefix for a "
-            "new cluster"
+            f"{stored.topic_partitions}: brokers never take any away, so it was deleted and made again; make it with as many at least, "
+            "or use another table prefix for a new cluster"
         )
     return found
 

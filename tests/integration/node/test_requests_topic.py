@@ -1,7 +1,9 @@
-"""The requests topic of a real broker grows under nodes that serve and are not started again (I6)."""
+"""The requests topic of a real broker grows, or is made anew, under nodes that serve and are not started again (I6)."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -16,9 +18,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     NewPartitions,
 )
 
+from tidegate_core.effects import Unavailable
+from tidegate_core.store import keys
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.transactions.map import ClusterMap, map_of
+from tidegate_core.transactions.ownership import whole
+from tidegate_kafka.topic_facts import TopicFacts
+from tidegate_node.bootstrap import initialise
 from tidegate_node.grow.process import run as grow
+from tidegate_node.startup import NotYet, StartRefused
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
@@ -187,3 +195,79 @@ def test_given_growth_by_another_tool_under_load_then_nodes_follow_and_each_mess
     load = _grows(cluster, by_another_tool)
     _assert_each_delivered_once(cluster, load)
     _assert_both_maps_requests_are_applied(cluster)
+
+
+def test_given_a_topic_that_is_made_anew_under_its_readers_then_nothing_that_was_read_is_lost_or_doubled(
+    cluster: Cluster,
+) -> None:
+    _two_nodes(cluster)
+    out = cluster.make_topic("out")
+    program = _program(cluster)
+    assert cluster.apply(_schedule("before", program))["status"] == "accepted"
+    old = _map(cluster).topic_id
+    _send_all(cluster, [_send(out, f"old-{number:02d}", "50s") for number in range(12)])
+    _send_all(cluster, [_send(out, "cancelled", "120s", key="k")])
+    cluster.until(lambda: sum(_positions(cluster, old)) == 14, "all of the old one is read")
+
+    name = cluster.settings.kafka.topic("requests")
+    admin = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap_servers})
+    admin.delete_topics([name])[name].result()
+    cluster.until(lambda: _is_made(cluster, old), "it is made again")
+    # More than lay in the old one: a client may read on at its offset. Without ids, so that each record is a message of its own.
+    _send_all(cluster, [_send(out, f"new-{number:02d}", "1s") for number in range(60)])
+    cancel = {"id": "c", "type": "message.cancel", "namespace": "tests", "key": "k"}
+    _send_all(cluster, [cancel])
+
+    wanted = sorted([f"old-{number:02d}" for number in range(12)] + [f"new-{number:02d}" for number in range(60)])
+    cluster.until(lambda: len(cluster.records(out)) >= len(wanted), "all are delivered", NOTICED_S)
+    assert cluster.receipt("c")["status"] == "cancelled"
+    assert sorted(str(each.value["of"]) for each in cluster.records(out)) == wanted
+    assert cluster.apply(_schedule("before", program))["status"] == "unchanged"
+    stored = _map(cluster)
+    assert [cut.topic_id for cut in stored.history] == [old, stored.topic_id]
+    assert sum(_positions(cluster, old)) == 14
+    _until_all_serve(cluster, "nothing stands still any more")
+    cluster.start_node()
+    cluster.until(lambda: cluster.nodes[-1].ask("/readyz")[0] == 200, "one that comes later serves as well", NOTICED_S)
+
+
+def _send(out: str, name: str, after: str, **more: str) -> dict[str, Any]:
+    return {"type": "message.send", "namespace": "tests", "topic": out, "payload": {"of": name}, "after": after, **more}
+
+
+def _send_all(cluster: Cluster, requests: list[dict[str, Any]]) -> None:
+    """In turn to all topic partitions, by a client that knows the topic as it is now."""
+    producer = Producer({"bootstrap.servers": cluster.settings.kafka.bootstrap_servers, "message.timeout.ms": 60_000})
+    refused: list[object] = []
+
+    def answered(error: object, _: object) -> None:
+        refused.extend([] if error is None else [error])
+
+    for number, request in enumerate(requests):
+        producer.produce(
+            cluster.settings.kafka.topic("requests"),
+            json.dumps(request).encode(),
+            partition=number % BEFORE,
+            on_delivery=answered,
+        )
+    assert producer.flush(60) == 0
+    assert refused == []
+
+
+def _positions(cluster: Cluster, topic_id: str) -> list[int]:
+    store, stored = cluster.store(), _map(cluster)
+    wanted = [keys.topic_position(stored.cluster_id, topic_id, number) for number in range(BEFORE)]
+    found = store.get(wanted)
+    return [whole(found[key], "next") if key in found else 0 for key in wanted]
+
+
+def _is_made(cluster: Cluster, old: str) -> bool:
+    """As an operator does it, with `tidegate init`; for some milliseconds the old one is being deleted still."""
+    name = cluster.settings.kafka.topic("requests")
+    found = asyncio.run(TopicFacts(cluster.settings.kafka).describe([name]))
+    assert not isinstance(found, Unavailable), found
+    if name not in found:
+        with contextlib.suppress(NotYet, StartRefused):
+            initialise(cluster.settings)
+        return False
+    return found[name].id != old

@@ -113,7 +113,7 @@ SECOND_OF_TWO = {**NEW_MAP, "topic_partition": 1}
 
 def of_the_second() -> str:
     """A message of topic partition 1's holder, with two of them."""
-    return next(name for name in map(str, range(100)) if message_shard("orders", name, None, SHARDS) % 2 == 1)
+    return next(name for name in map(str, range(100)) if message_shard("orders", name, "", SHARDS) % 2 == 1)
 
 
 def test_given_a_holder_of_the_old_map_then_nobody_takes_its_shards_before_its_position_carries_the_new_one() -> None:

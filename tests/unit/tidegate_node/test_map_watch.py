@@ -24,14 +24,14 @@ class World:
         around.store.transact(put_first_map(around.facts.cluster, "init"))
         self.brokers_tell(around.facts.cluster.topic_partitions)
 
-    def watch(self, *, beyond: frozenset[int] = frozenset()) -> MapWatch:
+    def watch(self, *, beyond: frozenset[int] = frozenset(), doubted: bool = False) -> MapWatch:
         around, world = self.around, self
 
         class Listening(Holdings):
             beyond_the_map = beyond
 
             def __init__(self) -> None:
-                pass
+                self.requests_doubted = doubted
 
             def follow(self, cluster: ClusterMap) -> None:
                 around.facts.follow(cluster)
@@ -100,7 +100,31 @@ async def test_given_two_nodes_that_see_it_grow_then_one_map_is_written(world: W
     assert world.stored.history[1:] == (Cut(2, 5, world.stored.topic_id), Cut(3, 6, world.stored.topic_id))
 
 
-@pytest.mark.parametrize(("number", "topic_id"), [(3, None), (9, "cd" * 16)], ids=["fewer", "another topic"])
+async def test_given_records_of_another_topic_then_the_map_follows_it_at_once(world: World) -> None:
+    watch = world.watch()
+    await watch.look()
+    world.brokers_tell(4, "cd" * 16)
+    await watch.look()
+    assert world.stored.version == 1
+
+    await world.watch(doubted=True).look()
+    await watch.look()
+
+    assert (world.stored.version, world.stored.topic_id, world.stored.topic_partitions) == (2, "cd" * 16, 4)
+    assert world.around.facts.requests.id == "cd" * 16
+    assert [each.version for each in world.followed] == [2]
+
+
+async def test_given_a_broker_that_tells_the_former_topic_late_then_no_map_is_written(world: World) -> None:
+    former = world.around.facts.requests.id
+    world.brokers_tell(4, "cd" * 16)
+    await world.watch().look()
+    world.brokers_tell(9, former)
+    await world.watch(doubted=True).look()
+    assert (world.stored.version, world.stored.topic_id) == (2, "cd" * 16)
+
+
+@pytest.mark.parametrize(("number", "topic_id"), [(3, None), (3, "cd" * 16)], ids=["fewer", "another topic with fewer"])
 async def test_given_no_growth_then_no_map_is_written(world: World, number: int, topic_id: str | None) -> None:
     world.brokers_tell(number, topic_id)
     await world.watch().look()

@@ -1,7 +1,10 @@
-"""Rules of a map that grows while nodes run (docs/protocol.md, Membership), each switched off in the interleaving that it is against."""
+"""Rules of a map that grows, or whose topic is made anew, while nodes run (docs/protocol.md), each switched off in the interleaving that
+it is against.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -10,19 +13,24 @@ from tidegate_core.decisions import partition_actor
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.inputs import TopicFacts
+from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.model.shards import message_shard
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.map import ClusterMap, Cut, follow_map, map_of, put_first_map
 from tidegate_memory.store import MemoryStore
+from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, a_holding, a_send
+from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_holding, a_send
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.of_clauses import dropped
+from tidegate_testkit.simulation.mutants.rules_of_sources import taking_all_of_that_name
 from tidegate_testkit.simulation.mutants.stage import takes
 
 SHARDS = 4
+ANOTHER = "f" * 32
 SECOND_OF_TWO = {
     "map_version": 2,
     "topic_partitions": 2,
@@ -107,7 +115,39 @@ def two_who_see_different_numbers() -> Iterable[str]:
         yield f"I6: version {held.version} was of 3 topic partitions for some, and is of {held.topic_partitions} now"
 
 
+def its_topic_is_made_anew_and_longer_than_before() -> Iterable[str]:
+    """A client that reads on there hands out what lies behind the old position; under the next map all of it is read."""
+    bench = Bench(shards=SHARDS)
+    bench.run(SECOND)
+    bench.request(_unnamed("old"))
+    bench.run(5 * SECOND)
+    bench.create_topic(REQUESTS, 1, ANOTHER)
+    bench.log(REQUESTS, 0).clear()
+    for name in ("first", "second"):
+        bench.request(_unnamed(name))
+    bench.run(5 * SECOND)
+    another = TopicFacts(REQUESTS, ANOTHER, 1)
+    bench._holding |= {"map_version": 2, "former_maps": (Cut(1, 1, REQUESTS_ID),), "requests": another}
+    bench.crash()
+    bench.run(MINUTE)
+    counts = Counter(json.loads(value)["of"] for value in bench.delivered())
+    for name in ("old", "first", "second"):
+        if counts[name] != 1:
+            yield f"I6: {name} was delivered {counts[name]} times"
+
+
+def _unnamed(name: str) -> Doc:
+    return a_send(None, payload={"of": name}, after="1s")
+
+
 RULES_OF_GROWTH = (
+    Mutant(
+        "requests of another topic",
+        "a request of the topic that was made anew is read under the old id, and once more under its own",
+        breaks="I6",
+        patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
+        scenario=its_topic_is_made_anew_and_longer_than_before,
+    ),
     Mutant(
         "map not carried",
         "a holder of the older map writes rows, and moves its position, for a shard whose new owner has loaded its window",

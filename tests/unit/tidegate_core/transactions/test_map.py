@@ -56,7 +56,6 @@ def test_given_the_same_brokers_then_nothing_contradicts() -> None:
     ("requests", "cluster", "said"),
     [
         pytest.param(REQUESTS, "other", "belongs to the Kafka cluster", id="other brokers"),
-        pytest.param(dataclasses.replace(REQUESTS, id="cd" * 16), "cluster", "made again", id="topic made again"),
         pytest.param(
             dataclasses.replace(REQUESTS, topic_partitions=7), "cluster", "the map says 8", id="another topic"
         ),
@@ -109,3 +108,17 @@ def test_given_a_history_of_an_earlier_release_then_its_versions_were_of_the_sam
 
 def test_given_a_topic_with_more_topic_partitions_than_the_map_then_nothing_contradicts() -> None:
     assert misfits(FIRST, dataclasses.replace(REQUESTS, topic_partitions=9), "cluster") == []
+
+
+def test_given_a_topic_that_was_made_anew_then_the_next_map_is_of_that_one() -> None:
+    store = MemoryStore()
+    store.transact(put_first_map(FIRST, "one"))
+    assert store.transact(follow_map(FIRST.on_another_topic("cd" * 16, 8), "two")) == Applied()
+    second = map_of(store.get([MAP_KEY])[MAP_KEY])
+    assert (second.version, second.topic_id, second.topic_partitions) == (2, "cd" * 16, 8)
+    assert second.former == (Cut(1, 8, REQUESTS.id),)
+    assert misfits(second, dataclasses.replace(REQUESTS, id="cd" * 16), "cluster") == []
+    with pytest.raises(ValueError, match="one of before"):
+        second.on_another_topic(REQUESTS.id, 8)
+    with pytest.raises(ValueError, match="7 topic partitions"):
+        second.on_another_topic("ef" * 16, 7)
