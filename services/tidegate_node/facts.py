@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
@@ -78,9 +79,14 @@ class NodeFacts:
             former_maps=self.cluster.former,
         )
 
-    def pokes_of(self, topic_partition: int) -> range:
-        """Topic partitions of pokes that the holder of p reads."""
-        return range(topic_partition, self.pokes.topic_partitions, self.cluster.topic_partitions)
+    def pokes_of(self, topic_partition: int) -> Sequence[int]:
+        """Topic partitions of pokes that the holder of p reads.
+
+        Each is read by one holder where there are as many as ownership topic partitions; once these have grown beyond it, the further holders
+        read one beside the holder before them.
+        """
+        own = range(topic_partition, self.pokes.topic_partitions, self.cluster.topic_partitions)
+        return own or (topic_partition % self.pokes.topic_partitions,)
 
     def holder_of(self, shard: int) -> int:
         """The ownership topic partition whose holder owns the shard."""

@@ -162,8 +162,9 @@ class Holdings:
 
         In order, as at a planned end, so that nothing that was sent is sent again; at the deadline without it.
         """
-        for number in self._drivers:
-            self._stop_pokes(number)
+        assert self._reader is not None
+        for each in {each for number in self._drivers for each in self._facts.pokes_of(number)}:
+            self._reader.unassign(self._facts.pokes.name, each)
         self._facts.follow(cluster)
         self.requests_doubted = False
         for number in sorted(self._given & self._drivers.keys()):
@@ -234,11 +235,11 @@ class Holdings:
             self._pass_on(topic_partition % self._facts.cluster.topic_partitions, topic, topic_partition, records)
 
     def others_gone(self, topic: str, topic_partition: int, offset: int) -> None:
-        number = topic_partition % self._facts.cluster.topic_partitions
         if topic == self._facts.pokes.name:
             # Nothing of value lies there: go on at the end.
-            self._read_pokes(number)
+            self._read_at_end(topic_partition)
         else:
+            number = topic_partition % self._facts.cluster.topic_partitions
             self._position_gone(number, topic, topic_partition, offset)
 
     def _position_gone(self, holder: int, topic: str, topic_partition: int, offset: int) -> None:
@@ -277,15 +278,21 @@ class Holdings:
                 self.poke(said)
 
     def _read_pokes(self, number: int) -> None:
+        for each in self._facts.pokes_of(number):
+            self._read_at_end(each)
+
+    def _read_at_end(self, topic_partition: int) -> None:
         assert self._reader is not None
         pokes = self._facts.pokes
-        for each in self._facts.pokes_of(number):
-            self._reader.assign(Topic(pokes.name, pokes.id, pokes.topic_partitions), each, END)
+        self._reader.assign(Topic(pokes.name, pokes.id, pokes.topic_partitions), topic_partition, END)
 
     def _stop_pokes(self, number: int) -> None:
+        """But for what another one of this process reads as well."""
         assert self._reader is not None
+        others = {each for other in self._drivers if other != number for each in self._facts.pokes_of(other)}
         for each in self._facts.pokes_of(number):
-            self._reader.unassign(self._facts.pokes.name, each)
+            if each not in others:
+                self._reader.unassign(self._facts.pokes.name, each)
 
 
 class _Switch(NamedTuple):

@@ -321,6 +321,24 @@ async def test_given_a_map_that_grew_then_all_is_handed_over_and_begun_anew_with
     assert set(world.holdings.served(world.around.clock.now_ms())) == {"1", "2:1", f"2:{cluster.topic_partitions}"}
 
 
+async def test_given_more_holders_than_topic_partitions_of_pokes_then_each_reads_where_pokes_for_it_are(
+    world: World,
+) -> None:
+    """Both reader and sender count by the map: pokes for holder 5 of 6 lie in topic partition 1 of 4."""
+    world.group.assigned([0, 1])
+    world.holdings.follow(world.facts.cluster.grown_to(6))
+    assert poke_record(Poke(5), world.facts).topic_partition == 1
+    calls = world.around.bus.calls
+    calls.clear()
+
+    world.group.assigned([5])
+    assert ("assign", "tidegate.pokes", 1, END) in calls
+    world.group.lost([5])
+    assert not [call for call in calls if call[0] == "unassign" and call[1] == "tidegate.pokes"]
+    world.group.lost([1])
+    assert ("unassign", "tidegate.pokes", 1) in calls
+
+
 async def test_given_a_revocation_amid_the_change_of_the_map_then_it_is_not_begun_anew(
     world: World, until: Any
 ) -> None:
