@@ -13,6 +13,10 @@ from collections.abc import Callable
 from tidegate_ports.bus import Notices
 
 
+class NotTaken(Exception):
+    """What was read could not be handed on, a bug: to skip it would lose it, so its client ends and the next one reads it again."""
+
+
 class ClientThread:
     """Runs `serve` until `stopping`; `serve` is to return soon after that and is called again when it raises."""
 

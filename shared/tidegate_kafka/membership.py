@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from tidegate_core.decisions.guard import Guard
 from tidegate_kafka.client_config import membership_config
 from tidegate_kafka.client_log import LOG
-from tidegate_kafka.client_thread import ClientThread
+from tidegate_kafka.client_thread import ClientThread, NotTaken
 from tidegate_kafka.drain import PendingDrain
 from tidegate_kafka.lanes import Client
 from tidegate_kafka.member import Callbacks, Member
@@ -122,7 +122,8 @@ class KafkaMembership:
         if not self._probes.ask(topic_partition, answer):
             return None
         try:
-            return await asyncio.wait_for(answer, self._settings.half_session_ms / 1000)
+            async with asyncio.timeout(self._settings.half_session_ms / 1000):
+                return await answer
         except TimeoutError:
             return None
 
@@ -137,6 +138,7 @@ class KafkaMembership:
         callbacks = Callbacks()
         client = self._make(self._settings, callbacks.on_commit)
         member = callbacks.member = self._member(client)
+        self._teller.begin_again()
         try:
             client.subscribe(
                 [self._topic.name],
@@ -147,6 +149,8 @@ class KafkaMembership:
             while not self._thread.stopping:
                 member.turn()
                 self._turned(member)
+                if self._teller.bug is not None:
+                    raise NotTaken(repr(self._teller.bug)) from self._teller.bug
             if not member.hand_over(lambda: self._turned(member)):
                 self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
         finally:
@@ -205,6 +209,15 @@ class _LoopTeller:
         self._topic = topic
         self._post = post
         self.ids: TopicIds[_Found] | None = None
+        self.bug: Exception | None = None
+        """Since when nothing that was read is handed on: the client is to end, so that its successor reads it again."""
+
+    def begin_again(self) -> None:
+        """There is a new client: what the one before it read is told already, or dropped."""
+        self._post(self._forgive)
+
+    def _forgive(self) -> None:
+        self.bug = None
 
     def assigned(self, topic_partitions: Sequence[int]) -> None:
         self._post(self._listener.assigned, tuple(topic_partitions))
@@ -236,8 +249,8 @@ class _LoopTeller:
             self.ids.put(self._topic.name, found)
 
     def hand_on(self, found: _Found, topic_id: str | None) -> None:
-        """Tells the listener, unless another order came meanwhile."""
-        if self._orders.era((self._topic.name, found.topic_partition)) != found.era:
+        """Tells the listener, unless another order came meanwhile. Whatever fails of it, nothing behind it is handed on."""
+        if self.bug is not None or self._orders.era((self._topic.name, found.topic_partition)) != found.era:
             return
         if not found.records:
             self._listener.position_gone(found.topic_partition, found.gone)
@@ -245,4 +258,7 @@ class _LoopTeller:
         records = found.records
         if topic_id is not None:
             records = [each if each.topic_id == topic_id else each._replace(topic_id=topic_id) for each in records]
-        self._listener.records(found.topic_partition, records)
+        try:
+            self._listener.records(found.topic_partition, records)
+        except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
+            self.bug = bug

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer
 from tidegate_core.effects import Unavailable
 from tidegate_kafka.client_config import reader_config
 from tidegate_kafka.client_log import LOG
-from tidegate_kafka.client_thread import ClientThread
+from tidegate_kafka.client_thread import ClientThread, NotTaken
 from tidegate_kafka.lanes import Client, Lanes, PositionGone, Read
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.orders import Orders, Where
@@ -73,6 +73,7 @@ class KafkaPartitionReader:
         self._orders = Orders()
         self._stands: dict[Where, _Stand] = {}
         self._ids = TopicIds(topics, self._hand_on, loop=loop, notices=notices)
+        self._bug: Exception | None = None
         self._thread = ClientThread("tidegate-reader", self._serve, notices, settings.restart_wait_ms)
         self.polled_at_ms = clock.monotonic_ms()
 
@@ -117,6 +118,8 @@ class KafkaPartitionReader:
         """Asks until it is told; ends with the stand."""
         while True:
             found = await self._topics.end_offsets(stand.topic.name)
+            if self._stands.get(where) is not stand:
+                return  # Whoever answers may have swallowed the cancellation: nobody reads there, or from elsewhere.
             end = None if isinstance(found, Unavailable) else found.offsets.get(f"{stand.topic.id}/{where[1]}")
             if end is not None:
                 self._start_at(where, stand, end)
@@ -131,6 +134,8 @@ class KafkaPartitionReader:
             self._post(self._begin_again)
             while not self._thread.stopping:
                 self._turn(client, lanes)
+                if self._bug is not None:
+                    raise NotTaken(repr(self._bug)) from self._bug
                 self.polled_at_ms = self._clock.monotonic_ms()
         finally:
             client.close()
@@ -142,18 +147,28 @@ class KafkaPartitionReader:
 
     def _begin_again(self) -> None:
         """A new client holds nothing: whatever is wanted is asked of it, from where the listener stands. On the loop."""
+        self._bug = None
         for where, stand in self._stands.items():
             if stand.next is not None:
                 self._start_at(where, stand, stand.next)
+            elif stand.asking is None or stand.asking.done():
+                stand.asking = self._loop.create_task(self._find_end(where, stand))
 
     def _tell(self, found: Sequence[Read | PositionGone]) -> None:
-        for each in found:
-            if self._orders.era(each.where) != each.era:
-                continue
-            if self._stands[each.where].checked:
-                self._ids.put(each.where[0], each)
-            else:
-                self._hand_on(each, None)
+        """Hands on what one turn found. Whatever fails of it, nothing behind it is handed on: the next client reads it again."""
+        if self._bug is not None:
+            return
+        try:
+            for each in found:
+                stand = self._stands.get(each.where)
+                if stand is None or self._orders.era(each.where) != each.era:
+                    continue
+                if stand.checked:
+                    self._ids.put(each.where[0], each)
+                else:
+                    self._hand_on(each, None)
+        except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
+            self._bug = bug
 
     def _hand_on(self, found: Read | PositionGone, topic_id: str | None) -> None:
         if self._orders.era(found.where) != found.era:
@@ -162,7 +177,7 @@ class KafkaPartitionReader:
             self._listener.position_gone(*found.where, found.offset)
             return
         stand, records = self._stands[found.where], found.records
-        stand.next = records[-1].offset + 1
         if topic_id is not None and topic_id != stand.topic.id:
             records = [record._replace(topic_id=topic_id) for record in records]
         self._listener.records(*found.where, records)
+        stand.next = records[-1].offset + 1  # Only now: what was not taken is read again.

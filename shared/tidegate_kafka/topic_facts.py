@@ -140,4 +140,6 @@ class TopicFacts:
 
     async def _answer(self, future: Future[Any]) -> Any:
         # A second more than the client's own patience, so that its reason is reported and not just silence.
-        return await asyncio.wait_for(asyncio.wrap_future(future), self._patience_s + 1)
+        # Not `wait_for`: until Python 3.12 it swallows a cancellation that comes together with the answer.
+        async with asyncio.timeout(self._patience_s + 1):
+            return await asyncio.wrap_future(future)

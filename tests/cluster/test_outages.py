@@ -29,6 +29,7 @@ from tidegate_testkit.cluster.judging.runs import judge_blackout
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
 from tidegate_testkit.cluster.pipeline import JOIN, Pipeline
 from tidegate_testkit.cluster.scenario import settle
+from tidegate_testkit.cluster.starvation import Starvation
 from tidegate_testkit.cluster.topics import read_topic
 from tidegate_testkit.cluster.waiting import now_ms, until
 
@@ -36,8 +37,9 @@ AWAY_S = 60.0
 BACKLOG_GOAL_S = 10.0
 """Of what schedules owe after a return, on a machine that has nothing else to do; reported. The group alone takes a session."""
 BACKLOG_S_MAX = {"landings": 20.0, "joins": 30.0, "messages": 40.0}
-"""Asserted: another file's stack works beside this one, on two cores. Joins begin once landings have ended; more than 600
-messages have piled up, and most pass through the inbox of another shard."""
+"""Asserted, times what the machine stretched it by: other files' stacks work beside this one, on two cores. Joins begin once
+landings have ended; more than 600 messages have piled up, and most pass through the inbox of another shard."""
+BACKLOG_PATIENCE_S = 150.0
 GUARD_MS = int(SESSION_S * 500)
 """Half a session: so long a membership that was proven holds."""
 FIRST_LINE_MS = 2_000
@@ -88,7 +90,7 @@ def _away(name: str, leave: Callable[[], None], come_back: Callable[[], None], o
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_unguarded_lost_or_doubled(
     cluster: Cluster, client: Client, evidence: Evidence
 ) -> None:
@@ -98,6 +100,7 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     pipeline = Pipeline(client, evidence, EXPRESSION, overlap="allow")
     pipeline.apply(start=now_ms() + 2_000)
     outages: list[Outage] = []
+    stretches: dict[str, float] = {}
     with MessageLoad(book, chance), Repeatedly(lambda: pipeline.feed(chance), FEED_EVERY_S):
         until(
             lambda: pipeline.is_done(now_ms() - 10_000) and pipeline.expected(now_ms() - 10_000), "a first day is done"
@@ -107,7 +110,9 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
             ("store", cluster.dynamodb.pause, cluster.dynamodb.resume),
         ):
             with _away(name, leave, come_back, outages):
+                starvation = Starvation(cluster.pids)
                 _until_backlog_is_gone(pipeline, book, sink, cluster, outages[-1])
+                stretches[name] = starvation.stretch()
             cluster.until_all_serve()
 
     settle(cluster, client, pipeline, book, sink, chance)
@@ -118,7 +123,7 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
     broker, store = outages
     # Without the broker each owner is put out of the group; what was on the wire then is of unknown fate, as after a kill.
-    served_at = broker.back_at + int(BACKLOG_S_MAX["messages"] * 1_000)
+    served_at = broker.back_at + int(BACKLOG_S_MAX["messages"] * stretches[broker.name] * 1_000)
     put_out = Crash(broker.gone_at, frozenset(range(SHARDS)), served_at)
     faults = pipeline.judge() + judge_messages(book.sent(receipts), deliveries, [put_out])
     faults += judge_blackout(broker.name, broker.gone_at + GUARD_MS + FIRST_LINE_MS, broker.back_at, runs)
@@ -126,22 +131,32 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     backlogs = {outage.name: _backlog(pipeline, deliveries, outage) for outage in outages}
     show(f"{len(runs)} runs, {len(deliveries)} deliveries, {repeats_of(deliveries)} repeats")
     for name, backlog in backlogs.items():
-        show(f"{name} (goal {BACKLOG_GOAL_S:g} s): {'; '.join(f'{what}: {done}' for what, done in backlog.items())}")
+        show(
+            f"{name} (goal {BACKLOG_GOAL_S:g} s, stretched {stretches[name]:.2f} times): "
+            + "; ".join(f"{what}: {done}" for what, done in backlog.items())
+        )
     show(f"lateness of landings: {histogram(pipeline.lateness())}")
     assert not faults, report(faults)
     assert all(done.count >= DUE_MIN[what] for backlog in backlogs.values() for what, done in backlog.items()), backlogs
-    assert all(done.last_s <= BACKLOG_S_MAX[what] for backlog in backlogs.values() for what, done in backlog.items()), (
-        backlogs
-    )
+    assert all(
+        done.last_s <= BACKLOG_S_MAX[what] * stretches[name]
+        for name, backlog in backlogs.items()
+        for what, done in backlog.items()
+    ), (backlogs, stretches)
 
 
 def _until_backlog_is_gone(pipeline: Pipeline, book: MessageBook, sink: str, cluster: Cluster, outage: Outage) -> None:
     """Waits for everything that was due before the brick's return: programs started, days joined, messages delivered."""
-    until(lambda: not pipeline.missing(outage.back_at), f"all landings due while the {outage.name} was away")
+    until(
+        lambda: not pipeline.missing(outage.back_at),
+        f"all landings due while the {outage.name} was away",
+        BACKLOG_PATIENCE_S,
+    )
     days = {str(nominal // 1_000) for nominal in pipeline.expected(outage.back_at)}
     until(
         lambda: days <= {run.correlation for run in pipeline.evidence.of(JOIN)},
         f"all joins of days while the {outage.name} was away",
+        BACKLOG_PATIENCE_S,
     )
 
     def delivered() -> bool:
@@ -150,7 +165,7 @@ def _until_backlog_is_gone(pipeline: Pipeline, book: MessageBook, sink: str, clu
         plain = [message for message in due if not (message.replaced_by or message.cancelled_by)]
         return all(message.number in arrived for message in plain)
 
-    until(delivered, f"all messages due while the {outage.name} was away", look_every_s=0.5)
+    until(delivered, f"all messages due while the {outage.name} was away", BACKLOG_PATIENCE_S, look_every_s=0.5)
 
 
 def _backlog(pipeline: Pipeline, deliveries: Sequence[Delivery], outage: Outage) -> dict[str, Done]:

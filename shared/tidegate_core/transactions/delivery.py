@@ -1,11 +1,15 @@
-"""Fenced writes of the delivery plane: checkpoint, guard, and removal of inbox rows. What else it writes is unconditional."""
+"""Fenced writes of the delivery plane: checkpoint, guard, rows of refused fires, and removal of inbox rows.
+
+Held messages move by others (`transactions/controls.py`). What else the plane writes is unconditional.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate_core.records.messages import Guard
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.messages import Guard, Message, MessageTimer
 from tidegate_core.records.outages import Outage, gaps_of, outages_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, Transaction, Update
@@ -176,3 +180,20 @@ def remove_inboxed(shard: int, epoch: int, inbox_rows: Sequence[Key], token: str
     deletes = [Delete(row) for row in inbox_rows]
     actions: tuple[Action, ...] = (*deletes, Check(keys.progress(shard), conditions.holds_progress(epoch)))
     return Transaction("inboxed", actions, token, None)
+
+
+def retry_fires(shard: int, epoch: int, rows: Sequence[tuple[MessageTimer, Message]], token: str) -> Transaction:
+    """Gives fires that the broker refused the rows by which they are tried again, both of each or none (I8).
+
+    A former owner must not: the present one has looked for these rows, found none, and sent the fires from their places. Repeated
+    by the same owner it says the same.
+
+    Args:
+        shard: Whose fires they are.
+        epoch: Of the owner.
+        rows: Of each fire its next attempt's timer row and its message row; 49 fires at most.
+        token: Unique.
+    """
+    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for pair in rows for row in pair]
+    actions: tuple[Action, ...] = (*puts, Check(keys.progress(shard), conditions.holds_progress(epoch)))
+    return Transaction("retry_fire", actions, token, None)

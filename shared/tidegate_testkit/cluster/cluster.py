@@ -80,6 +80,11 @@ class Cluster:
     def processes(self) -> list[ClusterProcess]:
         return [*self.nodes, *([self.api] if hasattr(self, "api") else [])]
 
+    @property
+    def pids(self) -> list[int]:
+        """Of the nodes and bricks that run now."""
+        return [*(node.pid for node in self.nodes if node.running), self.kafka.pid, self.dynamodb.pid]
+
     # -- what a cluster with proxies has otherwise -----------------------------------------------------------------------
 
     def make_kafka(self, folder: Path) -> KafkaBrick:

@@ -92,6 +92,52 @@ async def test_given_client_fails_then_its_topic_partitions_are_lost_and_a_new_o
     assert (member.rebalances, member.joined) == (2, False)
 
 
+async def test_given_records_are_not_taken_then_nothing_behind_them_is_delivered_and_the_next_client_reads_them_again(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
+) -> None:
+    class Failing(Listener):
+        fails = True
+
+        def records(self, topic_partition: int, records: Sequence[Record]) -> None:
+            if self.fails:
+                self.fails = False
+                raise KeyError("a bug of ours")
+            super().records(topic_partition, records)
+
+    listener, clients = Failing(), Clients(client, type(client)())
+    member = KafkaMembership(
+        KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=clients,
+    )
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    member.seek_and_resume(0, 5)
+    until(lambda: client.assigned == {(topic.name, 0): 5})
+    # Both wait for the loop by the time at which the first one fails.
+    client.batches = [[a_record(0, 5)], [a_record(0, 6)]]
+    until(lambda: not client.batches)
+    assert await listener.next() == ("lost", (0,))
+    assert await listener.next() == ("assigned", (0,))
+    until(lambda: len(clients.made) == 2)
+    successor = clients.made[1]
+    member.seek_and_resume(0, 5)
+    until(lambda: successor.assigned == {(topic.name, 0): 5})
+    successor.batches = [[a_record(0, 5)], [a_record(0, 6)]]
+
+    assert await listener.next() == ("records", [5])
+    assert await listener.next() == ("records", [6])
+    assert ("kafka_client_failed", "NotTaken") in [
+        (name, str(fields["reason"]).split(":")[0]) for name, fields in notes.events
+    ]
+    clock.now += 60_000
+    assert await member.stop()
+
+
 async def test_given_seek_after_records_were_read_then_they_are_not_delivered(
     client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
 ) -> None:

@@ -60,8 +60,8 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slott
     wanted: list[tuple[Slotted, Message]] = []
     for row in rows:
         message = row.message
-        if message is None or row.stage.is_closed:
-            continue  # There is no message row, or it comes too late.
+        if message is None:
+            continue  # There is no message row: closed already.
         if plane.has_ended(row):
             plane.withdraw(row)  # While its payload was read.
         elif row.occurrence is not None and plane.holding.has_dropped(

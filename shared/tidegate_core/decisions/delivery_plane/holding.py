@@ -18,7 +18,8 @@ from tidegate_core.decisions.delivery_plane.guarding import CANCELLED, read_guar
 from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.host import Fenced, InvalidWrite
-from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Items, Read, ReadRange, Refused
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import NO_CONTROLS, Controls
@@ -60,8 +61,7 @@ class Holding:
         self._empty_under: int | None = None
         self._let_go: deque[Slotted] = deque()
         self._moves: int | None = None
-        self._is_committing = False
-        self._committed = Signal(f"held {plane.shard}")
+        self._turn = Turn(plane.host, f"held {plane.shard}")
 
     def covered(self, namespace: str) -> bool:
         """Whether nothing of the namespace may be sent now. Asked in the very step in which something would be."""
@@ -236,26 +236,17 @@ class Holding:
 
     def _commit(self, move: Move) -> Operation[None]:
         """Makes a move, one at a time: each consumes the number of those before it. Raises Fenced."""
+        yield from self._turn.of(self._commit_next(move))
+
+    def _commit_next(self, move: Move) -> Operation[None]:
         plane = self._plane
-        while self._is_committing:
-            yield self._committed
-        self._is_committing = True
-        moves = self._moves
-        if moves is None:
-            moves = yield from self._read_moves()
-        transaction = move(plane.shard, plane.checkpoints.durable.epoch, moves, token=plane.host.token())
-        try:
-            verdict = yield from plane.commit(transaction)
-        except InvalidWrite:
-            self._committed_through(moves)
-            raise
+        if self._moves is None:
+            self._moves = yield from self._read_moves()
+        transaction = move(plane.shard, plane.checkpoints.durable.epoch, self._moves, token=plane.host.token())
+        verdict = yield from plane.commit(transaction)
         if isinstance(verdict, Refused):
             raise Fenced(keys.held_moves(plane.shard))  # Somebody else has moved them.
-        self._committed_through(moves + 1)
-
-    def _committed_through(self, moves: int) -> None:
-        self._moves, self._is_committing = moves, False
-        self._plane.host.operations.raise_(self._committed)
+        self._moves += 1
 
     def _read_moves(self) -> Operation[int]:
         key = keys.held_moves(self._plane.shard)

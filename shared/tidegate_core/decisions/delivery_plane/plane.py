@@ -35,6 +35,7 @@ from tidegate_core.decisions.delivery_plane.waiting import Waiting
 from tidegate_core.decisions.former_maps import Positions
 from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Committed, Refused
 from tidegate_core.records.messages import MessageTimer
 from tidegate_core.records.run_plane import InboxRow
@@ -77,6 +78,7 @@ class DeliveryPlane:
         self.recurring = RecurringSource(self)
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self.elsewhere = ReadElsewhere(host, former)
+        self.retry_turn = Turn(host, f"refused fires {shard}")
         self._waiting = Waiting(host, position)
         self._work: deque[Callable[[], Operation[None]]] = deque()
         self._inboxed: deque[tuple[InboxRow, Callable[[Key], None]]] = deque()
@@ -252,7 +254,6 @@ class DeliveryPlane:
             row.attempt > timer.attempt or (row.attempt == timer.attempt and row.stage is not Stage.GONE)
             for row in siblings
         )
-        double = double or (from_store and self.recurring.is_late_row(timer))
         for row in siblings:
             if row.attempt < timer.attempt and row.stage in (Stage.READY, Stage.WRITTEN):
                 self.close(row, Stage.GONE)

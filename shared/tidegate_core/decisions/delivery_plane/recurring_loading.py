@@ -41,7 +41,8 @@ class Templates:
         for row in wanted:
             self._plane.payloads.hold(row)
         missing = dict.fromkeys(self._key(fire) for fire in wanted.values() if self._key(fire) not in self._kept)
-        # What the predecessor was refused has a message row: its timer row brings it, not this fire.
+        # What the predecessor was refused has a message row: its timer row brings it, not this fire. Where there is none now, none
+        # comes any more: whoever writes one demands the epoch.
         moved = {
             row: self._moved_key(fire) for row, fire in wanted.items() if row.slot <= self._plane.maybe_sent_through
         }
@@ -59,10 +60,8 @@ class Templates:
                 if target is None:
                     self._plane.host.note("message_row_missing", shard=self._plane.shard, id=row.id, slot=row.slot)
                 self._plane.recurring.leave_to_its_rows(row)
-                continue
-            if row in moved:
-                self._plane.recurring.keep_from_its_rows(fire)
-            self._plane.payloads.give(row, message_of(fire, target))
+            else:
+                self._plane.payloads.give(row, message_of(fire, target))
         for key, target in targets.items():
             self._keep(key, target)
 

@@ -20,7 +20,7 @@ from tidegate_core.decisions.delivery_plane.recurring_summons import Summoned
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Place, Slotted, Stage
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import Message, MessageTimer
+from tidegate_core.records.messages import Message
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval, Recurring, Summons
 from tidegate_core.store.values import Item, Key
@@ -75,7 +75,6 @@ class RecurringSource:
         self.summoned = Summoned(plane)
         self.ended = EndedFires(plane, self.add)
         self._sent_through = 0
-        self._sent_from_place: set[str] = set()  # Of those that a predecessor may have sent: its last seconds.
 
     # -- records in and out -------------------------------------------------------------------------------------------
 
@@ -215,21 +214,6 @@ class RecurringSource:
         if near is not None and near.next is row:
             self._await_next(near, row.place)
             self.plane.host.operations.raise_(self.plane.changed)
-
-    def keep_from_its_rows(self, fire: Fire) -> None:
-        """A fire is sent from its place, because there was no message row: one that its former owner still writes comes too late."""
-        self._sent_from_place.add(fire.message_id)
-        for row in self.plane.slots.of(fire.message_id):
-            if not row.stage.is_closed and not row.handed:
-                self.plane.close(row, Stage.GONE)
-
-    def is_late_row(self, timer: MessageTimer) -> bool:
-        """Whether a row of the store is of a fire that this owner has sent from its place."""
-        return timer.id in self._sent_from_place
-
-    def leave_from_now_on(self, fire: Fire) -> None:
-        """The broker has refused it here: from now on its rows are what is sent."""
-        self._sent_from_place.discard(fire.message_id)
 
     def open_rows(self, ref: str) -> list[Slotted]:
         """Returns what was taken, or waits, and has not come to its end."""

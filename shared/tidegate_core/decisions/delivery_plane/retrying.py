@@ -2,7 +2,8 @@
 
 A message that is tried again moves to a slot of its own, so that it holds up no checkpoint. First its timer row says where
 it goes, then the new row is written, then it leaves its place: a successor that finds the old row follows it, and one of
-the two is sent, whenever a crash comes.
+the two is sent, whenever a crash comes. A recurring message's fire has no row that could say so: it gets its rows by a fenced
+transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tidegate_core.effects import Items, NotProduced, Read
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Message, MessageTimer
 from tidegate_core.store.values import Put
-from tidegate_core.transactions.delivery import Tally
+from tidegate_core.transactions.delivery import Tally, retry_fires
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
@@ -30,6 +31,8 @@ message was when the first one came."""
 RETRY_FIRST_MS = 5_000
 RETRY_LAST_MS = 300_000
 LETTER_RETRY_MS = 200
+RETRIED_TOGETHER = 40
+"""Refused fires in one transaction: two actions each, beside the check, and 2.7 MB at most: so much a schedule may have (`SCHEDULE_BYTES_MAX`)."""
 DEAD = Tally(dead=1)
 
 
@@ -122,26 +125,32 @@ def _onward(moved: MessageTimer) -> MessageTimer:
 
 
 def make_rows(plane: DeliveryPlane, fires: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
-    """Gives occurrences of recurring messages, which had no rows, those of a message that is tried again.
+    """Gives occurrences of recurring messages, which had no rows, those of a message that is tried again. Raises InvalidWrite.
 
-    First the timer rows, then the message rows, and only then the fires leave their places: a successor that computes one of
-    them anew asks for its message row, and where there is one it leaves it to its timer row.
+    Both rows come in one transaction that demands the epoch, and only then the fire leaves its place: a successor that computes
+    it anew asks for its message row. Where there is one it leaves the fire to its timer row; where there is none, none comes any more.
     """
-    for row, _ in fires:
-        if row.fire is not None:
-            plane.recurring.leave_from_now_on(row.fire)
-    slots = [retry_slot(plane, row) for row, _ in fires]
-    messages = [
-        replace(message, slot=slot, expires_at=row_expiry(slot))
-        for (_, message), slot in zip(fires, slots, strict=True)
-    ]
-    timers = [_timer_of(row, message) for (row, _), message in zip(fires, messages, strict=True)]
-    yield from _write(plane, "retry", timers)
-    keyed = [(message, message.key(plane.shard)) for message in messages]
-    if keyed:
-        yield from write(plane.host, "refused", [Put(key, to_item(message, key)) for message, key in keyed])
-    for (row, _), timer in zip(fires, timers, strict=True):
+    for first in range(0, len(fires), RETRIED_TOGETHER):
+        yield from plane.retry_turn.of(_make_rows_of(plane, fires[first : first + RETRIED_TOGETHER]))
+
+
+def _make_rows_of(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+    ended = [row for row, _ in group if plane.has_ended(row)]
+    for row in ended:
+        plane.withdraw(row)  # While it waited for its turn.
+    left = [(row, message) for row, message in group if row not in ended]
+    if not left:
+        return
+    rows = [_rows_of(plane, row, message) for row, message in left]
+    yield from plane.commit(retry_fires(plane.shard, plane.checkpoints.durable.epoch, rows, plane.host.token()))
+    for (row, _), (timer, _) in zip(left, rows, strict=True):
         move_on(plane, row, timer)
+
+
+def _rows_of(plane: DeliveryPlane, row: Slotted, message: Message) -> tuple[MessageTimer, Message]:
+    slot = retry_slot(plane, row)
+    moved = replace(message, slot=slot, expires_at=row_expiry(slot))
+    return _timer_of(row, moved), moved
 
 
 def _timer_of(row: Slotted, message: Message) -> MessageTimer:

@@ -19,6 +19,7 @@ from tidegate_testkit.simulation.transaction_names import (
     HARDLY,
     HARDLY_OF_RESUMES,
     HARDLY_OF_SUSPENDS,
+    OF_REFUSALS,
     OF_SOURCES,
     OWNERS,
     RARE,
@@ -42,6 +43,8 @@ SPREAD: Final = 28
 SILENCES_S: Final = (75, 100)
 """Beyond the grace, each of them."""
 OUTAGE_FALLS: Final = 4
+REFUSALS_MS: Final = ((6_000, 20_000), (26_000, 46_000))
+"""When one sink refuses all: once early, and again when those of the first time have been tried."""
 
 
 def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
@@ -95,6 +98,12 @@ def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
     )
     falls = tuple(fallen_at("outage", end + chance.randint(0, 3_000), chance) for _ in range(OUTAGE_FALLS))
     return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, *falls)))
+
+
+def rare_refusals(swarm: Swarm, chance: Random) -> Swarm:
+    """A sink refuses what schedules send, and what gives those fires rows hardly arrives: owners change while it is on its way."""
+    broker = replace(swarm.broker, refusals=(*swarm.broker.refusals, *REFUSALS_MS))
+    return _falling(_hunting(replace(swarm, broker=broker), chance, OF_REFUSALS), chance, OF_REFUSALS, FALLS)
 
 
 def fallen_at(name: str, since: int, chance: Random) -> Trouble:

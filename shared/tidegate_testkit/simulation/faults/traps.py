@@ -23,6 +23,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
     rare_expiries,
     rare_moments,
     rare_outages,
+    rare_refusals,
     rare_reminders,
     rare_resumes,
     rare_suspends,
@@ -292,6 +293,7 @@ TRAPS: Mapping[str, Trap] = {
     "rare_voids": Trap(rare_voids, 0.2),
     "rare_expiries": Trap(rare_expiries, 0.12),
     "rare_outages": Trap(rare_outages, 0.24, "brown_out"),
+    "rare_refusals": Trap(rare_refusals, 0.1, "refused"),
     REMINDERS: Trap(rare_reminders, 0.1),
     FAILURES: Trap(failures, 0.05, "early_death"),
 }

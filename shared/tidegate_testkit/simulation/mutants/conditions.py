@@ -70,7 +70,7 @@ CONDITIONS = (
         breaks="I5",
         patches=(without("cursor_at", clauses="#epoch = :epoch AND #map = :map", values=(":epoch", ":map")),),
         within=15,
-        directed=(6,),
+        directed=(1,),
     ),
     Mutant(
         "dedupe",

@@ -104,7 +104,7 @@ MESSAGES = (
         breaks="I7",
         patches=(Patch(plane, "read_guards", reading_no_guards),),
         within=100,
-        directed=(57, 10),
+        directed=(28,),
         trap="echoes",
     ),
     Mutant(
@@ -136,7 +136,7 @@ MESSAGES = (
         "a drain writes no checkpoint, and the next owner sends again what was sent",
         breaks="I8",
         patches=(Patch(Checkpoints, "write", leaving_the_last_out),),
-        within=10,
+        within=20,
     ),
     Mutant(
         "sent ahead",
@@ -167,6 +167,6 @@ MESSAGES = (
         breaks="I8",
         patches=(Patch(cancelling, "take_back", denying),),
         within=20,
-        directed=(7,),
+        directed=(8,),
     ),
 )

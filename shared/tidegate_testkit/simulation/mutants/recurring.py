@@ -46,7 +46,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(Slots, "_is_held", lambda _: lambda slots, row: False),),
         within=90,
-        directed=(41, 67),
+        directed=(10,),
     ),
     Mutant(
         "recurring not ended",
@@ -54,7 +54,7 @@ RECURRING = (
         breaks="I7",
         patches=(Patch(EndedFires, "cover", lambda _: lambda ended, row: False),),
         within=40,
-        directed=(15,),
+        directed=(8,),
     ),
     Mutant(
         "recurring sent again",
@@ -78,7 +78,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(Templates, "_moved_key", lambda _: lambda loading, fire: Key("SH#-", "M#-")),),
         within=100,
-        directed=(33,),
+        directed=(9,),
     ),
     Mutant(
         "recurring from now",
@@ -94,7 +94,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(recurring, "fire_id", lambda made: lambda incarnation, nominal: made("", nominal)),),
         within=20,
-        directed=(4,),
+        directed=(6,),
     ),
     Mutant(
         "recurring overlap",
@@ -102,7 +102,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
         within=60,
-        directed=(24, 61),
+        directed=(22,),
     ),
     Mutant(
         "recurring summons",
@@ -110,6 +110,6 @@ RECURRING = (
         breaks="I1",
         patches=(Patch(Summoned, "_take", lambda _: lambda summoned, summons: None),),
         within=100,
-        directed=(45,),
+        directed=(17,),
     ),
 )

@@ -38,7 +38,7 @@ RETRIES = (
         breaks="dead letters",
         patches=(Patch(run_ends, "outbox_row", in_silence),),
         within=24,
-        directed=(9,),
+        directed=(7,),
     ),
     Mutant(
         "retry after the stop",

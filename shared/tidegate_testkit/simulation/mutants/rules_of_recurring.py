@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
+from tidegate_core.decisions.delivery_plane import retrying
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.operations import Operation
@@ -11,7 +14,7 @@ from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.effects import Effect, NotProduced, Produce
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
-from tidegate_core.store.values import Put, Value
+from tidegate_core.store.values import Check, Put, Transaction, Value
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_outcomes import Sent
 from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_send, an_apply, every
@@ -35,6 +38,14 @@ def at_once(_: Callable[[ShardActor], Operation[None]]) -> Callable[[ShardActor]
 
 def behind_the_slot(boundary: Callable[..., int]) -> Callable[..., int]:
     return lambda change, record: max(change._source.promised[0] + 1, boundary(change, record))
+
+
+def unfenced(retry_fires: Callable[..., Transaction]) -> Callable[..., Transaction]:
+    def retried(*arguments: Any, **named: Any) -> Transaction:
+        fenced = retry_fires(*arguments, **named)
+        return replace(fenced, actions=tuple(each for each in fenced.actions if not isinstance(each, Check)))
+
+    return retried
 
 
 def a_create_in_front_waits_for_its_position() -> Iterator[str]:
@@ -79,6 +90,27 @@ def an_update_finds_the_position_within_the_slot_of_what_it_ends() -> Iterator[s
         yield "I1: what an update found due and not sent was never sent, by no version"
 
 
+def two_take_overs_while_the_rows_of_a_refused_fire_are_on_their_way() -> Iterator[str]:
+    """The second owner has sent it from its place, and hands over in order; then what the first one sent arrives."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.answer_with(_to_out, NotProduced("refused", "no such topic"))
+    bench.hold_back(a_commit("retry_fire"))
+    bench.request(an_apply(a_recurring(trigger=every("1m"))))
+    bench.run(MINUTE - bench.now % MINUTE + APART_MS)
+    (late,) = bench.commits("retry_fire")
+    bench.crash()
+    bench.run(SECOND)
+    assert len(bench.on("out")) == 1
+    bench.drain()
+    bench.run(SECOND)
+    bench.transact(late)
+    bench.crash()
+    bench.run(MINUTE // 2)
+    if len(bench.on("out")) > 1:
+        yield "I8: a fire was sent again, by rows of an owner of before, after an orderly hand-over"
+
+
 def _to_out(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic == "out"
 
@@ -115,5 +147,12 @@ RULES_OF_RECURRING = (
         breaks="I1",
         patches=(Patch(RecurringChange, "_boundary", behind_the_slot),),
         scenario=an_update_finds_the_position_within_the_slot_of_what_it_ends,
+    ),
+    Mutant(
+        "recurring unfenced",
+        "a former owner gives rows to a refused fire that its successor has sent from its place",
+        breaks="I8",
+        patches=(Patch(retrying, "retry_fires", unfenced),),
+        scenario=two_take_overs_while_the_rows_of_a_refused_fire_are_on_their_way,
     ),
 )

@@ -1,4 +1,4 @@
-"""Conditional writes of the delivery plane: the checkpoint and the guard."""
+"""Conditional writes of the delivery plane: the checkpoint, the guard, and the rows of refused fires."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import FOR_EVER, Guard
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import FIRST_VERSION, FOR_EVER, Guard, Message, MessageTimer
 from tidegate_core.store import keys
 from tidegate_core.store.values import Applied, Cancelled, Put
 from tidegate_core.transactions.delivery import (
@@ -18,6 +18,7 @@ from tidegate_core.transactions.delivery import (
     progress_of,
     raise_guard,
     refuse_version,
+    retry_fires,
 )
 from tidegate_core.transactions.ownership import acquire_shard
 from tidegate_memory.store import MemoryStore
@@ -119,6 +120,42 @@ def test_given_a_new_owner_then_the_former_one_refuses_no_version(store: MemoryS
     store.transact(acquire_shard(0, store.peek(keys.lease(0)), store.peek(PROGRESS), 1, 2, "node-2", "again"))
     assert isinstance(store.transact(refuse_version(0, 1, "m", "v", "zombie")), Cancelled)
     assert store.transact(refuse_version(0, 2, "m", "v", "mine")) == Applied()
+
+
+def a_refused_fire(number: int) -> tuple[MessageTimer, Message]:
+    message = Message(
+        id=f"m-{number}",
+        version=FIRST_VERSION,
+        origin="",
+        namespace="flights",
+        nominal=100,
+        slot=5_100,
+        topic="out",
+        payload=b"x",
+        keyed=False,
+        headers="[]",
+    )
+    timer = MessageTimer(slot=5_100, id=message.id, version=FIRST_VERSION, origin="", attempt=2, expires_at=9)
+    return timer, message
+
+
+def test_given_refused_fires_then_each_gets_both_rows_under_the_epoch_of_its_owner(store: MemoryStore) -> None:
+    rows = [a_refused_fire(number) for number in range(3)]
+    assert store.transact(retry_fires(0, 1, rows, "mine")) == Applied()
+    assert store.transact(retry_fires(0, 1, rows, "mine, once more")) == Applied()
+    for timer, message in rows:
+        for row in (timer, message):
+            assert store.peek(row.key(0)) == to_item(row, row.key(0))
+
+
+def test_given_a_new_owner_then_the_former_one_gives_a_refused_fire_no_rows(store: MemoryStore) -> None:
+    """The present one has looked for them, and has sent the fire from its place (I8)."""
+    store.transact(acquire_shard(0, store.peek(keys.lease(0)), store.peek(PROGRESS), 1, 2, "node-2", "again"))
+    timer, message = a_refused_fire(0)
+    assert isinstance(store.transact(retry_fires(0, 1, [(timer, message)], "zombie")), Cancelled)
+    assert store.peek(timer.key(0)) is None
+    assert store.peek(message.key(0)) is None
+    assert store.transact(retry_fires(0, 2, [(timer, message)], "mine")) == Applied()
 
 
 @given(

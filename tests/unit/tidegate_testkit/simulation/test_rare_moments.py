@@ -14,6 +14,7 @@ from tidegate_testkit.simulation.transaction_names import (
     HARDLY,
     HARDLY_OF_RESUMES,
     HARDLY_OF_SUSPENDS,
+    OF_REFUSALS,
     OF_SOURCES,
     OF_TICKS,
     OWNERS,
@@ -41,7 +42,7 @@ def test_given_such_a_world_then_it_hunts_what_it_aims_at_and_keeps_the_faults_t
     assert len(after.store.aimed_outs) > len(before.store.aimed_outs)
     assert len(after.node.trouble) > len(before.node.trouble)
     assert set(after.node.trouble) >= set(before.node.trouble)
-    assert {each.once_applied for each in after.node.trouble} <= {None, *OWNERS, *OF_SOURCES, *OF_TICKS}
+    assert {each.once_applied for each in after.node.trouble} <= {None, *OWNERS, *OF_SOURCES, *OF_TICKS, *OF_REFUSALS}
 
 
 def test_given_many_worlds_then_all_that_is_hardly_met_is_hunted_and_nodes_both_fall_and_freeze() -> None:

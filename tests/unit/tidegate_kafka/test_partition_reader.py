@@ -1,0 +1,161 @@
+"""The reader's asyncio side: what was given back is not read, and what cannot be handed on is not skipped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidegate_core.effects import EndOffsets, Unavailable
+from tidegate_kafka.partition_reader import KafkaPartitionReader
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_ports.bus import END, BeginOffsets, ReaderListener, Record, Topic, Topics
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_kafka.conftest import FakeClient, MakeRecord, ManualClock, Notes
+
+PATIENCE_S = 20.0
+EVENTS = Topic("tidegate.events", "ab" * 16, 8)
+POKES = Topic("tidegate.pokes", "cd" * 16, 8)
+ENDS = EndOffsets({f"{POKES.id}/{number}": 3 for number in range(8)})
+
+
+class Brokers(Topics):
+    """Answers about ends when `may_answer`.
+
+    Attributes:
+        swallows: A cancellation that comes with the answer, as `asyncio.wait_for` of Python 3.11 does.
+    """
+
+    def __init__(self) -> None:
+        self.swallows = False
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.asked = asyncio.Event()
+
+    async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
+        self.asked.set()
+        try:
+            await self.may_answer.wait()
+        except asyncio.CancelledError:
+            if not self.swallows:
+                raise
+        return ENDS
+
+    async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
+        raise NotImplementedError
+
+    async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
+        return {topic.name: topic for topic in (EVENTS, POKES) if topic.name in names}
+
+
+class Listener(ReaderListener):
+    def __init__(self) -> None:
+        self.got: asyncio.Queue[tuple[str, int, list[int]]] = asyncio.Queue()
+        self.failing: set[str] = set()
+
+    def records(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
+        if topic in self.failing:
+            self.failing.remove(topic)
+            raise KeyError("a bug of ours")
+        self.got.put_nowait((topic, topic_partition, [each.offset for each in records]))
+
+    def position_gone(self, topic: str, topic_partition: int, offset: int) -> None:
+        raise NotImplementedError
+
+    async def next(self) -> tuple[str, int, list[int]]:
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.got.get()
+
+
+class World:
+    def __init__(self, clock: ManualClock, notes: Notes, *clients: FakeClient) -> None:
+        self.brokers, self.listener, self.clients = Brokers(), Listener(), list(clients)
+        self.reader = KafkaPartitionReader(
+            KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
+            self.listener,
+            self.brokers,
+            loop=asyncio.get_running_loop(),
+            clock=clock,
+            notices=notes,
+            make=lambda _: self.clients.pop(0),
+        )
+
+
+@pytest.fixture
+async def world(client: FakeClient, clock: ManualClock, notes: Notes) -> AsyncIterator[World]:
+    world = World(clock, notes, client, type(client)())
+    yield world
+    assert await world.reader.stop()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits; on the loop's own thread without letting it run."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+
+
+async def test_given_it_is_given_back_as_the_answer_about_its_end_comes_then_it_is_not_read(
+    world: World, client: FakeClient, a_record: MakeRecord
+) -> None:
+    """A rebalance right after the start: the reader went on with pokes that were somebody else's, and failed at each."""
+    world.brokers.swallows = True
+    world.brokers.may_answer.clear()
+    world.reader.start()
+    world.reader.assign(POKES, 0, END)
+    await world.brokers.asked.wait()
+    world.reader.unassign(POKES.name, 0)
+    world.brokers.may_answer.set()
+    world.reader.assign(POKES, 1, END)
+    world.reader.assign(EVENTS, 1, 7)
+    client.batches = [[a_record(0, 3, topic=POKES.name), a_record(1, 7, topic=EVENTS.name)]]
+
+    assert await world.listener.next() == (EVENTS.name, 1, [7])
+    until(lambda: (POKES.name, 1) in client.assigned)
+    assert (POKES.name, 0) not in client.assigned
+
+
+async def test_given_records_are_not_taken_then_what_was_read_with_them_is_read_again(
+    world: World, client: FakeClient, notes: Notes, a_record: MakeRecord
+) -> None:
+    """An event that was read beside a poke was skipped for ever where the poke could not be handed on."""
+    world.reader.start()
+    world.reader.assign(POKES, 0, END)
+    world.reader.assign(EVENTS, 0, 7)
+    await asyncio.to_thread(until, lambda: client.assigned == {(POKES.name, 0): 3, (EVENTS.name, 0): 7})
+    (successor,) = world.clients
+    world.listener.failing = {POKES.name}
+    client.batches = [
+        [a_record(0, 3, topic=POKES.name), a_record(0, 7, topic=EVENTS.name)],
+        [a_record(0, 8, topic=EVENTS.name)],
+    ]
+    until(lambda: not client.batches)
+    await asyncio.to_thread(until, lambda: successor.assigned == {(POKES.name, 0): 3, (EVENTS.name, 0): 7})
+    successor.batches = [
+        [a_record(0, 3, topic=POKES.name), a_record(0, 7, topic=EVENTS.name)],
+        [a_record(0, 8, topic=EVENTS.name)],
+    ]
+
+    assert await world.listener.next() == (POKES.name, 0, [3])
+    assert await world.listener.next() == (EVENTS.name, 0, [7])
+    assert await world.listener.next() == (EVENTS.name, 0, [8])
+    assert "kafka_client_failed" in notes.names()
+
+
+async def test_given_a_stop_while_the_end_is_asked_for_then_the_next_start_asks_again(
+    world: World, client: FakeClient
+) -> None:
+    world.brokers.may_answer.clear()
+    world.reader.start()
+    world.reader.assign(POKES, 0, END)
+    await world.brokers.asked.wait()
+    assert await world.reader.stop()
+    world.brokers.may_answer.set()
+    (successor,) = world.clients
+    world.reader.start()
+
+    await asyncio.to_thread(until, lambda: successor.assigned == {(POKES.name, 0): 3})
