@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tidegate_api.pools import Pools
 from tidegate_api.problems import unavailable
 from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.transactions.map import Cut, history_of, topic_partition_under
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
@@ -22,14 +23,18 @@ class ClusterMap:
         version: Counts the map's changes.
         topic_partitions: Ownership topic partitions, N.
         shards: S; fixed when the cluster was made.
+        history: All versions so far; none where nobody has to know.
     """
 
     version: int
     topic_partitions: int
     shards: int
+    history: tuple[Cut, ...] = ()
 
-    def topic_partition_of(self, shard: int) -> int:
-        return shard % self.topic_partitions
+    def topic_partition_of(self, shard: int, map_version: int | None = None) -> int:
+        """Returns from which one the shard follows, or did under a former map."""
+        known = None if map_version is None else topic_partition_under(self.history, map_version, shard)
+        return shard % self.topic_partitions if known is None else known
 
 
 class MapReader:
@@ -47,6 +52,7 @@ class MapReader:
 
         Raises:
             ApiProblem: 503, the cluster was never initialised.
+            MapUnreadable: Another version wrote it.
             StoreUnavailable: The store does not answer and nothing is known yet.
         """
         now = self._clock.monotonic_ms()
@@ -63,4 +69,4 @@ class MapReader:
         assert isinstance(version, int)
         assert isinstance(count, int)
         assert isinstance(shards, int)
-        return ClusterMap(version, count, shards)
+        return ClusterMap(version, count, shards, history_of(item))

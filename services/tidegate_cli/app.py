@@ -39,6 +39,9 @@ class Commands(LazyGroup):
         "limits": Subcommand(f"{COMMANDS}.limits", "Limits in use: holders, who waits, what is stuck."),
         "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),
         "init": Subcommand(f"{COMMANDS}.init", "Make tables, topics and the map; --check only compares."),
+        "partitions": Subcommand(
+            f"{COMMANDS}.partitions", "Grow the number of topic partitions that nodes share, while they serve."
+        ),
         "migrate": Subcommand(
             f"{COMMANDS}.migrate", "Bring the store to the version of this release, while nodes serve."
         ),

@@ -14,6 +14,7 @@ NODE = "tidegate_node.main:run"
 API = "tidegate_api.main:run"
 INIT = "tidegate_node.init:run"
 MIGRATE = "tidegate_node.migrate.process:run"
+GROW = "tidegate_node.grow.process:run"
 AUDIT = "tidegate_node.audit.process:run"
 
 

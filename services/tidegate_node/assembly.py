@@ -20,6 +20,7 @@ from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.load.effects import LoadEffects
+from tidegate_node.map_watch import MapWatch
 from tidegate_node.node import Member, Node, Parts, Startable
 from tidegate_node.node_card import CardMaker
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
@@ -140,7 +141,9 @@ def assemble(around: Surroundings) -> Node:
     card = CardMaker(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)
     watching = Watching(facts, around.store, around.topics, clock, metrics, notices)
     node.attend(
-        Presence(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated), watching
+        Presence(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated),
+        watching,
+        MapWatch(facts, holdings, around.store, around.topics, clock, notices),
     )
     return node
 

@@ -22,6 +22,7 @@ from pynamodb.exceptions import PynamoDBException
 from tidegate_core.constraints.load import LOCAL
 from tidegate_core.effects import Committed, Refused, Unavailable
 from tidegate_core.store.values import Item, Key, Transaction
+from tidegate_core.transactions.map import ClusterMap
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
@@ -34,12 +35,14 @@ from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topic_facts import TopicFacts as BrokerTopics
+from tidegate_kafka.topic_growth import GrowthRefused, TopicGrowth
 from tidegate_kafka.topics import TopicAdmin, TopicsUnavailable
 from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_node.assembly import Clients, Surroundings, assemble
 from tidegate_node.cluster_init import initialise_cluster
 from tidegate_node.facts import NodeFacts
+from tidegate_node.grow.growth import grow_cluster
 from tidegate_node.holdings import GroupListener, Holdings, OthersListener
 from tidegate_node.load.host import HostLoad
 from tidegate_node.load.http import PageLoad
@@ -61,7 +64,18 @@ from tidegate_telemetry.names import NODE_METRICS
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["NotYet", "Settings", "SettingsRefused", "StartRefused", "audited", "initialise", "load", "migrated", "run"]
+__all__ = [
+    "NotYet",
+    "Settings",
+    "SettingsRefused",
+    "StartRefused",
+    "audited",
+    "grown",
+    "initialise",
+    "load",
+    "migrated",
+    "run",
+]
 
 
 class Settings(NodeSettings):
@@ -108,6 +122,13 @@ def migrated(settings: Settings) -> tuple[Store, Callable[[Transaction], Committ
     """
     bricks, _ = _adapters(settings)
     return bricks.store, bricks.commit
+
+
+def grown(settings: Settings, number: int, *, say: Callable[[str], None], wait: Callable[[], None]) -> ClusterMap:
+    """Has the requests topic, and the map, have so many topic partitions; see `grow_cluster`."""
+    bricks, brokers = _adapters(settings)
+    requests = TopicNames.by(settings.kafka.topic).requests
+    return grow_cluster(number, requests, bricks, _Growing(settings.kafka), brokers, say=say, wait=wait)
 
 
 def run(settings: Settings) -> int:
@@ -219,7 +240,7 @@ def _clients(
     own = settings.model_copy(update={"client_id": f"{settings.client_id}-{facts.owner[:8]}"})
     topic = Topic(facts.requests.name, facts.requests.id, facts.requests.topic_partitions)
     common: dict[str, Any] = {"loop": asyncio.get_running_loop(), "clock": clock, "notices": notices}
-    membership = KafkaMembership(own, topic, GroupListener(holdings), **common)
+    membership = KafkaMembership(own, topic, GroupListener(holdings), **common, topics=brokers)
     return Clients(
         membership=membership,
         reader=KafkaPartitionReader(own, OthersListener(holdings), brokers, **common),
@@ -274,6 +295,27 @@ class _Bricks:
             return ask(self._dynamo, self._client)
         except (ClientError, BotoCoreError, PynamoDBException) as failure:
             raise NotYet(f"store: {failure}") from failure
+
+
+class _Growing:
+    """The requests topic as it grows."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._topics = TopicGrowth(settings)
+
+    def grow(self, topic: str, topic_partitions: int) -> None:
+        try:
+            self._topics.grow(topic, topic_partitions)
+        except GrowthRefused as refusal:
+            raise StartRefused(str(refusal)) from refusal
+        except TopicsUnavailable as silence:
+            raise NotYet(str(silence)) from silence
+
+    def held(self, topic: str) -> frozenset[int] | None:
+        try:
+            return self._topics.held(topic)
+        except TopicsUnavailable as silence:
+            raise NotYet(str(silence)) from silence
 
 
 def _dynamo_settings(settings: Settings) -> DynamoSettings:

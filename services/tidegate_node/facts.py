@@ -1,7 +1,8 @@
-"""What a node knows about itself and its cluster once it has started; nothing of it changes while it runs."""
+"""What a node knows about itself and its cluster once it has started; while it runs, nothing of it changes but the map."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
@@ -11,15 +12,15 @@ from tidegate_core.records.schema import NEWEST
 from tidegate_core.transactions.map import ClusterMap
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeFacts:
-    """Facts that the drivers of all holdings share.
+    """Facts that the drivers of all holdings share; `follow` alone changes them.
 
     Attributes:
         owner: UUID of this process.
         name: For people.
-        cluster: The map.
-        requests, events, pokes: The topics that are read.
+        cluster: The map in force, as far as this process knows.
+        requests, events, pokes: The topics that are read; of the requests topic what the map says.
         receipts, runs, requests_dlq, events_dlq, runs_dlq: Names of those that are written.
         minimum_period_ms: Shortest period of a time trigger.
         namespaces: Which namespaces the records of the requests and of the events topic may name.
@@ -42,6 +43,11 @@ class NodeFacts:
     namespaces: TopicNamespaces = EVERYBODY
     quotas: Quotas = field(default_factory=dict)
     writes: int = NEWEST
+
+    def follow(self, cluster: ClusterMap) -> None:
+        """Another map is in force: what is begun from now on is begun under it (`Holdings.follow`)."""
+        self.cluster = cluster
+        self.requests = TopicFacts(self.requests.name, cluster.topic_id, cluster.topic_partitions)
 
     def holding(self, topic_partition: int, tenure: int) -> Holding:
         """The holding of an ownership topic partition.
@@ -70,12 +76,18 @@ class NodeFacts:
             quotas=self.quotas,
             writes=min(self.writes, NEWEST),
             tenure=tenure,
+            former_maps=self.cluster.former,
         )
 
-    def pokes_of(self, topic_partition: int) -> range:
-        """Topic partitions of pokes that the holder of p reads."""
-        return range(topic_partition, self.pokes.topic_partitions, self.cluster.topic_partitions)
+    def pokes_of(self, topic_partition: int) -> Sequence[int]:
+        """Topic partitions of pokes that the holder of p reads.
+
+        Each is read by one holder where there are as many as ownership topic partitions; once these have grown beyond it, the further holders
+        read one beside the holder before them.
+        """
+        own = range(topic_partition, self.pokes.topic_partitions, self.cluster.topic_partitions)
+        return own or (topic_partition % self.pokes.topic_partitions,)
 
     def holder_of(self, shard: int) -> int:
         """The ownership topic partition whose holder owns the shard."""
-        return shard % self.cluster.topic_partitions
+        return self.cluster.holder_of(shard)

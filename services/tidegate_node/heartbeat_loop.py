@@ -43,7 +43,7 @@ class HeartbeatLoop:
         metrics: Metrics,
         notices: Notices,
         act: Callable[[Verdict], Awaitable[None]],
-        served: Callable[[int], Mapping[int, int]],
+        served: Callable[[int], Mapping[str, int]],
         every_ms: int = BEAT_EVERY_MS,
     ) -> None:
         self._facts = facts

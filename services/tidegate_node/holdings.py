@@ -9,16 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tidegate_core.decisions.inputs import LogRecord, Migrated, Poked, PositionGone, RecordsArrived
+from tidegate_core.decisions.outage_watch import sign_name
 from tidegate_core.records.schema import NEWEST
+from tidegate_core.transactions.map import ClusterMap
 from tidegate_node.facts import NodeFacts
 from tidegate_node.partition_driver import PartitionDriver
 from tidegate_node.pokes import Beat, read_record
 from tidegate_node.standing_still import StandingStill
 from tidegate_ports.bus import END, Drain, Notices, PartitionReader, Record, Topic
 from tidegate_ports.clock import Clock
+
+SWITCH_MS: Final = 2_500
+"""How long a hand-over from one map to the next may take, as one from node to node; others wait twice as long for it at least
+(`former_maps.HAND_OVER_MS`)."""
 
 
 class Heartbeats(Protocol):
@@ -28,7 +34,11 @@ class Heartbeats(Protocol):
 
 
 class Holdings:
-    """One per process. `connect` is called once, before the membership starts."""
+    """One per process. `connect` is called once, before the membership starts.
+
+    Attributes:
+        requests_doubted: Something was read that does not lie in the map's requests topic, or is not there any more.
+    """
 
     def __init__(
         self,
@@ -44,7 +54,9 @@ class Holdings:
         self._notices = notices
         self._loop = loop
         self._drivers: dict[int, PartitionDriver] = {}
-        self._served: dict[int, int] = {}
+        self.requests_doubted = False
+        self._given: set[int] = set()
+        self._served: dict[str, int] = {}
         self._make_driver: Callable[[int], PartitionDriver] | None = None
         self._reader: PartitionReader | None = None
         self._heartbeats: Heartbeats | None = None
@@ -66,8 +78,8 @@ class Holdings:
         """Those that are recovered and fire."""
         return frozenset(number for number, driver in self._drivers.items() if driver.is_serving)
 
-    def served(self, now: int) -> dict[int, int]:
-        """Returns up to when each topic partition was certainly served that is or was held, for however short."""
+    def served(self, now: int) -> dict[str, int]:
+        """Returns up to when each topic partition was certainly served that is or was held, for however short; by `sign_name`."""
         for number, driver in self._drivers.items():
             self._note_served(number, driver, now)
         return dict(self._served)
@@ -101,22 +113,34 @@ class Holdings:
     # -- the group ----------------------------------------------------------------------------------------------------
 
     def assigned(self, topic_partitions: Sequence[int]) -> None:
-        assert self._make_driver is not None
         self._notices("assigned", topic_partitions=list(topic_partitions))
-        if beyond := [number for number in topic_partitions if number >= self._facts.cluster.topic_partitions]:
-            # The requests topic has grown and the map has not: no shard follows from these. A driver for one would take
+        self._given |= set(topic_partitions)
+        if beyond := self.beyond_the_map & set(topic_partitions):
+            # The requests topic has grown and the map has not followed yet: no shard follows from these. A driver for one would take
             # shards whose holders are others, by its own count, and fight with them for ever.
-            self._notices("beyond_the_map", topic_partitions=beyond)
+            self._notices("beyond_the_map", topic_partitions=sorted(beyond))
         for number in (each for each in topic_partitions if each not in beyond):
             if (former := self._drivers.pop(number, None)) is not None:
                 self._drop(number, former)
-            self._drivers[number] = self._make_driver(number)
-            self._drivers[number].begin()
-            self._read_pokes(number)
+            self._begin(number)
+
+    def _begin(self, number: int) -> None:
+        assert self._make_driver is not None
+        driver = self._drivers[number] = self._make_driver(number)
+        driver.map_version = self._facts.cluster.version
+        driver.begin()
+        self._read_pokes(number)
 
     def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
         self._notices("revoked", topic_partitions=list(topic_partitions))
-        waiting = {number: self._drivers[number] for number in topic_partitions if number in self._drivers}
+        self._given -= set(topic_partitions)
+        going = [number for number in topic_partitions if number in self._drivers]
+        for number in going:
+            self._stop_pokes(number)
+        self._hand_over(going, drain)
+
+    def _hand_over(self, going: Sequence[int], drain: Drain) -> None:
+        waiting = {number: self._drivers[number] for number in going}
         if not waiting:
             drain.done()
             return
@@ -124,10 +148,38 @@ class Holdings:
         # At the deadline they are gone, drained or not.
         deadline = self._loop.call_later(left_s, partial(self._cut, waiting, drain))
         for number, driver in sorted(waiting.items()):
-            self._stop_pokes(number)
             driver.drain(partial(self._drained, number, waiting, drain, deadline))
 
+    # -- the map ------------------------------------------------------------------------------------------------------
+
+    @property
+    def beyond_the_map(self) -> frozenset[int]:
+        """Topic partitions that the group has given and from which no shard follows, as far as this process knows the map."""
+        return frozenset(number for number in self._given if number >= self._facts.cluster.topic_partitions)
+
+    def follow(self, cluster: ClusterMap) -> None:
+        """A newer map is in force: hands everything over, and begins anew what the group has given, under this map.
+
+        In order, as at a planned end, so that nothing that was sent is sent again; at the deadline without it.
+        """
+        assert self._reader is not None
+        for each in {each for number in self._drivers for each in self._facts.pokes_of(number)}:
+            self._reader.unassign(self._facts.pokes.name, each)
+        self._facts.follow(cluster)
+        self.requests_doubted = False
+        for number in sorted(self._given & self._drivers.keys()):
+            switch = _Switch(self._clock.monotonic_ms() + SWITCH_MS, partial(self._begin_again, number))
+            self._hand_over([number], switch)
+        for number in sorted(self._given - self._drivers.keys()):
+            self._begin_again(number)
+
+    def _begin_again(self, number: int) -> None:
+        """Unless it was taken, or given anew, meanwhile."""
+        if number in self._given - self.beyond_the_map and number not in self._drivers:
+            self._begin(number)
+
     def lost(self, topic_partitions: Sequence[int]) -> None:
+        self._given -= set(topic_partitions)
         gone = [number for number in topic_partitions if number in self._drivers]
         if gone:
             self._notices("lost", topic_partitions=gone)
@@ -164,14 +216,16 @@ class Holdings:
     def _note_served(self, number: int, driver: PartitionDriver, now: int) -> None:
         until = driver.served_until(now)
         if until is not None:
-            self._served[number] = until
+            self._served[sign_name(driver.map_version, number)] = until
 
     # -- records ------------------------------------------------------------------------------------------------------
 
     def requests(self, topic_partition: int, records: Sequence[Record]) -> None:
+        self.requests_doubted |= records[0].topic_id != self._facts.requests.id
         self._pass_on(topic_partition, self._facts.requests.name, topic_partition, records)
 
     def requests_gone(self, topic_partition: int, offset: int) -> None:
+        self.requests_doubted = True
         self._position_gone(topic_partition, self._facts.requests.name, topic_partition, offset)
 
     def others(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
@@ -181,11 +235,11 @@ class Holdings:
             self._pass_on(topic_partition % self._facts.cluster.topic_partitions, topic, topic_partition, records)
 
     def others_gone(self, topic: str, topic_partition: int, offset: int) -> None:
-        number = topic_partition % self._facts.cluster.topic_partitions
         if topic == self._facts.pokes.name:
             # Nothing of value lies there: go on at the end.
-            self._read_pokes(number)
+            self._read_at_end(topic_partition)
         else:
+            number = topic_partition % self._facts.cluster.topic_partitions
             self._position_gone(number, topic, topic_partition, offset)
 
     def _position_gone(self, holder: int, topic: str, topic_partition: int, offset: int) -> None:
@@ -224,15 +278,28 @@ class Holdings:
                 self.poke(said)
 
     def _read_pokes(self, number: int) -> None:
+        for each in self._facts.pokes_of(number):
+            self._read_at_end(each)
+
+    def _read_at_end(self, topic_partition: int) -> None:
         assert self._reader is not None
         pokes = self._facts.pokes
-        for each in self._facts.pokes_of(number):
-            self._reader.assign(Topic(pokes.name, pokes.id, pokes.topic_partitions), each, END)
+        self._reader.assign(Topic(pokes.name, pokes.id, pokes.topic_partitions), topic_partition, END)
 
     def _stop_pokes(self, number: int) -> None:
+        """But for what another one of this process reads as well."""
         assert self._reader is not None
+        others = {each for other in self._drivers if other != number for each in self._facts.pokes_of(other)}
         for each in self._facts.pokes_of(number):
-            self._reader.unassign(self._facts.pokes.name, each)
+            if each not in others:
+                self._reader.unassign(self._facts.pokes.name, each)
+
+
+class _Switch(NamedTuple):
+    """A hand-over to oneself, under the next map."""
+
+    deadline_ms: int
+    done: Callable[[], None]
 
 
 class GroupListener:

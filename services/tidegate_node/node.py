@@ -18,6 +18,7 @@ from tidegate_node.heartbeat import Verdict
 from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
 from tidegate_node.launch_effects import LaunchEffects
+from tidegate_node.map_watch import MapWatch
 from tidegate_node.presence import Presence
 from tidegate_node.startup import EXIT_BUG, EXIT_CONFIGURATION, EXIT_TRY_LATER
 from tidegate_node.watching import Watching
@@ -74,6 +75,7 @@ class Node:
         self._health: HealthServer | None = None
         self._presence: Presence | None = None
         self._watching: Watching | None = None
+        self._maps: MapWatch | None = None
         self._away = False
         self._drained = False
         self._moving = asyncio.Lock()
@@ -84,9 +86,9 @@ class Node:
         """What asks this node in turn, hence built after it."""
         self._heartbeats, self._health = heartbeats, health
 
-    def attend(self, presence: Presence, watching: Watching) -> None:
-        """What shows this node to others, and others to it."""
-        self._presence, self._watching = presence, watching
+    def attend(self, presence: Presence, watching: Watching, maps: MapWatch) -> None:
+        """What shows this node to others, and others to it; and the map."""
+        self._presence, self._watching, self._maps = presence, watching, maps
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ class Node:
         await self._health.stop()
 
     def _lives(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-        return [each.run for each in (self._presence, self._watching) if each is not None]
+        return [each.run for each in (self._presence, self._watching, self._maps) if each is not None]
 
     # -- what may end it ----------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from tidegate_core.effects import (
     Taken,
 )
 from tidegate_core.records.schema import NEWEST
+from tidegate_core.transactions.map import FIRST_VERSION
 from tidegate_node.shell import Shell
 
 INPUTS_PER_TURN_MAX: Final = 256
@@ -81,6 +82,9 @@ class PartitionDriver:
         topic_partition: p.
         make_actor: Builds an actor that begins from nothing.
         shell: Carries effects out.
+
+    Attributes:
+        map_version: Of the map under which it holds; told by whoever begins it.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class PartitionDriver:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.topic_partition = topic_partition
+        self.map_version = FIRST_VERSION
         self._make_actor = make_actor
         self._shell = shell
         self._events = events
@@ -145,7 +150,10 @@ class PartitionDriver:
         self._schedule()
 
     def drain(self, drained: Callable[[], None]) -> None:
-        """Finishes what is under way, then calls back: at once when there is nothing."""
+        """Finishes what is under way, then calls back: at once when there is nothing. Who orders it again is called back instead."""
+        if self._drained is not None:
+            self._drained = drained
+            return
         if self._actor is None:
             self.drop()
             drained()

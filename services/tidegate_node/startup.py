@@ -149,7 +149,8 @@ async def node_facts(
         owner=str(uuid.uuid4()),
         name=settings.node,
         cluster=cluster,
-        requests=topics[names.requests],
+        # As the map says: what the topic has more than that, and another one of its name, is followed once the node runs (`map_watch`).
+        requests=TopicFacts(names.requests, cluster.topic_id, cluster.topic_partitions),
         events=topics[names.events],
         pokes=topics[names.pokes],
         receipts=names.receipts,

@@ -155,7 +155,7 @@ class Watching:
                     lease,
                     progress,
                     None if owner is None else items.get(keys.node(owner)),
-                    topic_partition=holder,
+                    topic_partition=self._facts.cluster.holder_of(shard, lease),
                     is_stopped=stopped,
                     messages=rows[0],
                     timers=rows[1],

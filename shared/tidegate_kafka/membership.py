@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -22,7 +22,8 @@ from tidegate_kafka.orders import Orders
 from tidegate_kafka.post import Post, post_to
 from tidegate_kafka.probes import Probes
 from tidegate_kafka.settings import KafkaSettings
-from tidegate_ports.bus import MembershipListener, Notices, Record, Topic
+from tidegate_kafka.topic_ids import TopicIds
+from tidegate_ports.bus import MembershipListener, Notices, Record, Topic, Topics
 from tidegate_ports.clock import Clock
 
 CLOSE_MS_MAX = 10_000
@@ -52,7 +53,11 @@ def make_consumer(settings: KafkaSettings, on_commit: OnCommit) -> GroupClient:
 
 
 class KafkaMembership:
-    """One member of the group; may be started and stopped again and again."""
+    """One member of the group; may be started and stopped again and again.
+
+    With `topics` records are handed on with the id of the topic in which they lie, asked after they were read: without, the topic has to be
+    one that nobody makes anew.
+    """
 
     def __init__(
         self,
@@ -64,6 +69,7 @@ class KafkaMembership:
         clock: Clock,
         notices: Notices,
         make: MakeClient = make_consumer,
+        topics: Topics | None = None,
     ) -> None:
         self._settings = settings
         self._topic = topic
@@ -73,7 +79,9 @@ class KafkaMembership:
         self._make = make
         self._orders = Orders()
         self._guard = Guard(settings.half_session_ms, settings.settle_ms)
-        self._teller = _LoopTeller(listener, self._orders, topic.name, post_to(loop))
+        self._teller = _LoopTeller(listener, self._orders, topic, post_to(loop))
+        if topics is not None:
+            self._teller.ids = TopicIds(topics, self._teller.hand_on, loop=loop, notices=notices)
         self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
         self._thread = ClientThread("tidegate-membership", self._serve, notices, settings.restart_wait_ms)
         self.rebalances = 0
@@ -87,7 +95,10 @@ class KafkaMembership:
 
     async def stop(self) -> bool:
         """Drains, leaves the group and closes the client; False when that took too long. Idempotent."""
-        return await self._thread.stop(self._settings.stop_drain_ms_max + CLOSE_MS_MAX)
+        stopped = await self._thread.stop(self._settings.stop_drain_ms_max + CLOSE_MS_MAX)
+        if self._teller.ids is not None:
+            self._teller.ids.stop()
+        return stopped
 
     def seek_and_resume(self, topic_partition: int, offset: int) -> None:
         self._orders.seek((self._topic.name, topic_partition), offset)
@@ -176,14 +187,28 @@ class KafkaMembership:
         member.rebalances = 0
 
 
-class _LoopTeller:
-    """Carries a member's reports to the listener on the loop, and keeps from it what a later order made void."""
+class _Found(NamedTuple):
+    """What was read of a topic partition, or, without records, that its log does not hold the position."""
 
-    def __init__(self, listener: MembershipListener, orders: Orders, topic: str, post: Post) -> None:
+    topic_partition: int
+    era: int
+    records: Sequence[Record]
+    gone: int = -1
+
+
+class _LoopTeller:
+    """Carries a member's reports to the listener on the loop, and keeps from it what a later order made void.
+
+    Attributes:
+        ids: Asks in which topic records lie before they are handed on.
+    """
+
+    def __init__(self, listener: MembershipListener, orders: Orders, topic: Topic, post: Post) -> None:
         self._listener = listener
         self._orders = orders
         self._topic = topic
         self._post = post
+        self.ids: TopicIds[_Found] | None = None
         self.bug: Exception | None = None
         """Since when nothing that was read is handed on: the client is to end, so that its successor reads it again."""
 
@@ -204,27 +229,36 @@ class _LoopTeller:
         self._post(self._gone, topic_partitions, None)
 
     def records(self, topic_partition: int, era: int, records: Sequence[Record]) -> None:
-        self._post(self._records, topic_partition, era, records)
+        self._post(self._found, _Found(topic_partition, era, records))
 
     def position_gone(self, topic_partition: int, era: int, offset: int) -> None:
-        self._post(self._position_gone, topic_partition, era, offset)
+        self._post(self._found, _Found(topic_partition, era, (), offset))
 
     def _gone(self, topic_partitions: Sequence[int], drain: PendingDrain | None) -> None:
         for number in topic_partitions:
-            self._orders.forget((self._topic, number))
+            self._orders.forget((self._topic.name, number))
         if drain is None:
             self._listener.lost(tuple(topic_partitions))
         else:
             self._listener.revoked(tuple(topic_partitions), drain)
 
-    def _records(self, topic_partition: int, era: int, records: Sequence[Record]) -> None:
-        if self.bug is not None or self._orders.era((self._topic, topic_partition)) != era:
+    def _found(self, found: _Found) -> None:
+        if self.ids is None:
+            self.hand_on(found, None)
+        else:
+            self.ids.put(self._topic.name, found)
+
+    def hand_on(self, found: _Found, topic_id: str | None) -> None:
+        """Tells the listener, unless another order came meanwhile. Whatever fails of it, nothing behind it is handed on."""
+        if self.bug is not None or self._orders.era((self._topic.name, found.topic_partition)) != found.era:
             return
+        if not found.records:
+            self._listener.position_gone(found.topic_partition, found.gone)
+            return
+        records = found.records
+        if topic_id is not None:
+            records = [each if each.topic_id == topic_id else each._replace(topic_id=topic_id) for each in records]
         try:
-            self._listener.records(topic_partition, records)
+            self._listener.records(found.topic_partition, records)
         except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
             self.bug = bug
-
-    def _position_gone(self, topic_partition: int, era: int, offset: int) -> None:
-        if self._orders.era((self._topic, topic_partition)) == era:
-            self._listener.position_gone(topic_partition, offset)

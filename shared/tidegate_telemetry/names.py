@@ -255,7 +255,19 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "topic_differs": LogEvent("A topic is not as planned; nothing unsafe, but look whether it is meant so.", "warning"),
     "assigned": LogEvent("Kafka gave topic partitions to this node; their shards are taken over.", "info"),
     "beyond_the_map": LogEvent(
-        "Kafka gave topic partitions that are newer than the cluster's map; what lies in them is not read.", "warning"
+        "Kafka gave topic partitions that are newer than the cluster's map; they are served once the map has followed, in a moment.",
+        "info",
+    ),
+    "map_grown": LogEvent(
+        "The requests topic has more topic partitions than the map says, or was made anew; the map follows.", "info"
+    ),
+    "map_followed": LogEvent(
+        "A newer map is in force: this node hands over what it holds, and takes over what follows from that map.",
+        "info",
+    ),
+    "requests_made_anew": LogEvent(
+        "The requests topic was deleted and made again, and the map cannot follow; the message says why. Nothing of it is read.",
+        "error",
     ),
     "revoked": LogEvent("Topic partitions go to another node; they are drained."),
     "drained": LogEvent("Nothing of a topic partition is in flight any more."),

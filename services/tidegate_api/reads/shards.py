@@ -148,7 +148,8 @@ def _view(shard: int, cluster: _Cluster) -> ShardView:
     controls = controls_of(cluster.items.get(CONTROLS_KEY))
     holder, owner = shard % cluster.map.topic_partitions, owner_of(lease)
     sign = None if owner is None else cluster.items.get(keys.node(owner))
-    signs = shard_signs(shard, lease, progress, sign, topic_partition=holder, is_stopped=controls.suspend_anything)
+    under_lease = cluster.map.holder_of(shard, lease)
+    signs = shard_signs(shard, lease, progress, sign, topic_partition=under_lease, is_stopped=controls.suspend_anything)
     fired = 0 if progress is None else whole(progress, "fired_slot")
     system = controls.scope(None)
     return ShardView(

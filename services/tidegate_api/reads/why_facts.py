@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from tidegate_api.cluster_map import ClusterMap
-from tidegate_core.decisions.outage_watch import SERVED
+from tidegate_core.decisions.outage_watch import SERVED, sign_name
 from tidegate_core.decisions.outages import last_sign
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
 from tidegate_core.model.instants import Instant
@@ -19,6 +19,7 @@ from tidegate_core.records.outages import outages_of
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerPlace, LedgerRow, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, RangeRead, Table
+from tidegate_core.transactions.map import FIRST_VERSION
 from tidegate_core.transactions.unit_of_work import NotAtHand
 from tidegate_core.transactions.view import View
 from tidegate_core.why.facts import Facts
@@ -64,7 +65,7 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
         definitions=tuple(from_item(Definition, row) for row in reversed(versions)),
         controls=NO_CONTROLS if controls is None else from_item(StoredControls, controls).controls,
         outages=outages_of(found.get(progress)),
-        last_sign=_last_sign(store, found.get(lease), cluster.topic_partition_of(shard)),
+        last_sign=_last_sign(store, found.get(lease), cluster, shard),
         jobs=_open(store, shard, "J#", Job, ref),
         runs=_open(store, shard, "R#", Run, ref),
         evidence=tuple(from_item(Evidence, row) for row in evidence),
@@ -164,15 +165,17 @@ def ended_in(store: Store, shard: int, job_id: str) -> LedgerRow | None:
     return None if row is None else from_item(LedgerRow, row)
 
 
-def _last_sign(store: Store, lease: Item | None, topic_partition: int) -> Instant | None:
+def _last_sign(store: Store, lease: Item | None, cluster: ClusterMap, shard: int) -> Instant | None:
     """Returns when the shard was served for the last time; None when nobody wrote that down."""
     if lease is None:
         return None
-    owner = str(lease["owner"])
-    node = keys.node(owner)
+    version = lease.get("map", FIRST_VERSION)
+    assert isinstance(version, int)
+    node = keys.node(str(lease["owner"]))
     signs = store.get([node]).get(node, {}).get(SERVED)
-    own = signs.get(str(topic_partition)) if isinstance(signs, dict) else None
-    return last_sign(lease, {} if own is None else {owner: int(str(own))})
+    name = sign_name(version, cluster.topic_partition_of(shard, version))
+    own = signs.get(name) if isinstance(signs, dict) else None
+    return last_sign(lease, None if own is None else int(str(own)))
 
 
 def _open(store: Store, shard: int, prefix: str, kind: type[Record], ref: str) -> tuple[Record, ...]:

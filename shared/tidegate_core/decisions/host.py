@@ -39,6 +39,10 @@ class Fenced(Exception):
         self.key = key
 
 
+class Outranked(Exception):
+    """A holder with a newer map, or a later one of this topic partition, exists: this one must not go on as it is."""
+
+
 class InvalidAsk(Exception):
     """The store will never do what was asked, as it is: whoever asked has to do without.
 

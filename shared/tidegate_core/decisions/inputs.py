@@ -10,6 +10,7 @@ from tidegate_core.effects import Answer
 from tidegate_core.model.position import Position
 from tidegate_core.model.quotas import Quotas
 from tidegate_core.records.schema import NEWEST, THIS_RELEASE, Readable
+from tidegate_core.transactions.map import Cut, topic_partition_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Holding:
         topic_partition: The ownership topic partition `p` that is held.
         topic_partitions: N of the MAP.
         map_version: Version of that MAP.
+        former_maps: The maps before it, oldest first: what their holders were dealing with is carried over (`former_maps`).
         shards: S, fixed for the life of the cluster; shards `s mod N == p` are owned.
         requests: The topic whose topic partitions decide who owns which shard, as described when the node started.
         events_topic: Name of the events topic: its id and number are asked of the brokers while it is read (`events_watch`).
@@ -73,9 +75,15 @@ class Holding:
     writes: int = NEWEST
     readable: Readable = THIS_RELEASE
     tenure: int = 0
+    former_maps: tuple[Cut, ...] = ()
 
     def owned_shards(self) -> range:
         return range(self.topic_partition, self.shards, self.topic_partitions)
+
+    def topic_partition_under(self, map_version: int, shard: int) -> int | None:
+        """Returns from which topic partition the shard followed under that map; None for a map that is not known here."""
+        present = Cut(self.map_version, self.topic_partitions, self.requests.id)
+        return topic_partition_under((*self.former_maps, present), map_version, shard)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from tidegate_core.effects import Items, Read, Refused
 from tidegate_core.records.outages import Outage, gaps_of, outages_of, with_gap
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put, Value
+from tidegate_core.transactions.map import FIRST_VERSION
 from tidegate_core.transactions.outages import record_outages
 from tidegate_core.transactions.ownership import whole
 
@@ -29,29 +30,33 @@ MINIMUM_PERIOD = "minimum_period_ms"
 """Attribute of a node's item: by ownership topic partition, its last sign of life there."""
 
 
-def read_signs(host: Host, leases: Sequence[Item | None]) -> Operation[dict[str, int]]:
-    """Reads up to when the owners that these leases name have served this topic partition; for `last_sign`.
+def sign_name(map_version: int, topic_partition: int) -> str:
+    """Returns the name of a process's sign of life for what it holds: under another map the same number means other shards."""
+    return str(topic_partition) if map_version == FIRST_VERSION else f"{map_version}:{topic_partition}"
 
-    A process that lost it may live on and serve others, so each has a sign of its own. Without one it says nothing: it had it for
-    less than a beat, and the lease says when the shard was served before that. Shards that another map gave to another topic
-    partition have the newest one.
+
+def read_signs(host: Host, leases: Mapping[int, Item | None]) -> Operation[dict[int, int]]:
+    """Reads up to when the owners that these leases name have served their shards; by shard, for `last_sign`.
+
+    A process that lost a topic partition may live on and serve others, so each has a sign of its own, and under each map. Without one it
+    says nothing: it had it for less than a beat, and the lease says when the shard was served before that.
     """
-    maps = {str(lease["owner"]): whole(lease, "map") for lease in leases if lease is not None}
-    if not maps:
+    held = {shard: lease for shard, lease in leases.items() if lease is not None}
+    if not held:
         return {}
-    wanted = {owner: keys.node(owner) for owner in sorted(maps)}
+    wanted = {owner: keys.node(owner) for owner in sorted({str(lease["owner"]) for lease in held.values()})}
     answer = yield from host.read_for_good(Read(tuple(wanted.values())))
     assert isinstance(answer, Items)
-    signs: dict[str, int] = {}
-    for owner, key in wanted.items():
-        served = answer.found.get(key, {}).get(SERVED)
-        if not isinstance(served, dict):
+    signs: dict[int, int] = {}
+    for shard, lease in held.items():
+        served = answer.found.get(wanted[str(lease["owner"])], {}).get(SERVED)
+        version = whole(lease, "map")
+        topic_partition = host.holding.topic_partition_under(version, shard)
+        if not isinstance(served, dict) or topic_partition is None:
             continue
-        own = served.get(str(host.holding.topic_partition))
+        own = served.get(sign_name(version, topic_partition))
         if own is not None:
-            signs[owner] = int(str(own))
-        elif served and maps[owner] != host.holding.map_version:
-            signs[owner] = max(int(str(each)) for each in served.values())
+            signs[shard] = int(str(own))
     return signs
 
 
@@ -59,7 +64,7 @@ def sign_of_life(
     owner: str,
     node: str,
     now: int,
-    served: Mapping[int, int],
+    served: Mapping[int, int] | Mapping[str, int],
     expires_at: int,
     *,
     minimum_period_ms: int | None = None,
@@ -73,13 +78,13 @@ def sign_of_life(
         owner: UUID of the process.
         node: Its name, for people.
         now: Its clock.
-        served: By ownership topic partition, up to when it was certainly served (`PartitionActor.served_until`), those
-            included that are not held any more.
+        served: By ownership topic partition (`sign_name`; the number itself under the first map), up to when it was certainly
+            served (`PartitionActor.served_until`), those included that are not held any more.
         expires_at: Epoch seconds.
         minimum_period_ms: Its setting, for whoever says beforehand what an apply of it would refuse.
     """
     key = keys.node(owner)
-    signs: dict[str, Value] = {str(topic_partition): until for topic_partition, until in sorted(served.items())}
+    signs: dict[str, Value] = dict(sorted((str(name), until) for name, until in served.items()))
     item: Item = {"pk": key.pk, "sk": key.sk, "seen": now, "node": node, SERVED: signs, "expires_at": expires_at}
     if minimum_period_ms is not None:
         item[MINIMUM_PERIOD] = minimum_period_ms

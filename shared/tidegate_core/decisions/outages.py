@@ -6,7 +6,7 @@ none either. A suspended span is none by itself: a schedule that is suspended ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tidegate_core.model.catch_up import CatchUp
 from tidegate_core.records.outages import Outage
@@ -49,7 +49,7 @@ def served_deadline(began: int, deadline: int, outages: Sequence[Outage]) -> int
     return deadline
 
 
-def last_sign(lease: Item | None, seen: Mapping[str, int]) -> int | None:
+def last_sign(lease: Item | None, seen: int | None) -> int | None:
     """Returns when the shard was served for the last time, as far as anybody wrote it down; None = it never was.
 
     The delivery position is no such sign: a checkpoint may take effect long after its owner could do anything else. A
@@ -58,13 +58,13 @@ def last_sign(lease: Item | None, seen: Mapping[str, int]) -> int | None:
 
     Args:
         lease: The shard's, before the acquire that ends the outage.
-        seen: By owner, what `NODE#` items say.
+        seen: What the owner's `NODE#` item says of it (`outage_watch.sign_name`).
     """
     if lease is None:
         return None
     served = lease.get("served", 0)
     assert isinstance(served, int)
-    return max(served, seen.get(str(lease["owner"]), 0)) or None
+    return max(served, seen or 0) or None
 
 
 __all__ = [

@@ -1,7 +1,7 @@
 """All that the holder of one ownership topic partition does, in the order that keeps it safe (DESIGN 3).
 
-Raise the epochs of the positions, then fence the shards, then prove membership, then read, then serve. Any other order loses
-creates, or lets a process that stood still since it was assigned something answer requests beside the rightful holder, who
+Raise the epochs of the positions, have those of former maps carry this one (`former_maps`), then fence the shards, then prove
+membership, then read, then serve. Any other order loses creates, or lets a process that stood still since it was assigned something answer requests beside the rightful holder, who
 sends on until it meets the fence. Being fenced ends everything at once; whoever is still a member then proves it and starts
 again from the first step, because a late raise by the former holder would otherwise fence the rightful one for ever
 (protocol H7).
@@ -15,7 +15,8 @@ from tidegate_core.decisions.controls import ControlsWatch
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.events_watch import EventsWatch
-from tidegate_core.decisions.host import Countdown, Fenced, Host
+from tidegate_core.decisions.former_maps import Positions, carry_over
+from tidegate_core.decisions.host import Countdown, Fenced, Host, Outranked
 from tidegate_core.decisions.inputs import (
     Begin,
     Drain,
@@ -63,10 +64,6 @@ PROVE_AGAIN_MS = 1_000
 OUTDATED_PAUSE_MS = 5_000
 """`tidegate migrate` takes its word back where it finds a node in its way; else the process ends within this."""
 DRAIN_LOOK_MS = 5
-
-
-class Outranked(Exception):
-    """A holder with a newer map, or a later one of this topic partition, exists: this one must not go on as it is."""
 
 
 class Outdated(Exception):
@@ -220,7 +217,8 @@ class PartitionActor:
 
     def _take_over(self) -> Operation[None]:
         requests = yield from self._raise_position()
-        yield from self._acquire_all(requests)
+        former = yield from carry_over(self._host)
+        yield from self._acquire_all(requests, former)
         if self._refusal is not None:
             raise Outdated(self._refusal)
         if not (yield from self._is_member()) or self._draining:
@@ -260,7 +258,7 @@ class PartitionActor:
         self._cursors[(requests.topic.name, requests.topic_partition)] = requests
         return requests
 
-    def _acquire_all(self, requests: TopicCursor) -> Operation[None]:
+    def _acquire_all(self, requests: TopicCursor, former: Positions) -> Operation[None]:
         """Fences all shards, a few at a time; then, and only then, anything of them is read."""
         waiting = list(self.holding.owned_shards())
         for first in range(0, len(waiting), ACQUIRED_TOGETHER):
@@ -271,20 +269,29 @@ class PartitionActor:
             items = {
                 shard: (found.found.get(keys.lease(shard)), found.found.get(keys.progress(shard))) for shard in group
             }
-            signs = yield from read_signs(self._host, [lease for lease, _ in items.values()])
+            signs = yield from read_signs(self._host, {shard: lease for shard, (lease, _) in items.items()})
             yield from self._side_by_side(
-                [self._acquire(shard, lease, progress, requests, signs) for shard, (lease, progress) in items.items()]
+                [
+                    self._acquire(shard, lease, progress, requests, former, signs)
+                    for shard, (lease, progress) in items.items()
+                ]
             )
 
     def _acquire(
-        self, shard: int, lease: Item | None, progress: Item | None, requests: TopicCursor, signs: Mapping[str, int]
+        self,
+        shard: int,
+        lease: Item | None,
+        progress: Item | None,
+        requests: TopicCursor,
+        former: Positions,
+        signs: Mapping[int, int],
     ) -> Operation[None]:
         map_version, tp_epoch, owner = self.holding.map_version, requests.at.epoch, self.holding.owner
         while True:
             if outranked(lease, map_version, tp_epoch):
                 raise Fenced(keys.lease(shard))
             now, before = self._host.now, outages_of(progress)
-            sign = last_sign(lease, signs)
+            sign = last_sign(lease, signs.get(shard))
             outages = before if sign is None else with_outage(before, sign, now)
             served = now if sign is None or (outages and outages[-1].end == now) else sign
             token = self._host.token()
@@ -300,14 +307,14 @@ class PartitionActor:
             lease, progress = answer.found.get(keys.lease(shard)), answer.found.get(keys.progress(shard))
             if not isinstance(verdict, Refused) and lease is not None and progress is not None:
                 break
-            signs = yield from read_signs(self._host, [lease])
+            signs = yield from read_signs(self._host, {shard: lease})
         epoch = whole(lease, "epoch")
         # One read of two items is no snapshot: another holder may have raised both in between.
         if lease["owner"] != self.holding.owner or whole(progress, "epoch") != epoch:
             raise Fenced(keys.lease(shard))
         if outages and outages[-1].end == now:
             self._host.note("outage", shard=shard, begin=outages[-1].begin, end=outages[-1].end)
-        plane = DeliveryPlane(self._host, shard, progress_of(progress), requests.at.next)
+        plane = DeliveryPlane(self._host, shard, progress_of(progress), requests.at.next, former)
         self.planes[shard] = plane
         watch = OutageWatch(self._host, shard, epoch, plane.checkpoints.durable.outages, served)
         self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, carried_by(lease), watch)

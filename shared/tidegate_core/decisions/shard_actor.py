@@ -92,6 +92,7 @@ class ShardActor:
         self.memory.loads.connect(host, self._waiting.look)
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
+        plane.elsewhere.connect(self._inbox.hand_messages)
         self._outgoing = Outgoing(self._lane, self.memory, index)
         self._attempts = Attempts(self._lane, self.memory, index)
         self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._inbox, self._attempts)

@@ -110,6 +110,11 @@ def topic_partition_raisable(epoch_seen: int | None, map_version: int) -> Condit
     )
 
 
+def map_is(version: int) -> Condition:
+    """I6: maps follow each other one by one; of two writers at the same time one is refused."""
+    return Condition("#version = :version_seen", {"#version": "version"}, {":version_seen": version})
+
+
 def cursor_at(epoch: int, map_version: int, next_offset: int, page: str) -> Condition:
     """I3: each page of each record is materialised once, whoever runs it (zombie, retry, successor)."""
     return Condition(

@@ -1,19 +1,19 @@
-"""The item `MAP`: how the cluster is cut. Written once by `tidegate init`, read by every process that starts (DESIGN 3).
+"""The item `MAP`: how the cluster is cut (DESIGN 3). `tidegate init` writes the first one; each that follows is of more topic partitions.
 
-It is the only source of N. Whoever finds another number, another topic under the same name, or another cluster of brokers
-must not serve: positions and shards would mean something else.
+It is the only source of N. Whoever finds fewer topic partitions or another cluster of brokers must not serve:
+positions and shards would mean something else. Every process reads it again while it runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Protocol
 
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.schema import NEWEST, StoreSchema
 from tidegate_core.store.keys import MAP_KEY, SCHEMA_KEY
-from tidegate_core.store.values import Item, Put, Transaction, Value
+from tidegate_core.store.values import Item, Put, Transaction, Update, Value
 from tidegate_core.transactions import conditions
 
 FIRST_VERSION: Final = 1
@@ -38,6 +38,26 @@ class MapUnreadable(ValueError):
     """The stored item is not one that this version of tidegate wrote."""
 
 
+class Cut(NamedTuple):
+    """What one version of the map says.
+
+    Attributes:
+        version: 1 for the first one.
+        topic_partitions: N; never less than that of an earlier one.
+        topic_id: Of the requests topic then.
+    """
+
+    version: int
+    topic_partitions: int
+    topic_id: str
+
+
+def topic_partition_under(history: Sequence[Cut], version: int, shard: int) -> int | None:
+    """Returns from which topic partition the shard followed under that version; None for one that is not known."""
+    number = next((cut.topic_partitions for cut in history if cut.version == version), None)
+    return None if number is None else shard % number
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterMap:
     """How a cluster is cut.
@@ -48,7 +68,7 @@ class ClusterMap:
         shards: S, fixed for the life of the cluster.
         topic_id: Of the ownership topic, 32 hex digits: one that was deleted and made again is another.
         cluster_id: Of the brokers.
-        history: (version, N) of all maps so far, oldest first.
+        history: All versions so far, oldest first; the last one is in force.
     """
 
     version: int
@@ -56,7 +76,7 @@ class ClusterMap:
     shards: int
     topic_id: str
     cluster_id: str
-    history: tuple[tuple[int, int], ...]
+    history: tuple[Cut, ...]
 
     @classmethod
     def first(cls, shards: int, requests: OwnershipTopic, cluster_id: str) -> ClusterMap:
@@ -70,14 +90,57 @@ class ClusterMap:
             raise ValueError(
                 f"shards is {shards}; it must lie between the {count} topic partitions of {requests.name} and {SHARDS_MAX}"
             )
-        return cls(FIRST_VERSION, count, shards, requests.id, cluster_id, ((FIRST_VERSION, count),))
+        return cls(FIRST_VERSION, count, shards, requests.id, cluster_id, (Cut(FIRST_VERSION, count, requests.id),))
+
+    @property
+    def former(self) -> tuple[Cut, ...]:
+        """The versions before this one, oldest first."""
+        return tuple(cut for cut in self.history if cut.version < self.version)
+
+    def holder_of(self, shard: int, lease: Item | None = None) -> int:
+        """Returns from which topic partition a shard follows; with a lease: from which it did when that was taken."""
+        version = self.version if lease is None else lease.get("map", FIRST_VERSION)
+        assert isinstance(version, int)
+        known = topic_partition_under(self.history, version, shard)
+        return shard % self.topic_partitions if known is None else known
+
+    def grown_to(self, topic_partitions: int) -> ClusterMap:
+        """Returns the map that follows this one.
+
+        More topic partitions than shards are of no use, and yet followed where somebody has made them: what clients send there is
+        read, and handed on to the shards' owners.
+
+        Raises:
+            ValueError: The number is not larger.
+        """
+        if topic_partitions <= self.topic_partitions:
+            raise ValueError(
+                f"the map has {self.topic_partitions} topic partitions already, and never fewer: name a larger number than that"
+            )
+        return self._followed_by(topic_partitions, self.topic_id)
+
+    def on_another_topic(self, topic_id: str, topic_partitions: int) -> ClusterMap:
+        """Returns the map that follows this one when the requests topic was deleted and made again.
+
+        Raises:
+            ValueError: The topic is one of before, of which a broker tells late; or it has fewer topic partitions.
+        """
+        if any(cut.topic_id == topic_id for cut in self.history):
+            raise ValueError(f"topic {topic_id} is one of before")
+        if topic_partitions < self.topic_partitions:
+            raise ValueError(f"the topic has {topic_partitions} topic partitions, and the map {self.topic_partitions}")
+        return self._followed_by(topic_partitions, topic_id)
+
+    def _followed_by(self, topic_partitions: int, topic_id: str) -> ClusterMap:
+        version = self.version + 1
+        history = (*self.history, Cut(version, topic_partitions, topic_id))
+        return replace(self, version=version, topic_partitions=topic_partitions, topic_id=topic_id, history=history)
 
 
 def put_first_map(first: ClusterMap, token: str) -> Transaction:
     """Writes the map if there is none, and with it that all rows are of the newest version; of several who try at once, one wins and
     the others read its.
     """
-    history: list[Value] = [{"version": version, "n": count} for version, count in first.history]
     item: Item = {
         "pk": MAP_KEY.pk,
         "sk": MAP_KEY.sk,
@@ -86,11 +149,37 @@ def put_first_map(first: ClusterMap, token: str) -> Transaction:
         "shards": first.shards,
         "topic_id": first.topic_id,
         "cluster_id": first.cluster_id,
-        "history": history,
+        "history": _rows(first.history),
         "w": token,
     }
     schema = {**to_item(StoreSchema(writes=NEWEST, rows_from=NEWEST), SCHEMA_KEY), "rev": 1, "w": token}
     return Transaction("map", (Put(MAP_KEY, item, conditions.absent()), Put(SCHEMA_KEY, schema)), token, MAP_KEY)
+
+
+def follow_map(grown: ClusterMap, token: str) -> Transaction:
+    """Writes the map that follows another one; of several who do so at once one wins, and the others read its.
+
+    Nobody has to be told: holders read the item again, and none takes a shard under the new version before all positions of the old one
+    carry it (`decisions/former_maps.py`).
+    """
+    update = Update(
+        MAP_KEY,
+        "SET #version = :version, #n = :n, #topic_id = :topic_id, #history = :history, #w = :w",
+        {"#version": "version", "#n": "n", "#topic_id": "topic_id", "#history": "history", "#w": "w"},
+        {
+            ":version": grown.version,
+            ":n": grown.topic_partitions,
+            ":topic_id": grown.topic_id,
+            ":history": _rows(grown.history),
+            ":w": token,
+        },
+        conditions.map_is(grown.former[-1].version),
+    )
+    return Transaction("map", (update,), token, MAP_KEY)
+
+
+def _rows(history: Sequence[Cut]) -> list[Value]:
+    return [{"version": cut.version, "n": cut.topic_partitions, "topic_id": cut.topic_id} for cut in history]
 
 
 def map_of(item: Item) -> ClusterMap:
@@ -99,20 +188,29 @@ def map_of(item: Item) -> ClusterMap:
     Raises:
         MapUnreadable: Something is missing or has another type.
     """
-    rows = item.get("history")
-    history = (
-        [(_int(row, "version"), _int(row, "n")) for row in rows if isinstance(row, dict)]
-        if isinstance(rows, list)
-        else []
-    )
     return ClusterMap(
         version=_int(item, "version"),
         topic_partitions=_int(item, "n"),
         shards=_int(item, "shards"),
         topic_id=_text(item, "topic_id"),
         cluster_id=_text(item, "cluster_id"),
-        history=tuple(history),
+        history=history_of(item),
     )
+
+
+def history_of(item: Item) -> tuple[Cut, ...]:
+    """Reads the versions that the item names, oldest first.
+
+    Raises:
+        MapUnreadable: One of them has no version or number.
+    """
+    rows = item.get("history")
+    if not isinstance(rows, list):
+        return ()
+    # Earlier releases wrote no topic with a version: it was the same one.
+    present = str(item.get("topic_id", ""))
+    versions = [row for row in rows if isinstance(row, dict)]
+    return tuple(Cut(_int(row, "version"), _int(row, "n"), str(row.get("topic_id", present))) for row in versions)
 
 
 def misfits(stored: ClusterMap, requests: OwnershipTopic, cluster_id: str) -> Sequence[str]:
@@ -123,15 +221,11 @@ def misfits(stored: ClusterMap, requests: OwnershipTopic, cluster_id: str) -> Se
             f"the map belongs to the Kafka cluster {stored.cluster_id}, and the brokers are {cluster_id}: connect to "
             "those of the map, or use another table prefix for a new cluster"
         )
-    if stored.topic_id != requests.id:
-        found.append(
-            f"topic {requests.name} was deleted and made again since the map was written (its id is {requests.id}, not "
-            f"{stored.topic_id}): its stored positions mean nothing; use another table prefix for a new cluster"
-        )
-    if stored.topic_partitions != requests.topic_partitions:
+    if requests.topic_partitions < stored.topic_partitions:
         found.append(
             f"topic {requests.name} has {requests.topic_partitions} topic partitions and the map says "
-            f"{stored.topic_partitions}: growing a running cluster is planned, not here yet"
+            f"{stored.topic_partitions}: brokers never take any away, so it was deleted and made again; make it with as many at least, "
+            "or use another table prefix for a new cluster"
         )
     return found
 

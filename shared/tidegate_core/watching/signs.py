@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tidegate_core.decisions.outage_watch import SERVED
+from tidegate_core.decisions.outage_watch import SERVED, sign_name
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, Controls, StoredControls
@@ -13,6 +13,7 @@ from tidegate_core.records.outages import outages_of
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, RangeRead
+from tidegate_core.transactions.map import FIRST_VERSION
 from tidegate_core.transactions.ownership import whole
 from tidegate_core.watching.card import owner_of
 from tidegate_core.watching.watchdog import ShardSigns
@@ -58,7 +59,7 @@ def shard_signs(
         lease: Of the shard.
         progress: Likewise.
         sign: The item `NODE#` of the owner that the lease names.
-        topic_partition: That the shard follows from.
+        topic_partition: That the shard followed from under the lease's map.
         is_stopped: See `ShardSigns`.
         messages: As `heads` asks for them; none where they were not read.
         timers: Likewise.
@@ -86,7 +87,9 @@ def served_until(lease: Item | None, sign: Item | None, topic_partition: int) ->
     if lease is None:
         return None
     signs = None if sign is None else sign.get(SERVED)
-    own = signs.get(str(topic_partition)) if isinstance(signs, dict) else None
+    version = lease.get("map", FIRST_VERSION)
+    assert isinstance(version, int)
+    own = signs.get(sign_name(version, topic_partition)) if isinstance(signs, dict) else None
     before = lease.get("served", 0)  # 0: nobody has ever served it. Leases of earlier versions do not say.
     newest = max((each for each in (own, before) if isinstance(each, int)), default=0)
     return newest if newest > 0 else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.inputs import Poked
+from tidegate_core.transactions.map import Cut
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
@@ -34,6 +35,7 @@ class Cluster:
     record: What can be seen from outside.
     raises: Whether what an actor raises ends the simulation at once, for debugging.
     losses: Members that the group lost and that had served: what they held was then served by another owner.
+    maps: As the item MAP has them; the last one is in force.
     """
 
     timeline: Timeline
@@ -47,6 +49,7 @@ class Cluster:
     healed: bool = False
     raises: bool = False
     losses: set[str] = field(default_factory=set)
+    maps: list[Cut] = field(default_factory=list)
     _launcher: Launcher | None = None
     _served_by: dict[int, tuple[str, str]] = field(default_factory=dict)
 

@@ -15,7 +15,7 @@ from tidegate_testkit.simulation.faults.knobs import draw_knobs
 from tidegate_testkit.simulation.faults.launcher import calm_launcher, draw_launcher
 from tidegate_testkit.simulation.faults.node import calm_nodes, draw_nodes
 from tidegate_testkit.simulation.faults.store import calm_store, draw_store
-from tidegate_testkit.simulation.faults.topics import calm_topics, draw_topics
+from tidegate_testkit.simulation.faults.topics import calm_topics, draw_topics, with_a_map_that_follows
 from tidegate_testkit.simulation.faults.traps import TRAPS
 from tidegate_testkit.simulation.swarm import Swarm
 
@@ -41,7 +41,9 @@ def swarm_of(seed: int, *, faults: bool = True) -> Swarm:
         node=draw_nodes(source(seed, "node"), busy_ms) if faults else calm_nodes(),
         launcher=draw_launcher(source(seed, "launcher"), busy_ms) if faults else calm_launcher(),
         group=draw_group(source(seed, "group")) if faults else calm_group(),
-        topics=draw_topics(source(seed, "topics"), busy_ms) if faults else calm_topics(),
+        topics=with_a_map_that_follows(draw_topics(source(seed, "topics"), busy_ms), source(seed, "map"))
+        if faults
+        else calm_topics(),
         knobs=draw_knobs(source(seed, "knobs")) if faults else (),
     )
     for name, trap in TRAPS.items():

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_testkit.simulation.swarm import DRAIN_MS_MAX
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
+    from tidegate_testkit.simulation.tenure import Tenure
 
 CHECK_MS = 50
 
 
 def drain(node: Node, topic_partitions: frozenset[int], done: Callable[[], None]) -> None:
     """Drains what a node holds of them, drops it when it has, or when the time is over, and says so."""
-    tenures = [node.tenures[number] for number in sorted(topic_partitions) if number in node.tenures]
+    node.given -= topic_partitions
+    hand_over(node, [node.tenures[number] for number in sorted(topic_partitions) if number in node.tenures], done)
+
+
+def hand_over(node: Node, tenures: Sequence[Tenure], done: Callable[[], None]) -> None:
+    """The same for these, whoever holds next: another node, or this one under another map."""
     for tenure in tenures:
         tenure.drain()
     deadline = node.process.timeline.now + DRAIN_MS_MAX

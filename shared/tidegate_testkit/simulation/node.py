@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.guard import Guard, ProbeVerdict
 from tidegate_core.decisions.inputs import Poked, TopicFacts
-from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.decisions.outage_watch import sign_name, sign_of_life
 from tidegate_testkit.simulation.absences import SEEN_MS
 from tidegate_testkit.simulation.cluster import REQUESTS, Cluster
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
+from tidegate_testkit.simulation.handing_over import hand_over
 from tidegate_testkit.simulation.membership import MemberClient
 from tidegate_testkit.simulation.membership_consumer import ConsumerMember
 from tidegate_testkit.simulation.store_client import StoreClient
@@ -31,6 +33,8 @@ class Node:
         offset_ms: How far its clock is off.
         requests: The requests topic, as the brokers described it when it started; that does not change while it runs.
         tenures: Actors by ownership topic partition.
+        maps: As it has read them.
+        given: What the group has given and not taken, whether or not shards follow from it.
     """
 
     def __init__(self, cluster: Cluster, name: str, owner: str, offset_ms: int) -> None:
@@ -50,9 +54,11 @@ class Node:
             self.guard = Guard(HALF_SESSION_MS)
             self.member = MemberClient(self, coordinator)
         self.requests: TopicFacts = cluster.broker.described((REQUESTS,))[REQUESTS]
+        self.maps = tuple(cluster.maps)
+        self.given: set[int] = set()
         self._latest = 0
         self._tenures_begun = 0
-        self._served: dict[int, int] = {}
+        self._served: dict[str, int] = {}
 
     def clock(self) -> int:
         """The checked clock: the machine's, but it never goes back."""
@@ -95,7 +101,8 @@ class Node:
     # -- what it holds ------------------------------------------------------------------------------------------------
 
     def begin(self, topic_partition: int) -> None:
-        if topic_partition >= self.cluster.swarm.topic_partitions:
+        self.given.add(topic_partition)
+        if topic_partition >= self.maps[-1].topic_partitions:
             # Newer than the map: no shard follows from it, and what comes there waits until the map has grown.
             self.cluster.trace.counted("beyond_the_map", self.name)
             return
@@ -105,12 +112,30 @@ class Node:
 
     def lose_all(self) -> None:
         """Membership is over: drop at once (DESIGN 3)."""
+        self.given.clear()
         self.guard.expelled()
         if self.tenures:
             self.cluster.trace.counted("membership_lost", self.name)
         for tenure in list(self.tenures.values()):
             tenure.drop("lost")
         self.tenures.clear()
+
+    def look_at_the_map(self) -> None:
+        """Hands everything over to itself where a newer one is in force, as the node's holdings do."""
+        if len(self.maps) == len(self.cluster.maps):
+            return
+        self.maps = tuple(self.cluster.maps)
+        self.cluster.trace.counted("map_followed", self.name)
+        former = dict(self.tenures)
+        for number in sorted(self.given):
+            if number in former:
+                hand_over(self, [former[number]], partial(self._begin_again, number))
+            else:
+                self._begin_again(number)
+
+    def _begin_again(self, number: int) -> None:
+        if number in self.given and number not in self.tenures:
+            self.begin(number)
 
     def poked(self, poke: Poked) -> None:
         for tenure in list(self.tenures.values()):
@@ -129,7 +154,7 @@ class Node:
         """As the node's holdings do, before a sign of life and as the tenure ends."""
         until = tenure.actor.served_until(self.clock())
         if until is not None:
-            self._served[tenure.topic_partition] = until
+            self._served[sign_name(tenure.map.version, tenure.topic_partition)] = until
 
     # -- membership probes --------------------------------------------------------------------------------------------
 

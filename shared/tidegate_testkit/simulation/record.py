@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.records.outages import Outage
 from tidegate_core.store.values import Value
+from tidegate_core.transactions.map import Cut
 
 UPSTREAM = "upstream/"
 """What the id of an answer begins with that nobody asked for: a schedule lost one that it waited for."""
@@ -111,6 +112,7 @@ class Stint:
     """An actor at work on an ownership topic partition, from its assignment, or the fence that it got over, to its end.
 
     Attributes:
+        map: Under which it held.
         serving: When it had recovered; None = never.
         ended: When it was dropped or fenced; None = it goes on.
         orderly: Whether it handed over as told.
@@ -120,6 +122,7 @@ class Stint:
     topic_partition: int
     node: str
     begun: int
+    map: Cut
     serving: int | None = None
     ended: int | None = None
     orderly: bool = False

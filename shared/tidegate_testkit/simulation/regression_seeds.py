@@ -54,6 +54,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     5555: "the same, with KIP-848 and an events topic that is made anew",
     131: "a cancel that was written twice was answered not_found, and its message stayed held back for ever",
     352: "late rows of a create that was refused, because its repeat had been accepted before, were sent as well",
+    597: "the map had grown: a message was sent whose inbox row was not dealt with, because its record lay in what was its owner's own topic partition now",
     710009: "a hand-over was called orderly although a fire without acknowledgement held the position up: a later one was sent again",
     800274: "the judge took a run that a constraint let go for a later one than those that were forced at the same instant",
     800496: "the judge objected to what a node that had been frozen decided as the store fell silent",

@@ -16,7 +16,6 @@ from tidegate_testkit.simulation.recurring import NEAR_MS
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
 
-MAP_VERSION = 1
 MINIMUM_PERIOD_MS = 1_000
 
 
@@ -26,14 +25,16 @@ class Tenure:
     Attributes:
         stint: The present one; an actor that was fenced starts again with another one.
         drained: Whether the actor has said that it handed over.
+        map: Under which it holds.
     """
 
     def __init__(self, node: Node, topic_partition: int, number: int) -> None:
         self.node = node
         self.topic_partition = topic_partition
+        self.map = node.maps[-1]
         self.name = f"{node.name}/{node.owner[:6]}/{topic_partition}.{number}"
         self._number = number
-        self.drained = False
+        self.drained = self._draining = False
         self.alive = True
         self.stint = self._begin_stint(0)
         self.actor = PartitionActor(_holding(node, topic_partition, number), node.index)
@@ -48,6 +49,9 @@ class Tenure:
         self.take(Begin())
 
     def drain(self) -> None:
+        if self._draining:
+            return  # Twice where the group takes it amid a change of the map.
+        self._draining = True
         # Without the guard what is due can not be sent, and no checkpoint passes it, nor what was sent behind it.
         self._drain_repeats_nothing = self.node.guard_holds()
         self.take(Drain())
@@ -77,7 +81,7 @@ class Tenure:
 
     def _begin_stint(self, number: int) -> Stint:
         cluster = self.node.cluster
-        stint = Stint(f"{self.name}.{number}", self.topic_partition, self.node.name, cluster.timeline.now)
+        stint = Stint(f"{self.name}.{number}", self.topic_partition, self.node.name, cluster.timeline.now, self.map)
         cluster.record.stints[stint.name] = stint
         return stint
 
@@ -134,8 +138,9 @@ def _holding(node: Node, topic_partition: int, number: int) -> Holding:
         owner=node.owner,
         node=node.name,
         topic_partition=topic_partition,
-        topic_partitions=cluster.swarm.topic_partitions,
-        map_version=MAP_VERSION,
+        topic_partitions=node.maps[-1].topic_partitions,
+        map_version=node.maps[-1].version,
+        former_maps=node.maps[:-1],
         shards=cluster.swarm.shards,
         cluster_id=world.CLUSTER_ID,
         requests=node.requests,

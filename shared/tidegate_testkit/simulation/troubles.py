@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store.values import Transaction
+from tidegate_core.transactions.map import Cut
 from tidegate_testkit.simulation.absences import nobody_until
-from tidegate_testkit.simulation.cluster import EVENTS, SOURCE_TOPIC
+from tidegate_testkit.simulation.cluster import EVENTS, REQUESTS, SOURCE_TOPIC
 from tidegate_testkit.simulation.coverage import moment_of
 from tidegate_testkit.simulation.drawing import source
 from tidegate_testkit.simulation.faults.node import Trouble
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 HEAL_AFTER_MS: Final = 2_000
 UNAWARE_MS: Final = (0, 0, 2_000, 8_000)
 """How long a reader of a topic that was made anew does not notice; 0 = it is told at once."""
+MAP_READ_MS: Final = (0, 300, 700, 1_000, 1_000, 9_000)
+"""How long after a map was written a node reads it; the last one is longer than others wait for it."""
 STEPS: Final = 6
 """Steps of clocks in a world in which they do."""
 CANCELS_MAX: Final = 6
@@ -142,7 +145,20 @@ class Troubles:
             after(topics.source_recreated, self._recreate_source)
         if topics.requests_grown is not None:
             at, more = topics.requests_grown
-            after(at, partial(self._cluster.coordinator.grow, self._cluster.swarm.topic_partitions + more))
+            grown = self._cluster.swarm.topic_partitions + more
+            if topics.map_follows is not None:
+                after(at, partial(self._cluster.broker.grow, REQUESTS, more))
+                after(at + topics.map_follows, partial(self._map_follows, grown))
+            after(at, partial(self._cluster.coordinator.grow, grown))
+
+    def _map_follows(self, topic_partitions: int) -> None:
+        """Somebody writes the next map; nodes read it soon, and some of them late."""
+        chance = source(self._world.seed, "when a map is read")
+        maps = self._cluster.maps
+        maps.append(Cut(maps[-1].version + 1, topic_partitions, maps[-1].topic_id))
+        self._cluster.trace.bit("grown", "map")
+        for node in self._cluster.nodes.values():
+            node.process.after(chance.choice(MAP_READ_MS), node.look_at_the_map)
 
     def _recreate_events(self) -> None:
         # Chance of its own: what is drawn for other troubles stays as it is.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.transactions.map import Cut
 from tidegate_testkit.simulation import absences
 from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
@@ -85,6 +86,7 @@ def build(
     requests, producers = Requests(cluster), Producers(cluster)
     senders = Senders(cluster, requests)
     _create_topics(cluster, requests, producers, senders)
+    cluster.maps.append(Cut(1, drawn.topic_partitions, broker.topics[parts.REQUESTS].id))
     trace.note("world", "swarm", drawn)
     definitions = draw(source(seed, "schedules"), START, drawn.busy_ms)
     definitions += crowd(source(seed, "crowd"), definitions, drawn.crowd)

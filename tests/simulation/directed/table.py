@@ -197,6 +197,9 @@ RULES: Table = {
     "an old and a new map": (
         "here/ownership: a_holder_of_the_old_map_then_it_changes_nothing_once_the_new_map_is_in_use",
         "here/ownership: a_create_that_was_read_under_the_old_map_then_the_new_owner_of_its_shard_delivers_it_once",
+        "here/ownership: a_holder_of_the_old_map_then_nobody_takes_its_shards_before_its_position_carries_the_new_one",
+        "here/ownership: all_positions_that_carry_the_new_map_then_shards_are_taken_at_once",
+        "here/ownership: a_cancel_that_lies_in_an_old_topic_partition_then_it_spares_a_later_create_in_a_new_one",
         "actors/partition_actor: a_newer_map_then_a_holder_of_the_older_one_does_not_serve",
     ),
     "a topic that is made again": (

@@ -5,14 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.model.shards import message_shard, schedule_shard
 from tidegate_core.store import keys
+from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.bench_pair import BenchPair
 from tidegate_testkit.builders import (
     MINUTE,
+    REQUESTS_ID,
     SECOND,
+    a_cancel,
     a_holding,
     a_request,
     a_send,
@@ -22,7 +26,7 @@ from tidegate_testkit.builders import (
 )
 
 SHARDS = 4
-NEW_MAP = {"map_version": 2, "topic_partitions": 2}
+NEW_MAP = {"map_version": 2, "topic_partitions": 2, "former_maps": (Cut(1, 1, REQUESTS_ID),)}
 
 
 @given(shards=st.integers(1, 64), data=st.data())
@@ -102,3 +106,61 @@ def test_given_a_create_that_was_read_under_the_old_map_then_the_new_owner_of_it
     assert sorted(pair.first.actor.shards) == [1, 3]
     assert pair.delivered() == [of_the_other]
     assert pair.first.rows("I#") == []
+
+
+SECOND_OF_TWO = {**NEW_MAP, "topic_partition": 1}
+
+
+def of_the_second() -> str:
+    """A message of topic partition 1's holder, with two of them."""
+    return next(name for name in map(str, range(100)) if message_shard("orders", name, "", SHARDS) % 2 == 1)
+
+
+def test_given_a_holder_of_the_old_map_then_nobody_takes_its_shards_before_its_position_carries_the_new_one() -> None:
+    """Decision 27: it may hand over in order; when it does not, its position is raised in its place, and it is fenced."""
+    pair = BenchPair(shards=SHARDS, others=SECOND_OF_TWO)
+    pair.run(SECOND)
+    pair.begin_second()
+    pair.run(SECOND)
+    assert sorted(pair.second.actor.shards) == []
+    assert pair.first.actor.is_serving
+
+    pair.run(HAND_OVER_MS)
+    assert sorted(pair.second.actor.shards) == [1, 3]
+    position = pair.first.store.peek(keys.topic_position("brokers", REQUESTS_ID, 0))
+    assert position is not None
+    assert position["map"] == 2
+    pair.request(a_send("m-1", after="1s"))
+    pair.run(MINUTE)
+    assert pair.first.notices("outranked")
+
+
+def test_given_all_positions_that_carry_the_new_map_then_shards_are_taken_at_once() -> None:
+    pair = BenchPair(shards=SHARDS, others=SECOND_OF_TWO)
+    pair.run(SECOND)
+    pair.first._holding |= {**NEW_MAP, "topic_partition": 0}
+    pair.first.crash()
+    pair.run(SECOND)
+    assert sorted(pair.first.actor.shards) == [0, 2]
+    pair.begin_second()
+    assert sorted(pair.second.actor.shards) == [1, 3]
+
+
+def test_given_a_cancel_that_lies_in_an_old_topic_partition_then_it_spares_a_later_create_in_a_new_one() -> None:
+    """I6: append times put them in order, whoever reads them first."""
+    name = of_the_second()
+    pair = BenchPair(shards=SHARDS, others=SECOND_OF_TWO)
+    pair.run(SECOND)
+    pair.take_over()
+    pair.first.append("tidegate.requests", 0, a_cancel("c-1", key=name))
+    pair.run(2 * HAND_OVER_MS)
+    pair.request(a_send("m-1", key=name, after="30s"), 1)
+    pair.run(SECOND)
+    assert sorted(pair.second.actor.shards) == [1, 3]
+
+    pair.first._holding |= {**NEW_MAP, "topic_partition": 0}
+    pair.first.crash()
+    pair.join(pair.first)
+    pair.run(MINUTE)
+    assert pair.status_of("c-1") == "not_found"
+    assert pair.delivered() == ["m-1"]

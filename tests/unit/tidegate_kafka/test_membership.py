@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate_kafka.membership import KafkaMembership, OnCommit
 from tidegate_kafka.settings import KafkaSettings
-from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
+from tidegate_ports.bus import Drain, MembershipListener, Record, Topic, Topics
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_kafka.conftest import FakeClient, MakeRecord, ManualClock, Notes
@@ -197,4 +198,35 @@ async def test_given_reading_is_stopped_after_records_were_read_then_they_are_no
     client.batches = [[a_record(0, 100)]]
     assert await listener.next() == ("records", [100])
     clock.now += 60_000
+    assert await member.stop()
+
+
+async def test_given_a_topic_that_was_made_anew_then_records_say_in_which_one_they_lie(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
+) -> None:
+    class Telling(Listener):
+        def records(self, topic_partition: int, records: Sequence[Record]) -> None:
+            self.events.put_nowait(("records", {each.topic_id for each in records}))
+
+    class Brokers(Topics):
+        async def describe(self, names: Sequence[str]) -> dict[str, Topic]:
+            return {topic.name: replace(topic, id="another")}
+
+    listener = Telling()
+    member = KafkaMembership(
+        KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=Clients(client),
+        topics=Brokers(),  # type: ignore[abstract]  # nothing else is asked
+    )
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    member.seek_and_resume(0, 5)
+    until(lambda: client.assigned == {(topic.name, 0): 5})
+    client.batches = [[a_record(0, 5)]]
+    assert await listener.next() == ("records", {"another"})
     assert await member.stop()

@@ -62,6 +62,8 @@ class FakeBus:
     log_begins: list[BeginOffsets | Unavailable] = field(default_factory=lambda: [BeginOffsets({})])
     """One answer after the other; the last one again and again."""
     begins_asked: list[str] = field(default_factory=list)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    """Those that are not as all others are."""
     on_produce: Callable[[Produce], None] = lambda _: None
 
     # Membership
@@ -110,7 +112,7 @@ class FakeBus:
         return self.log_begins.pop(0) if len(self.log_begins) > 1 else self.log_begins[0]
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
-        return {name: Topic(name, "ab" * 16, 4) for name in names}
+        return {name: self.topics.get(name, Topic(name, "ab" * 16, 4)) for name in names}
 
     async def cluster_id(self) -> str | Unavailable:
         return "cluster"

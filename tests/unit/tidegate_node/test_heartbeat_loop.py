@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _loop(
-    around: Surroundings, acted: list[Verdict] | None = None, served: Callable[[int], dict[int, int]] = lambda now: {}
+    around: Surroundings, acted: list[Verdict] | None = None, served: Callable[[int], dict[str, int]] = lambda now: {}
 ) -> HeartbeatLoop:
     async def act(verdict: Verdict) -> None:
         if acted is not None:
@@ -74,7 +74,7 @@ async def test_given_time_then_the_node_is_seen_in_the_store(around: Surrounding
 
 
 async def test_given_what_was_served_until_when_then_the_node_says_so_of_each(around: Surroundings, until: Any) -> None:
-    async with _running(_loop(around, served=lambda now: {3: now, 1: now - 70_000})):
+    async with _running(_loop(around, served=lambda now: {"3": now, "1": now - 70_000})):
         item = await until(lambda: around.store.peek(keys.node(around.facts.owner)), "seen")
     assert item["served"] == {"1": around.clock.now_ms() - 70_000, "3": around.clock.now_ms()}
 

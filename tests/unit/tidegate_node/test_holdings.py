@@ -119,12 +119,12 @@ async def test_given_what_is_held_or_was_then_each_has_its_last_sign_of_life(wor
     world.group.assigned([1, 3])
     await until(lambda: world.holdings.serving == {1, 3}, "both serve")
     now = world.around.clock.now_ms()
-    assert world.holdings.served(now - 1_000) == {1: now - 1_000, 3: now - 1_000}
+    assert world.holdings.served(now - 1_000) == {"1": now - 1_000, "3": now - 1_000}
     world.actors[3][0].behind = 500
-    assert world.holdings.served(now) == {1: now, 3: now - 500}
+    assert world.holdings.served(now) == {"1": now, "3": now - 500}
     world.actors[1][0].behind = None
     world.group.lost([3])
-    assert world.holdings.served(now + 10_000) == {1: now, 3: now - 500}
+    assert world.holdings.served(now + 10_000) == {"1": now, "3": now - 500}
 
 
 @pytest.mark.parametrize("how", ["lost", "revoked", "given anew"])
@@ -144,7 +144,7 @@ async def test_given_what_was_held_for_less_than_a_beat_then_it_has_its_last_sig
     else:
         world.group.assigned([1])
         world.actors[1][1].behind = None
-    assert world.holdings.served(at + 20_000) == {1: at - 300}
+    assert world.holdings.served(at + 20_000) == {"1": at - 300}
 
 
 async def test_given_a_revocation_then_it_is_done_once_all_are_drained(world: World, until: Any) -> None:
@@ -302,6 +302,67 @@ async def test_given_an_assignment_beyond_the_map_then_nothing_is_driven_for_it(
     drain = world.drain()
     world.group.revoked([beyond], drain)
     assert drain.times_done == 1
+
+
+async def test_given_a_map_that_grew_then_all_is_handed_over_and_begun_anew_with_what_was_beyond_it(
+    world: World, until: Any
+) -> None:
+    cluster = world.facts.cluster
+    world.group.assigned([1, cluster.topic_partitions])
+    await until(lambda: world.holdings.serving == {1}, "the one within the map serves")
+    former = world.actors[1][-1]
+
+    world.holdings.follow(cluster.grown_to(cluster.topic_partitions + 1))
+
+    await until(lambda: world.holdings.serving == {1, cluster.topic_partitions}, "both serve under the next map")
+    assert isinstance(former.given[-1], Drain)
+    assert world.actors[1][-1] is not former
+    assert world.holdings.beyond_the_map == frozenset()
+    assert set(world.holdings.served(world.around.clock.now_ms())) == {"1", "2:1", f"2:{cluster.topic_partitions}"}
+
+
+async def test_given_more_holders_than_topic_partitions_of_pokes_then_each_reads_where_pokes_for_it_are(
+    world: World,
+) -> None:
+    """Both reader and sender count by the map: pokes for holder 5 of 6 lie in topic partition 1 of 4."""
+    world.group.assigned([0, 1])
+    world.holdings.follow(world.facts.cluster.grown_to(6))
+    assert poke_record(Poke(5), world.facts).topic_partition == 1
+    calls = world.around.bus.calls
+    calls.clear()
+
+    world.group.assigned([5])
+    assert ("assign", "tidegate.pokes", 1, END) in calls
+    world.group.lost([5])
+    assert not [call for call in calls if call[0] == "unassign" and call[1] == "tidegate.pokes"]
+    world.group.lost([1])
+    assert ("unassign", "tidegate.pokes", 1) in calls
+
+
+async def test_given_a_revocation_amid_the_change_of_the_map_then_it_is_not_begun_anew(
+    world: World, until: Any
+) -> None:
+    world.slow = True
+    cluster = world.facts.cluster
+    world.group.assigned([1])
+    await until(lambda: world.holdings.serving == {1}, "it serves")
+    world.holdings.follow(cluster.grown_to(cluster.topic_partitions + 1))
+    drain = world.drain()
+    world.group.revoked([1], drain)
+    assert drain.times_done == 0
+
+    world.actors[1][-1].has_ended = True
+    world.actors[1][-1].step = _ended  # type: ignore[method-assign]
+    world.holdings.poke(Poked(1))
+
+    await until(lambda: drain.times_done == 1, "the revocation is done")
+    await asyncio.sleep(0)
+    assert world.holdings.held == frozenset()
+    assert len(world.actors[1]) == 1
+
+
+def _ended(now: int, incoming: Input) -> list[Ask]:
+    return []
 
 
 async def test_given_a_newer_version_of_rows_then_those_actors_hear_of_it_that_write_an_older_one(world: World) -> None:

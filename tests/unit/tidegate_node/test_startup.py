@@ -15,7 +15,7 @@ from tidegate_core.records.codec import to_item
 from tidegate_core.records.schema import FIRST, NEWEST, OLDEST, StoreSchema
 from tidegate_core.store.keys import SCHEMA_KEY
 from tidegate_core.store.values import Delete, Item, Key, Put
-from tidegate_core.transactions.map import ClusterMap, put_first_map
+from tidegate_core.transactions.map import ClusterMap, Cut, put_first_map
 from tidegate_node.settings import NodeSettings
 from tidegate_node.startup import (
     Difference,
@@ -92,13 +92,21 @@ async def test_given_no_map_then_it_is_refused_with_what_to_do(around: Surroundi
 
 @pytest.mark.parametrize(
     "changed",
-    [{"topic_id": "cd" * 16}, {"cluster_id": "other"}, {"topic_partitions": 8, "history": ((1, 8),)}],
+    [{"cluster_id": "other"}, {"topic_partitions": 8, "history": (Cut(1, 8, REQUESTS.id),)}],
 )
 async def test_given_a_map_of_something_else_then_it_is_refused(around: Surroundings, changed: dict[str, Any]) -> None:
     _write_map(around, **changed)
 
     with pytest.raises(StartRefused):
         await _facts(around, Inspected(around))
+
+
+async def test_given_a_requests_topic_that_is_not_the_maps_then_the_node_starts_as_the_map_says(
+    around: Surroundings,
+) -> None:
+    """It was made anew: nothing of it is read before the map has followed (`map_watch`)."""
+    _write_map(around, topic_id="cd" * 16)
+    assert (await _facts(around, Inspected(around))).requests == dataclasses.replace(REQUESTS, id="cd" * 16)
 
 
 @pytest.mark.parametrize(

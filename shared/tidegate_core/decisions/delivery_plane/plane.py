@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 
 from tidegate_core.decisions.delivery_plane.cancelling import apply_inboxed
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
@@ -24,12 +25,14 @@ from tidegate_core.decisions.delivery_plane.loading import (
     Window,
     renew,
 )
+from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.delivery_plane.recurring_rows import sort_out
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.retrying import follow
 from tidegate_core.decisions.delivery_plane.sending import send_messages
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Slots, Slotted, Stage
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
+from tidegate_core.decisions.former_maps import Positions
 from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.turn import Turn
@@ -55,9 +58,12 @@ class DeliveryPlane:
         shard: 0 to S-1.
         progress: The delivery position as read at the fence, with the new epoch.
         position: Durable position of the own requests topic partition at the fence.
+        former: Positions of the map before; none for the first map.
     """
 
-    def __init__(self, host: Host, shard: int, progress: Progress, position: int) -> None:
+    def __init__(
+        self, host: Host, shard: int, progress: Progress, position: int, former: Positions = MappingProxyType({})
+    ) -> None:
         self.host = host
         self.shard = shard
         self.changed = Signal(f"slots {shard}")
@@ -71,6 +77,7 @@ class DeliveryPlane:
         self.holding = Holding(self)
         self.recurring = RecurringSource(self)
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
+        self.elsewhere = ReadElsewhere(host, former)
         self.retry_turn = Turn(host, f"refused fires {shard}")
         self._waiting = Waiting(host, position)
         self._work: deque[Callable[[], Operation[None]]] = deque()
@@ -273,7 +280,7 @@ class DeliveryPlane:
 
     def _load_page(self, items: Sequence[Item]) -> Operation[None]:
         """Guards are read now, consistently, and never while firing (DESIGN 5)."""
-        timers = yield from sort_out(self, items)
+        timers = yield from self.elsewhere.without((yield from sort_out(self, items)))
         found = yield from read_guards(self, {timer.id for timer in timers})
         live: Sequence[MessageTimer] = [
             timer

@@ -49,11 +49,14 @@ class Waiting:
 
     def _reason(self, origin: str) -> int | str | None:
         """Returns what must be durable first (see `Slotted.waits_for`)."""
+        if origin in self._inboxed:
+            # Also of the own topic partition: under another map it was handed over from there to the owner of then.
+            return origin
         position = Position.parse(origin)
         requests, own = self._host.holding.requests, self._host.holding.topic_partition
         if (position.topic_id, position.topic_partition) == (requests.id, own):
             return position.offset if position.offset >= self._position else None
-        return origin if origin in self._inboxed else None
+        return None
 
     def _release(self, may_fire: Callable[[Slotted], bool]) -> None:
         still: deque[Slotted] = deque()

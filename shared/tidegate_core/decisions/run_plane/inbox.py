@@ -50,12 +50,19 @@ class Inbox:
         """Reads the messages that lie here and hands them on; in front of the delivery plane's recovery.
 
         What a predecessor wrote of them waits for them. The plane sends long before the first look has an end: with them in
-        hand it deals with them from its first moment, and a hand-over knows what is left.
+        hand it deals with them from its first moment, and a hand-over knows what is left. Later on as well, before rows are loaded
+        that a holder under another map wrote.
         """
+        if not self._reads:
+            self._memory.inbox_gone.clear()
+        self._reads += 1
         items = yield from self._lane.read_range("I#", "I#~")
-        rows = [row for row in (from_item(InboxRow, item) for item in items) if row.kind == "M"]
-        self._memory.inbox.update((row.key(self._lane.shard), row) for row in rows)
-        self._hand(rows)
+        self._reads -= 1
+        messages = [row for row in (from_item(InboxRow, item) for item in items) if row.kind == "M"]
+        known = self._memory.inbox.keys() | self._memory.inbox_gone
+        fresh = {key: row for row in messages if (key := row.key(self._lane.shard)) not in known}
+        self._memory.inbox.update(fresh)
+        self._hand(list(fresh.values()))
 
     def serve(self) -> Operation[None]:
         """Looks whenever it is poked; the first look is recovery's."""

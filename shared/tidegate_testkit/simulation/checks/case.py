@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -67,7 +67,8 @@ class Case:
 
     def stints_of_shard(self, shard: int) -> list[Stint]:
         """Returns the stints of whoever owned it, in their order."""
-        return self._stints_of(shard % self.swarm.topic_partitions)
+        stints = self.record.stints.values()
+        return [stint for stint in stints if shard % stint.map.topic_partitions == stint.topic_partition]
 
     def _stints_of(self, topic_partition: int) -> list[Stint]:
         return [stint for stint in self.record.stints.values() if stint.topic_partition == topic_partition]
@@ -83,10 +84,25 @@ class Case:
 
     def is_served(self, shard: int, begin: int, end: int) -> bool:
         """Whether one stint of its owners lasted from `begin` to `end`, and its node was not frozen meanwhile."""
-        return self.is_held(shard % self.swarm.topic_partitions, begin, end)
+        return self._lasts(self.stints_of_shard(shard), begin, end)
 
     def is_held(self, topic_partition: int, begin: int, end: int) -> bool:
         """Whether somebody read it, and served its shards, from `begin` to `end` without a break."""
+        return self._lasts(self._stints_of(topic_partition), begin, end)
+
+    def topic_partitions(self, at: int) -> range:
+        """Returns those of the requests topic, which may have grown by then."""
+        topics = self.swarm.topics
+        count = self.swarm.topic_partitions
+        if (
+            topics.requests_grown is not None
+            and topics.map_follows is not None
+            and START + topics.requests_grown[0] <= at
+        ):
+            count += topics.requests_grown[1]
+        return range(count)
+
+    def _lasts(self, stints: Sequence[Stint], begin: int, end: int) -> bool:
         return any(
             stint.serving is not None
             and stint.serving <= begin
@@ -94,7 +110,7 @@ class Case:
             and not any(
                 node == stint.node and start <= end and begin <= goes_on for node, start, goes_on in self.record.pauses
             )
-            for stint in self._stints_of(topic_partition)
+            for stint in stints
         )
 
     def is_disturbed(self, begin: int, end: int, waits_for: frozenset[str] = SENDING_WAITS_FOR) -> bool:

@@ -164,7 +164,7 @@ def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
         settled = look + (SETTLE_MS if is_healed else SETTLE_AMID_FAULTS_MS) + queued
         if settled >= until:
             continue
-        held = all(case.is_held(number, look, settled) for number in range(case.swarm.topic_partitions))
+        held = all(case.is_held(number, look, settled) for number in case.topic_partitions(settled))
         if held and (is_healed or not case.is_disturbed(look, settled, WAITS_FOR)):
             return look
     return None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 GROWN_SHARE = 0.25
 RECREATED_SHARE = 0.15
 SOURCE_RECREATED_SHARE = 0.4
 """Of few worlds: most have no source."""
+MAP_FOLLOWS_SHARE = 0.6
+"""Of the worlds in which the requests topic grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,8 @@ class TopicFaults:
     Attributes:
         grown: When the events topic gets further topic partitions, and how many; None = it does not.
         recreated: When it is deleted and made again, under another id and empty. Nodes notice both while they run.
-        requests_grown: When the requests topic gets some; the map is cut at the start and stays (growing it is not built).
+        requests_grown: When the requests topic gets some, of which nothing is read before the map follows.
+        map_follows: How long after that it does; None = not while the world lasts.
         source_recreated: When the topic of the world's source, if it has one, is deleted and made again.
         metadata_lag_ms: For so long after a growth a broker may still tell the old number.
     """
@@ -28,6 +31,7 @@ class TopicFaults:
     requests_grown: tuple[int, int] | None = None
     metadata_lag_ms: int = 0
     source_recreated: int | None = None
+    map_follows: int | None = None
 
 
 def calm_topics() -> TopicFaults:
@@ -47,3 +51,10 @@ def draw_topics(chance: Random, busy_ms: int) -> TopicFaults:
         # Drawn last: what is drawn before it stays as it is.
         source_recreated=chance.randint(15_000, busy_ms) if chance.random() < SOURCE_RECREATED_SHARE else None,
     )
+
+
+def with_a_map_that_follows(faults: TopicFaults, chance: Random) -> TopicFaults:
+    """Decides whether the map follows the requests topic, where that grows."""
+    if faults.requests_grown is None or chance.random() >= MAP_FOLLOWS_SHARE:
+        return faults
+    return replace(faults, map_follows=chance.choice((0, 1_000, 6_000)))

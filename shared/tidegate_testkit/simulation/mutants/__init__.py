@@ -31,6 +31,7 @@ from tidegate_testkit.simulation.mutants.recurring import RECURRING
 from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_events_topic import RULES_OF_EVENTS_TOPIC
+from tidegate_testkit.simulation.mutants.rules_of_growth import RULES_OF_GROWTH
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECURRING
@@ -59,6 +60,7 @@ LISTS = (
     LATE_ROWS,
     RULES_OF_SOURCES,
     RULES_OF_EVENTS_TOPIC,
+    RULES_OF_GROWTH,
     RULES_OF_OUTAGES,
     RULES_OF_RECURRING,
     CONDITIONS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,20 +20,21 @@ from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_spec, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
-Signs = Generator[Any, Any, dict[str, int]]
+Signs = Generator[Any, Any, dict[int, int]]
 
 
-def taking_any_sign(read: Callable[[Host, Sequence[Item | None]], Signs]) -> Any:
+def taking_any_sign(read: Callable[[Host, Mapping[int, Item | None]], Signs]) -> Any:
     """Whatever its owner served last stands for what it did not."""
 
-    def read_all(host: Host, leases: Sequence[Item | None]) -> Signs:
+    def read_all(host: Host, leases: Mapping[int, Item | None]) -> Signs:
         signs = yield from read(host, leases)
-        for owner in {str(lease["owner"]) for lease in leases if lease is not None} - signs.keys():
-            answer = yield from host.read_for_good(Read((keys.node(owner),)))
+        owners = {shard: str(lease["owner"]) for shard, lease in leases.items() if lease is not None}
+        for shard in owners.keys() - signs.keys():
+            answer = yield from host.read_for_good(Read((keys.node(owners[shard]),)))
             assert isinstance(answer, Items)
-            served = answer.found.get(keys.node(owner), {}).get(SERVED)
+            served = answer.found.get(keys.node(owners[shard]), {}).get(SERVED)
             if isinstance(served, dict) and served:
-                signs[owner] = max(int(str(each)) for each in served.values())
+                signs[shard] = max(int(str(each)) for each in served.values())
         return signs
 
     return read_all

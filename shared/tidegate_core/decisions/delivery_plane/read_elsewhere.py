@@ -1,0 +1,54 @@
+"""Rows of messages whose create has not been read under the present map (decision 27).
+
+Under a former map a shard belonged to another topic partition, whose holder wrote rows for its creates directly. Those of records
+behind its last position say nothing: whoever reads these records now hands them over through the inbox, and only then
+they count. Until then their rows are left out, as if they were not there; no checkpoint waits for them, because what comes through
+the inbox gets a slot of its own where the old one was passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tidegate_core.decisions.former_maps import Positions, former_positions, read_positions
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.model.position import Position
+from tidegate_core.records.messages import MessageTimer
+from tidegate_core.transactions.ownership import cursor_of
+
+
+class ReadElsewhere:
+    """One per delivery plane.
+
+    Args:
+        host: Shared parts of the partition actor.
+        positions: Where the positions of the map before stood when they carried this one: each create below them is in the inbox, or
+            was dealt with.
+    """
+
+    def __init__(self, host: Host, positions: Positions) -> None:
+        self._host = host
+        self._positions = dict(positions)
+        self._look_at_inbox: Callable[[], Operation[None]] | None = None
+
+    def connect(self, look_at_inbox: Callable[[], Operation[None]]) -> None:
+        """How to have all messages at hand that lie in the shard's inbox now."""
+        self._look_at_inbox = look_at_inbox
+
+    def without(self, timers: Sequence[MessageTimer]) -> Operation[Sequence[MessageTimer]]:
+        """Returns those of the rows that count."""
+        if not any(self._is_unread(timer) for timer in timers):
+            return timers
+        wanted = former_positions(self._host)
+        items = yield from read_positions(self._host, tuple(wanted))
+        # The inbox after the positions: what they have passed is there, unless it was dealt with.
+        assert self._look_at_inbox is not None
+        yield from self._look_at_inbox()
+        self._positions |= {wanted[key]: cursor_of(key, item).next for key, item in items.items()}
+        return [timer for timer in timers if not self._is_unread(timer)]
+
+    def _is_unread(self, timer: MessageTimer) -> bool:
+        position = Position.parse(timer.origin)
+        passed = self._positions.get((position.topic_id, position.topic_partition))
+        return passed is not None and position.offset >= passed

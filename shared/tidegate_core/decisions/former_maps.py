@@ -1,0 +1,80 @@
+"""What a holder does before it takes a shard under a map that has others before it (DESIGN 3, decision 27).
+
+Messages of a topic partition's own shards are written without conditions, and only the move of its position says that they
+are there. So while one position still carries an older map, somebody may deal with a record whose shard belongs to another topic
+partition by now, and fall before it is sent: the shard's new owner, which has loaded its window, would not see the rows. Hence each
+new holder waits until all positions of the map before carry its own, and what does not come by itself it raises in their place:
+that fences an older holder, which is what is wanted, and takes nothing from the next one, which raises once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from tidegate_core.decisions.host import Host, Outranked
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Items, Read
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key
+from tidegate_core.transactions.ownership import cursor_of, raise_topic_partition, whole
+
+Positions: TypeAlias = Mapping[tuple[str, int], int]
+"""By topic id and topic partition of the requests topic: offset of the next record."""
+
+HAND_OVER_MS: Final = 5_000
+"""How long holders under the older map may take to hear of the new one (1 s) and to hand over in order (2.5 s): nothing that they
+have sent is sent again then. Shards whose holder is ready sooner are served by nobody meanwhile."""
+LOOK_MS: Final = 250
+
+
+def carry_over(host: Host) -> Operation[Positions]:
+    """Comes back once every position of the map before carries this map; at once when there was none.
+
+    Returns:
+        Where those positions stood, but for the own one: what their former holders wrote of records behind them is not to be sent
+        before it came through the inbox.
+
+    Raises:
+        Outranked: A newer map than this holder's is in force.
+    """
+    wanted = former_positions(host)
+    until = host.now + HAND_OVER_MS
+    while True:
+        items = yield from read_positions(host, tuple(wanted))
+        mine = host.holding.map_version
+        if any(whole(item, "map") > mine for item in items.values()):
+            raise Outranked
+        absent = [key for key in wanted if key not in items]
+        behind = [key for key, item in items.items() if whole(item, "map") < mine]
+        if not absent and not behind:
+            return {wanted[key]: cursor_of(key, item).next for key, item in items.items()}
+        if not behind or host.now >= until:
+            for key in (*absent, *behind):
+                # Refused = somebody else was quicker: the next look says with which map.
+                token = host.token()
+                yield from host.commit_for_good(
+                    raise_topic_partition(key, items.get(key), mine, host.holding.owner, token)
+                )
+        else:
+            yield from host.sleep(LOOK_MS)
+
+
+def former_positions(host: Host) -> Mapping[Key, tuple[str, int]]:
+    """Returns the items of the positions that the map before had: it had all that older ones had. The own one is left out."""
+    holding = host.holding
+    if not holding.former_maps:
+        return {}
+    before = holding.former_maps[-1]
+    own = (holding.requests.id, holding.topic_partition)
+    places = [(before.topic_id, number) for number in range(before.topic_partitions)]
+    return {keys.topic_position(holding.cluster_id, *place): place for place in places if place != own}
+
+
+def read_positions(host: Host, wanted: tuple[Key, ...]) -> Operation[Mapping[Key, Item]]:
+    """Reads positions; those that are not there yet are left out."""
+    if not wanted:
+        return {}
+    found = yield from host.read_for_good(Read(wanted))
+    assert isinstance(found, Items)
+    return found.found

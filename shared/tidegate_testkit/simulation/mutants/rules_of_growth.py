@@ -1,0 +1,172 @@
+"""Rules of a map that grows, or whose topic is made anew, while nodes run (docs/protocol.md), each switched off in the interleaving that
+it is against.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tidegate_core.decisions import partition_actor
+from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
+from tidegate_core.decisions.former_maps import HAND_OVER_MS
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.inputs import TopicFacts
+from tidegate_core.decisions.partition_actor import PartitionActor
+from tidegate_core.model.shards import message_shard
+from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.store.values import Transaction
+from tidegate_core.transactions.map import ClusterMap, Cut, follow_map, map_of, put_first_map
+from tidegate_memory.store import MemoryStore
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.bench_pair import BenchPair
+from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_holding, a_send
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.of_clauses import dropped
+from tidegate_testkit.simulation.mutants.rules_of_sources import taking_all_of_that_name
+from tidegate_testkit.simulation.mutants.stage import takes
+
+SHARDS = 4
+ANOTHER = "f" * 32
+SECOND_OF_TWO = {
+    "map_version": 2,
+    "topic_partitions": 2,
+    "topic_partition": 1,
+    "former_maps": (Cut(1, 1, REQUESTS_ID),),
+}
+OF_THE_SECOND = next(name for name in map(str, range(100)) if message_shard("orders", None, name, SHARDS) % 2 == 1)
+"""A message whose shard follows from topic partition 1 of 2."""
+
+# -- bugs -----------------------------------------------------------------------------------------------------------------
+
+
+def at_once(_: Any) -> Any:
+    def nothing_is_carried(_: Host) -> Any:
+        yield from ()
+        return {}
+
+    return nothing_is_carried
+
+
+def whatever_was_read(_: Any) -> Any:
+    return lambda rows, timer: False
+
+
+# -- scenarios --------------------------------------------------------------------------------------------------------------
+
+
+def a_pair() -> BenchPair:
+    """The first one holds all under a map of one topic partition; the second one is to have the second of two."""
+    return BenchPair(shards=SHARDS, others=SECOND_OF_TWO)
+
+
+def the_first_one_of_two(pair: BenchPair) -> None:
+    """The holder of before falls, and comes back under the new map."""
+    pair.first._holding |= {**SECOND_OF_TWO, "topic_partition": 0}
+    pair.first.crash()
+    pair.join(pair.first)
+
+
+def judged(pair: BenchPair, wanted: str) -> Iterable[str]:
+    counts = Counter(pair.delivered())
+    if not counts[wanted]:
+        yield f"I1: {wanted} was not delivered"
+    if counts[wanted] > 1:
+        yield f"I8: {wanted} was delivered {counts[wanted]} times, without a crash in between"
+
+
+def a_holder_of_the_old_map_goes_on_reading() -> Iterable[str]:
+    """It writes the rows of a send whose shard has another owner by now, moves its position, and falls before it is sent."""
+    pair = a_pair()
+    pair.run(SECOND)
+    pair.begin_second()
+    pair.run(SECOND)
+    pair.request(a_send(OF_THE_SECOND, after="30s"))
+    pair.run(SECOND)
+    the_first_one_of_two(pair)
+    pair.run(MINUTE // 2 + 2 * HAND_OVER_MS)
+    return judged(pair, OF_THE_SECOND)
+
+
+def its_record_is_read_again_after_its_time() -> Iterable[str]:
+    """Rows are written, the position is not moved; the next one who reads the record comes when the message is long due."""
+    pair = a_pair()
+    pair.run(SECOND)
+    pair.first.hold_back(a_commit("cursor"))
+    pair.request(a_send(OF_THE_SECOND, after="15s"))
+    pair.take_over()
+    pair.run(MINUTE // 2)
+    the_first_one_of_two(pair)
+    pair.run(MINUTE // 2)
+    return judged(pair, OF_THE_SECOND)
+
+
+def two_who_see_different_numbers() -> Iterable[str]:
+    """One saw 3 topic partitions, the other one 4: both write the second map."""
+    store = MemoryStore()
+    first = ClusterMap.first(SHARDS, a_holding(topic_partitions=2).requests, "brokers")
+    store.transact(put_first_map(first, "init"))
+    writes: list[Transaction] = [follow_map(first.grown_to(number), f"to {number}") for number in (3, 4)]
+    if [takes(store, write) for write in writes] != [True, False]:
+        held = map_of(store.get([MAP_KEY])[MAP_KEY])
+        yield f"I6: version {held.version} was of 3 topic partitions for some, and is of {held.topic_partitions} now"
+
+
+def its_topic_is_made_anew_and_longer_than_before() -> Iterable[str]:
+    """A client that reads on there hands out what lies behind the old position; under the next map all of it is read."""
+    bench = Bench(shards=SHARDS)
+    bench.run(SECOND)
+    bench.request(_unnamed("old"))
+    bench.run(5 * SECOND)
+    bench.create_topic(REQUESTS, 1, ANOTHER)
+    bench.log(REQUESTS, 0).clear()
+    for name in ("first", "second"):
+        bench.request(_unnamed(name))
+    bench.run(5 * SECOND)
+    another = TopicFacts(REQUESTS, ANOTHER, 1)
+    bench._holding |= {"map_version": 2, "former_maps": (Cut(1, 1, REQUESTS_ID),), "requests": another}
+    bench.crash()
+    bench.run(MINUTE)
+    counts = Counter(json.loads(value)["of"] for value in bench.delivered())
+    for name in ("old", "first", "second"):
+        if counts[name] != 1:
+            yield f"I6: {name} was delivered {counts[name]} times"
+
+
+def _unnamed(name: str) -> Doc:
+    return a_send(None, payload={"of": name}, after="1s")
+
+
+RULES_OF_GROWTH = (
+    Mutant(
+        "requests of another topic",
+        "a request of the topic that was made anew is read under the old id, and once more under its own",
+        breaks="I6",
+        patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
+        scenario=its_topic_is_made_anew_and_longer_than_before,
+    ),
+    Mutant(
+        "map not carried",
+        "a holder of the older map writes rows, and moves its position, for a shard whose new owner has loaded its window",
+        breaks="I1",
+        patches=(Patch(partition_actor, "carry_over", at_once),),
+        scenario=a_holder_of_the_old_map_goes_on_reading,
+    ),
+    Mutant(
+        "rows of another map",
+        "what a holder of the older map wrote is sent before its create is read again, and once more after that",
+        breaks="I8",
+        patches=(Patch(ReadElsewhere, "_is_unread", whatever_was_read),),
+        scenario=its_record_is_read_again_after_its_time,
+    ),
+    dropped(
+        "map_is",
+        "#version = :version_seen",
+        "two nodes that see different numbers write one version twice, and hold the same shards under both",
+        breaks="I6",
+        scenario=two_who_see_different_numbers,
+    ),
+)
