@@ -25,6 +25,7 @@ from tidegate_node.node import Member, Node, Parts, Startable
 from tidegate_node.node_card import CardMaker
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
 from tidegate_node.presence import Presence
+from tidegate_node.reading_watch import ReadingWatch
 from tidegate_node.settings import NodeSettings
 from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
@@ -144,6 +145,7 @@ def assemble(around: Surroundings) -> Node:
         Presence(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated),
         watching,
         MapWatch(facts, holdings, around.store, around.topics, clock, notices),
+        ReadingWatch(facts, clients.membership, around.topics, notices),
     )
     return node
 

@@ -20,6 +20,7 @@ from tidegate_node.holdings import Holdings
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.map_watch import MapWatch
 from tidegate_node.presence import Presence
+from tidegate_node.reading_watch import ReadingWatch
 from tidegate_node.startup import EXIT_BUG, EXIT_CONFIGURATION, EXIT_TRY_LATER
 from tidegate_node.watching import Watching
 from tidegate_ports.bus import Membership, Notices
@@ -76,6 +77,7 @@ class Node:
         self._presence: Presence | None = None
         self._watching: Watching | None = None
         self._maps: MapWatch | None = None
+        self._reading: ReadingWatch | None = None
         self._away = False
         self._drained = False
         self._moving = asyncio.Lock()
@@ -86,9 +88,9 @@ class Node:
         """What asks this node in turn, hence built after it."""
         self._heartbeats, self._health = heartbeats, health
 
-    def attend(self, presence: Presence, watching: Watching, maps: MapWatch) -> None:
-        """What shows this node to others, and others to it; and the map."""
-        self._presence, self._watching, self._maps = presence, watching, maps
+    def attend(self, presence: Presence, watching: Watching, maps: MapWatch, reading: ReadingWatch) -> None:
+        """What shows this node to others, and others to it; the map; and what looks after its own reading."""
+        self._presence, self._watching, self._maps, self._reading = presence, watching, maps, reading
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -135,7 +137,7 @@ class Node:
         await self._health.stop()
 
     def _lives(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-        return [each.run for each in (self._presence, self._watching, self._maps) if each is not None]
+        return [each.run for each in (self._presence, self._watching, self._maps, self._reading) if each is not None]
 
     # -- what may end it ----------------------------------------------------------------------------------------------
 

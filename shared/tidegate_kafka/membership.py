@@ -6,8 +6,8 @@ Implements the port `Membership`. Methods are for the loop, except `guard_holds`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -15,15 +15,15 @@ from tidegate_core.decisions.guard import Guard
 from tidegate_kafka.client_config import membership_config
 from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread, NotTaken
-from tidegate_kafka.drain import PendingDrain
 from tidegate_kafka.lanes import Client
+from tidegate_kafka.loop_teller import LoopTeller
 from tidegate_kafka.member import Callbacks, Member
 from tidegate_kafka.orders import Orders
-from tidegate_kafka.post import Post, post_to
+from tidegate_kafka.post import post_to
 from tidegate_kafka.probes import Probes
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topic_ids import TopicIds
-from tidegate_ports.bus import MembershipListener, Notices, Record, Topic, Topics
+from tidegate_ports.bus import MembershipListener, Notices, Topic, Topics
 from tidegate_ports.clock import Clock
 
 CLOSE_MS_MAX = 10_000
@@ -79,7 +79,7 @@ class KafkaMembership:
         self._make = make
         self._orders = Orders()
         self._guard = Guard(settings.half_session_ms, settings.settle_ms)
-        self._teller = _LoopTeller(listener, self._orders, topic, post_to(loop))
+        self._teller = LoopTeller(listener, self._orders, topic, post_to(loop))
         if topics is not None:
             self._teller.ids = TopicIds(topics, self._teller.hand_on, loop=loop, notices=notices)
         self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
@@ -101,17 +101,25 @@ class KafkaMembership:
         return stopped
 
     def seek_and_resume(self, topic_partition: int, offset: int) -> None:
+        self._teller.progress.begun(topic_partition, offset)
         self._orders.seek((self._topic.name, topic_partition), offset)
         self._orders.hint((self._topic.name, topic_partition), offset)
 
     def stop_reading(self, topic_partition: int) -> None:
+        self._teller.progress.ended(topic_partition)
         self._orders.stop((self._topic.name, topic_partition))
 
     def taken(self, topic_partition: int, count: int) -> None:
+        self._teller.progress.taken(topic_partition, count)
         self._orders.taken((self._topic.name, topic_partition), count)
 
     def commit_hint(self, topic_partition: int, offset: int) -> None:
         self._orders.hint((self._topic.name, topic_partition), offset)
+
+    def restart_what_stands(self, ends: Mapping[int, int]) -> None:
+        for number, offset in self._teller.progress.standing(ends):
+            self._notices("kafka_reading_restarted", topic=self._topic.name, topic_partition=number, offset=offset)
+            self._orders.seek((self._topic.name, number), offset)
 
     async def prove(self, topic_partition: int) -> bool | None:
         if topic_partition not in self.owned():
@@ -185,80 +193,3 @@ class KafkaMembership:
         self.joined = member.joined
         self.rebalances += member.rebalances
         member.rebalances = 0
-
-
-class _Found(NamedTuple):
-    """What was read of a topic partition, or, without records, that its log does not hold the position."""
-
-    topic_partition: int
-    era: int
-    records: Sequence[Record]
-    gone: int = -1
-
-
-class _LoopTeller:
-    """Carries a member's reports to the listener on the loop, and keeps from it what a later order made void.
-
-    Attributes:
-        ids: Asks in which topic records lie before they are handed on.
-    """
-
-    def __init__(self, listener: MembershipListener, orders: Orders, topic: Topic, post: Post) -> None:
-        self._listener = listener
-        self._orders = orders
-        self._topic = topic
-        self._post = post
-        self.ids: TopicIds[_Found] | None = None
-        self.bug: Exception | None = None
-        """Since when nothing that was read is handed on: the client is to end, so that its successor reads it again."""
-
-    def begin_again(self) -> None:
-        """There is a new client: what the one before it read is told already, or dropped."""
-        self._post(self._forgive)
-
-    def _forgive(self) -> None:
-        self.bug = None
-
-    def assigned(self, topic_partitions: Sequence[int]) -> None:
-        self._post(self._listener.assigned, tuple(topic_partitions))
-
-    def revoked(self, topic_partitions: Sequence[int], drain: PendingDrain) -> None:
-        self._post(self._gone, topic_partitions, drain)
-
-    def lost(self, topic_partitions: Sequence[int]) -> None:
-        self._post(self._gone, topic_partitions, None)
-
-    def records(self, topic_partition: int, era: int, records: Sequence[Record]) -> None:
-        self._post(self._found, _Found(topic_partition, era, records))
-
-    def position_gone(self, topic_partition: int, era: int, offset: int) -> None:
-        self._post(self._found, _Found(topic_partition, era, (), offset))
-
-    def _gone(self, topic_partitions: Sequence[int], drain: PendingDrain | None) -> None:
-        for number in topic_partitions:
-            self._orders.forget((self._topic.name, number))
-        if drain is None:
-            self._listener.lost(tuple(topic_partitions))
-        else:
-            self._listener.revoked(tuple(topic_partitions), drain)
-
-    def _found(self, found: _Found) -> None:
-        if self.ids is None:
-            self.hand_on(found, None)
-        else:
-            self.ids.put(self._topic.name, found)
-
-    def hand_on(self, found: _Found, topic_id: str | None) -> None:
-        """Tells the listener, unless another order came meanwhile. Whatever fails of it, nothing behind it is handed on."""
-        if self.bug is not None or self._orders.era((self._topic.name, found.topic_partition)) != found.era:
-            return
-        if not found.records:
-            self._listener.position_gone(found.topic_partition, found.gone)
-            return
-        records = found.records
-        if topic_id is not None:
-            records = [each if each.topic_id == topic_id else each._replace(topic_id=topic_id) for each in records]
-        try:
-            self._listener.records(found.topic_partition, records)
-        except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
-            self.bug = bug

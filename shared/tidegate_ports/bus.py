@@ -119,6 +119,14 @@ class Membership(Protocol):
         """The next offset to read, for lag tools; rides on the next probe. The truth is the store's `TP#` item."""
         ...
 
+    def restart_what_stands(self, ends: Mapping[int, int]) -> None:
+        """Starts those again, where they stand, that were behind their end at the last call and have not moved since.
+
+        Args:
+            ends: The next offset to be written in each topic partition, asked now.
+        """
+        ...
+
     async def prove(self, topic_partition: int) -> bool | None:
         """Probes now, unless the guard holds. True: member, and the topic partition is ours; False: it is not; None: nobody could
         say in time.

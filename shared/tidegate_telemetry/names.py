@@ -216,6 +216,10 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
         "The group could not be told that this member leaves; its share moves once the session has run out.", "warning"
     ),
     "kafka_topic_unknown": LogEvent("The brokers could not be asked in which topic records lie; they wait.", "warning"),
+    "kafka_reading_restarted": LogEvent(
+        "The client had brought nothing of a topic partition for half a minute although there was more (`offset`); it was asked again.",
+        "warning",
+    ),
     "kafka_records_not_taken": LogEvent(
         "What was read of a topic could not be handed on (`reason`): a bug. It is tried again four times a second, and what comes after it "
         "on that topic waits.",

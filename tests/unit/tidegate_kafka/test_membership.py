@@ -139,6 +139,47 @@ async def test_given_records_are_not_taken_then_nothing_behind_them_is_delivered
     assert await member.stop()
 
 
+async def test_given_the_client_brings_nothing_although_there_is_more_then_it_is_asked_again_where_it_stands(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
+) -> None:
+    """Seen on a real broker: reading that began within a rebalance was never fetched, and no error told of it."""
+    listener = Listener()
+    member = KafkaMembership(
+        KafkaSettings(allow_plaintext=True),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=Clients(client),
+    )
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    member.seek_and_resume(0, 5)
+    until(lambda: client.assigned == {(topic.name, 0): 5})
+    client.batches = [[a_record(0, 5)]]
+    assert await listener.next() == ("records", [5])
+    member.restart_what_stands({0: 9})
+    member.restart_what_stands({0: 9})
+    assert "kafka_reading_restarted" not in notes.names()  # The record is out.
+    member.taken(0, 1)
+
+    member.restart_what_stands({0: 9})
+    member.restart_what_stands({0: 9})
+
+    until(lambda: client.assigned == {(topic.name, 0): 6})
+    assert client.calls[-2:] == ["unassign [0]", "assign [(0, 6)]"]
+    assert notes.names().count("kafka_reading_restarted") == 1
+    client.batches = [[a_record(0, 6)]]
+    assert await listener.next() == ("records", [6])
+    member.stop_reading(0)
+    member.restart_what_stands({0: 9})
+    member.restart_what_stands({0: 9})
+    assert notes.names().count("kafka_reading_restarted") == 1
+    clock.now += 60_000
+    assert await member.stop()
+
+
 async def test_given_seek_after_records_were_read_then_they_are_not_delivered(
     client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
 ) -> None:

@@ -82,6 +82,9 @@ class FakeBus:
     def stop_reading(self, topic_partition: int) -> None:
         self.calls.append(("stop", topic_partition))
 
+    def restart_what_stands(self, ends: Mapping[int, int]) -> None:
+        self.calls.append(("restart", dict(ends)))
+
     # Membership and reader: the latter also names the topic
     def taken(self, *where: Any) -> None:
         self.calls.append(("taken", *where))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,6 +60,8 @@ class FakeClient:
     def taken(self, topic_partition: int, count: int) -> None: ...
 
     def commit_hint(self, topic_partition: int, offset: int) -> None: ...
+
+    def restart_what_stands(self, ends: Mapping[int, int]) -> None: ...
 
     async def prove(self, topic_partition: int) -> bool | None:
         return True

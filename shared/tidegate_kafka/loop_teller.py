@@ -1,0 +1,95 @@
+"""From a member's thread to its listener on the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tidegate_kafka.drain import PendingDrain
+from tidegate_kafka.orders import Orders
+from tidegate_kafka.post import Post
+from tidegate_kafka.progress import Progress
+from tidegate_kafka.topic_ids import TopicIds
+from tidegate_ports.bus import MembershipListener, Record, Topic
+
+
+class Found(NamedTuple):
+    """What was read of a topic partition, or, without records, that its log does not hold the position."""
+
+    topic_partition: int
+    era: int
+    records: Sequence[Record]
+    gone: int = -1
+
+
+class LoopTeller:
+    """Carries a member's reports to the listener on the loop, and keeps from it what a later order made void.
+
+    Attributes:
+        ids: Asks in which topic records lie before they are handed on.
+        progress: How far the listener was told, and what of it is still out.
+        bug: Since when nothing that was read is handed on: the client is to end, so that its successor reads it again.
+    """
+
+    def __init__(self, listener: MembershipListener, orders: Orders, topic: Topic, post: Post) -> None:
+        self._listener = listener
+        self._orders = orders
+        self._topic = topic
+        self._post = post
+        self.ids: TopicIds[Found] | None = None
+        self.progress = Progress()
+        self.bug: Exception | None = None
+
+    def begin_again(self) -> None:
+        """There is a new client: what the one before it read is told already, or dropped."""
+        self._post(self._forgive)
+
+    def _forgive(self) -> None:
+        self.bug = None
+
+    def assigned(self, topic_partitions: Sequence[int]) -> None:
+        self._post(self._listener.assigned, tuple(topic_partitions))
+
+    def revoked(self, topic_partitions: Sequence[int], drain: PendingDrain) -> None:
+        self._post(self._gone, topic_partitions, drain)
+
+    def lost(self, topic_partitions: Sequence[int]) -> None:
+        self._post(self._gone, topic_partitions, None)
+
+    def records(self, topic_partition: int, era: int, records: Sequence[Record]) -> None:
+        self._post(self._found, Found(topic_partition, era, records))
+
+    def position_gone(self, topic_partition: int, era: int, offset: int) -> None:
+        self._post(self._found, Found(topic_partition, era, (), offset))
+
+    def _gone(self, topic_partitions: Sequence[int], drain: PendingDrain | None) -> None:
+        for number in topic_partitions:
+            self._orders.forget((self._topic.name, number))
+            self.progress.ended(number)
+        if drain is None:
+            self._listener.lost(tuple(topic_partitions))
+        else:
+            self._listener.revoked(tuple(topic_partitions), drain)
+
+    def _found(self, found: Found) -> None:
+        if self.ids is None:
+            self.hand_on(found, None)
+        else:
+            self.ids.put(self._topic.name, found)
+
+    def hand_on(self, found: Found, topic_id: str | None) -> None:
+        """Tells the listener, unless another order came meanwhile. Whatever fails of it, nothing behind it is handed on."""
+        if self.bug is not None or self._orders.era((self._topic.name, found.topic_partition)) != found.era:
+            return
+        if not found.records:
+            self.progress.ended(found.topic_partition)
+            self._listener.position_gone(found.topic_partition, found.gone)
+            return
+        records = found.records
+        if topic_id is not None:
+            records = [each if each.topic_id == topic_id else each._replace(topic_id=topic_id) for each in records]
+        try:
+            self.progress.handed(found.topic_partition, records[-1].offset + 1, len(records))
+            self._listener.records(found.topic_partition, records)
+        except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
+            self.bug = bug
