@@ -61,7 +61,7 @@ REMINDERS = (
         "reminders come at a pace of their own, whenever the last job was made",
         breaks="I1",
         patches=(Patch(Gathering, "add_job", counting_from_nothing),),
-        within=8,
+        within=30,
     ),
     Mutant(
         "reminded beside a job",
