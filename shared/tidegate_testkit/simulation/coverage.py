@@ -65,7 +65,7 @@ FAMILIES: Final = (
     Family("load", ("stalled_load",), ("query",)),
     Family("batches", ("stalled_batch",), ("batch",)),
     Family("checkpoints", ("stalled_checkpoint",), ("checkpoint",)),
-    Family("growth", ("grown",), (world.EVENTS,)),
+    Family("growth", ("grown",), (world.EVENTS, world.REQUESTS, "map")),
     Family("topic", ("recreated",), (world.EVENTS, world.SOURCE_TOPIC)),
 )
 

@@ -53,7 +53,7 @@ HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_
 """What else such a world hardly meets. There are worlds that hunt just these (`faults/rare_moments.py`)."""
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
-    "map": "`tidegate init` writes it before there is a cluster",
+    "map": "commands and nodes' shells write it, no actor; that it follows a growth is a fault of the topic (`grown`)",
     "schema": "`tidegate init` and `tidegate migrate` write it; releases take turns in `test_rolling_upgrade.py`",
     "count_schedules": "no simulated namespace has a quota",
     "idle": "no simulated world lasts for an hour after its last run",
