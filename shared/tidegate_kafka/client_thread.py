@@ -17,6 +17,26 @@ class NotTaken(Exception):
     """What was read could not be handed on, a bug: to skip it would lose it, so its client ends and the next one reads it again."""
 
 
+class Life:
+    """One client's: set on the loop, read on the client's thread. A client's end must not depend on when the loop heard of its birth.
+
+    Attributes:
+        bug: Since when nothing that this client read is handed on.
+    """
+
+    def __init__(self) -> None:
+        self.bug: Exception | None = None
+
+    def check(self) -> None:
+        """On the client's thread, each turn.
+
+        Raises:
+            NotTaken: The client is to end, so that its successor reads again what was not taken.
+        """
+        if self.bug is not None:
+            raise NotTaken(repr(self.bug)) from self.bug
+
+
 class ClientThread:
     """Runs `serve` until `stopping`; `serve` is to return soon after that and is called again when it raises."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tidegate_kafka.client_thread import Life
 from tidegate_kafka.drain import PendingDrain
 from tidegate_kafka.orders import Orders
 from tidegate_kafka.post import Post
@@ -18,6 +19,7 @@ class Found(NamedTuple):
 
     topic_partition: int
     era: int
+    life: Life
     records: Sequence[Record]
     gone: int = -1
 
@@ -28,7 +30,7 @@ class LoopTeller:
     Attributes:
         ids: Asks in which topic records lie before they are handed on.
         progress: How far the listener was told, and what of it is still out.
-        bug: Since when nothing that was read is handed on: the client is to end, so that its successor reads it again.
+        life: Of the client that reads now.
     """
 
     def __init__(self, listener: MembershipListener, orders: Orders, topic: Topic, post: Post) -> None:
@@ -38,14 +40,11 @@ class LoopTeller:
         self._post = post
         self.ids: TopicIds[Found] | None = None
         self.progress = Progress()
-        self.bug: Exception | None = None
+        self.life = Life()
 
     def begin_again(self) -> None:
         """There is a new client: what the one before it read is told already, or dropped."""
-        self._post(self._forgive)
-
-    def _forgive(self) -> None:
-        self.bug = None
+        self.life = Life()
 
     def assigned(self, topic_partitions: Sequence[int]) -> None:
         self._post(self._listener.assigned, tuple(topic_partitions))
@@ -57,10 +56,10 @@ class LoopTeller:
         self._post(self._gone, topic_partitions, None)
 
     def records(self, topic_partition: int, era: int, records: Sequence[Record]) -> None:
-        self._post(self._found, Found(topic_partition, era, records))
+        self._post(self._found, Found(topic_partition, era, self.life, records))
 
     def position_gone(self, topic_partition: int, era: int, offset: int) -> None:
-        self._post(self._found, Found(topic_partition, era, (), offset))
+        self._post(self._found, Found(topic_partition, era, self.life, (), offset))
 
     def _gone(self, topic_partitions: Sequence[int], drain: PendingDrain | None) -> None:
         for number in topic_partitions:
@@ -79,7 +78,7 @@ class LoopTeller:
 
     def hand_on(self, found: Found, topic_id: str | None) -> None:
         """Tells the listener, unless another order came meanwhile. Whatever fails of it, nothing behind it is handed on."""
-        if self.bug is not None or self._orders.era((self._topic.name, found.topic_partition)) != found.era:
+        if found.life.bug is not None or self._orders.era((self._topic.name, found.topic_partition)) != found.era:
             return
         if not found.records:
             self.progress.ended(found.topic_partition)
@@ -92,4 +91,4 @@ class LoopTeller:
             self.progress.handed(found.topic_partition, records[-1].offset + 1, len(records))
             self._listener.records(found.topic_partition, records)
         except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
-            self.bug = bug
+            found.life.bug = bug

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from tidegate_core.decisions.guard import Guard
 from tidegate_kafka.client_config import membership_config
 from tidegate_kafka.client_log import LOG
-from tidegate_kafka.client_thread import ClientThread, NotTaken
+from tidegate_kafka.client_thread import ClientThread
 from tidegate_kafka.lanes import Client
 from tidegate_kafka.loop_teller import LoopTeller
 from tidegate_kafka.member import Callbacks, Member
@@ -157,8 +157,7 @@ class KafkaMembership:
             while not self._thread.stopping:
                 member.turn()
                 self._turned(member)
-                if self._teller.bug is not None:
-                    raise NotTaken(repr(self._teller.bug)) from self._teller.bug
+                self._teller.life.check()
             if not member.hand_over(lambda: self._turned(member)):
                 self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
         finally:

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer
 from tidegate_core.effects import Unavailable
 from tidegate_kafka.client_config import reader_config
 from tidegate_kafka.client_log import LOG
-from tidegate_kafka.client_thread import ClientThread, NotTaken
+from tidegate_kafka.client_thread import ClientThread, Life
 from tidegate_kafka.lanes import Client, Lanes, PositionGone, Read
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.orders import Orders, Where
@@ -73,7 +73,6 @@ class KafkaPartitionReader:
         self._orders = Orders()
         self._stands: dict[Where, _Stand] = {}
         self._ids = TopicIds(topics, self._hand_on, loop=loop, notices=notices)
-        self._bug: Exception | None = None
         self._thread = ClientThread("tidegate-reader", self._serve, notices, settings.restart_wait_ms)
         self.polled_at_ms = clock.monotonic_ms()
 
@@ -128,35 +127,33 @@ class KafkaPartitionReader:
 
     def _serve(self) -> None:
         """One client's life, on the reader's thread."""
-        client = self._make(self._settings)
+        client, life = self._make(self._settings), Life()
         try:
             lanes = Lanes(client, self._settings.in_flight_records_max, self._notices)
             self._post(self._begin_again)
             while not self._thread.stopping:
-                self._turn(client, lanes)
-                if self._bug is not None:
-                    raise NotTaken(repr(self._bug)) from self._bug
+                self._turn(client, lanes, life)
+                life.check()
                 self.polled_at_ms = self._clock.monotonic_ms()
         finally:
             client.close()
 
-    def _turn(self, client: Client, lanes: Lanes) -> None:
+    def _turn(self, client: Client, lanes: Lanes, life: Life) -> None:
         lanes.carry_out(self._orders.collect())
         if found := lanes.sort(read_batch(client, self._settings)):
-            self._post(self._tell, found)
+            self._post(self._tell, found, life)
 
     def _begin_again(self) -> None:
         """A new client holds nothing: whatever is wanted is asked of it, from where the listener stands. On the loop."""
-        self._bug = None
         for where, stand in self._stands.items():
             if stand.next is not None:
                 self._start_at(where, stand, stand.next)
             elif stand.asking is None or stand.asking.done():
                 stand.asking = self._loop.create_task(self._find_end(where, stand))
 
-    def _tell(self, found: Sequence[Read | PositionGone]) -> None:
+    def _tell(self, found: Sequence[Read | PositionGone], life: Life) -> None:
         """Hands on what one turn found. Whatever fails of it, nothing behind it is handed on: the next client reads it again."""
-        if self._bug is not None:
+        if life.bug is not None:
             return
         try:
             for each in found:
@@ -168,7 +165,7 @@ class KafkaPartitionReader:
                 else:
                     self._hand_on(each, None)
         except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
-            self._bug = bug
+            life.bug = bug
 
     def _hand_on(self, found: Read | PositionGone, topic_id: str | None) -> None:
         if self._orders.era(found.where) != found.era:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate_bricks.logged_process import LoggedProcess
 from tidegate_testkit.cluster.logged_events import LoggedEvents
-from tidegate_testkit.cluster.waiting import PATIENCE_S, until
+from tidegate_testkit.cluster.waiting import PATIENCE_S, NotInTime, until
 
 TIDEGATE = (sys.executable, "-P", "-m", "tidegate_cli.main")
 """The command of this installation; `-P` keeps the current folder's files from replacing modules."""
@@ -117,13 +117,16 @@ class ClusterProcess:
         return int(self.metric("tidegate_serving_shards"))
 
     def until_ready(self, patience_s: float = PATIENCE_S) -> None:
-        """Waits until it is ready; fails at once, with its last words, when it ends instead."""
+        """Waits until it is ready; fails with its reasons and its last words, and at once when it ends instead."""
 
         def ready() -> bool:
             assert self.running, f"{self.name} ended:\n{self.last_lines()}"
             return self.ready
 
-        until(ready, f"{self.name} is ready", patience_s)
+        try:
+            until(ready, f"{self.name} is ready", patience_s)
+        except NotInTime as late:
+            raise NotInTime(f"{late}; it says {self.ask('/readyz')}:\n{self.last_lines()}") from None
 
     # -- logs ---------------------------------------------------------------------------------------------------------
 

@@ -39,9 +39,11 @@ class FakeClient:
         self.batches: list[list[Message]] = []
         self.during_poll: list[Callable[[], None]] = []
         self.closed = False
+        self.polls = 0
         self._rest: list[Message] = []
 
     def poll(self, timeout: float = -1) -> Message | None:
+        self.polls += 1
         while self.during_poll:
             self.during_poll.pop(0)()
         if not self.batches:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -99,19 +100,28 @@ def until(condition: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline
 
 
+async def begin(world: World, client: FakeClient) -> None:
+    """Starts the reader and waits until its client has what was wanted before: what is assigned now is so once, not anew at its birth."""
+    turned = threading.Event()
+    client.during_poll.append(turned.set)
+    world.reader.start()
+    assert await asyncio.to_thread(turned.wait, PATIENCE_S)
+
+
 async def test_given_it_is_given_back_as_the_answer_about_its_end_comes_then_it_is_not_read(
     world: World, client: FakeClient, a_record: MakeRecord
 ) -> None:
     """A rebalance right after the start: the reader went on with pokes that were somebody else's, and failed at each."""
     world.brokers.swallows = True
     world.brokers.may_answer.clear()
-    world.reader.start()
+    await begin(world, client)
     world.reader.assign(POKES, 0, END)
     await world.brokers.asked.wait()
     world.reader.unassign(POKES.name, 0)
     world.brokers.may_answer.set()
     world.reader.assign(POKES, 1, END)
     world.reader.assign(EVENTS, 1, 7)
+    await asyncio.to_thread(until, lambda: (EVENTS.name, 1) in client.assigned)
     client.batches = [[a_record(0, 3, topic=POKES.name), a_record(1, 7, topic=EVENTS.name)]]
 
     assert await world.listener.next() == (EVENTS.name, 1, [7])
@@ -123,7 +133,7 @@ async def test_given_records_are_not_taken_then_what_was_read_with_them_is_read_
     world: World, client: FakeClient, notes: Notes, a_record: MakeRecord
 ) -> None:
     """An event that was read beside a poke was skipped for ever where the poke could not be handed on."""
-    world.reader.start()
+    await begin(world, client)
     world.reader.assign(POKES, 0, END)
     world.reader.assign(EVENTS, 0, 7)
     await asyncio.to_thread(until, lambda: client.assigned == {(POKES.name, 0): 3, (EVENTS.name, 0): 7})
@@ -144,6 +154,22 @@ async def test_given_records_are_not_taken_then_what_was_read_with_them_is_read_
     assert await world.listener.next() == (EVENTS.name, 0, [7])
     assert await world.listener.next() == (EVENTS.name, 0, [8])
     assert "kafka_client_failed" in notes.names()
+
+
+async def test_given_a_busy_loop_then_a_client_does_not_end_for_what_the_one_before_it_read(
+    world: World, client: FakeClient, notes: Notes, a_record: MakeRecord
+) -> None:
+    """One after another ended, each after one turn, until the loop came to hear of a new one."""
+    await begin(world, client)
+    world.reader.assign(POKES, 0, END)
+    await asyncio.to_thread(until, lambda: (POKES.name, 0) in client.assigned)
+    (successor,) = world.clients
+    world.listener.failing = {POKES.name}
+    client.batches = [[a_record(0, 3, topic=POKES.name)]]
+    await asyncio.to_thread(until, lambda: client.closed)
+
+    until(lambda: successor.polls > 2)
+    assert notes.names().count("kafka_client_failed") == 1
 
 
 async def test_given_a_stop_while_the_end_is_asked_for_then_the_next_start_asks_again(
