@@ -220,7 +220,7 @@ class Cluster:
         }
 
     def _make_store(self) -> DynamoStore:
-        settings = DynamoSettings(endpoint_url=self.dynamodb.endpoint, region=REGION)
+        settings = DynamoSettings(endpoint_url=self.dynamodb.endpoint, region=REGION, read_timeout_s=PATIENCE_S)
         # The client takes its credentials from the environment, and only while it is made.
         with mock.patch.dict(os.environ, CREDENTIALS):
             return DynamoStore(make_client(settings), settings)
