@@ -40,6 +40,7 @@ class Standing:
         standing_still: (topic, topic partition) whose stored position is gone from the log.
         stopping: It drains and will be gone.
         drained: An operator wants it to hold nothing.
+        clock_agreed: Its clock was compared with the brokers'.
         broken: Promises of others' shards that this node found broken: no reason not to count on this one.
     """
 
@@ -51,6 +52,7 @@ class Standing:
     standing_still: frozenset[tuple[str, int]] = frozenset()
     stopping: bool = False
     drained: bool = False
+    clock_agreed: bool = True
     broken: tuple[str, ...] = ()
 
     def why_dead(self) -> list[str]:
@@ -68,6 +70,8 @@ class Standing:
             reasons.append("it is stopping")
         if self.drained:
             reasons.append("an operator has drained it (tidegate node drain --undo)")
+        elif not self.clock_agreed:
+            reasons.append("its clock has not been compared with the brokers' yet, and it takes no share before")
         elif not self.joined:
             reasons.append("it has not joined its group")
         if waiting := sorted(self.held - self.serving):

@@ -1,4 +1,4 @@
-"""Whether this node should go on, decided from heartbeats: its own, read back with the brokers' append times, and its peers'.
+"""Whether this node should go on, decided from heartbeats: its own, by the brokers' append times, and its peers'.
 
 Pure but for what it remembers: `now` is an argument. Two things end a node's work here (DESIGN 3): a clock that certainly
 differs from the brokers', because it would fire early or late; and a store that only this node cannot reach, because its
@@ -7,9 +7,10 @@ shards would stand still while a peer could serve them. When nobody reaches the 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidegate_node.pokes import Beat
 
@@ -23,7 +24,6 @@ STORE_SILENCE_MS_MAX: Final = 20_000
 PEER_AHEAD_MS_MIN: Final = 15_000
 """A peer's last success must be so much later than ours. In an outage for everybody the last ones differ by the pause
 between two calls and a time-out; an idle node writes its sign of life every 10 to 12 s."""
-BEATS_REMEMBERED_MAX: Final = 16
 PEERS_MAX: Final = 10_000
 """More peers than that are no cluster of ours; the oldest are forgotten."""
 
@@ -55,37 +55,56 @@ def certain_offset(sent_at: int, append_time: int, known_at: int) -> int:
     return min(highest, 0)
 
 
+class Appended(NamedTuple):
+    """One record of a beat that a broker acknowledged.
+
+    Attributes:
+        at: The broker's clock.
+        known_at: Our clock when the acknowledgement came.
+    """
+
+    at: int
+    known_at: int
+
+
 class Heartbeat:
     """One per process. Wall instants are ms since the epoch, monotonic ones ms on the clock that counts suspended time.
 
     Args:
         owner: UUID of this process.
+
+    Attributes:
+        clock_offset_ms: By how much the clock is certainly off, by the last beat that was appended.
+        clock_agreed: A beat showed that it is not off by more than it may be.
     """
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._sent: dict[int, int | None] = {}
-        self._judged: int | None = None
         self._strikes = 0
         self._peers: dict[str, _Peer] = {}
         self.clock_offset_ms = 0
+        self.clock_agreed = False
 
     def beat(self, wall: int, store_silence_ms: int) -> Beat:
         """The next beat to send."""
-        self._sent[wall] = None
-        while len(self._sent) > BEATS_REMEMBERED_MAX:
-            del self._sent[next(iter(self._sent))]
         return Beat(self._owner, wall, store_silence_ms)
 
-    def acknowledged(self, at: int, wall: int) -> None:
-        """A broker has appended the beat of `at`: a narrower bound than the moment at which it is read back."""
-        if at in self._sent and self._sent[at] is None:
-            self._sent[at] = wall
+    def appended(self, beat: Beat, records: Collection[Appended]) -> None:
+        """Takes what brokers said of the records of an own beat, one per topic partition; without any it proves nothing.
 
-    def heard(self, beat: Beat, append_time: int, wall: int, monotonic: int) -> None:
-        """Takes a beat that was read from the topic."""
+        The smallest offset counts: of several brokers the one may be wrong with which we do not agree.
+        """
+        if not records:
+            return
+        offsets = [certain_offset(beat.at, record.at, record.known_at) for record in records]
+        self.clock_offset_ms = min(offsets, key=abs)
+        off = abs(self.clock_offset_ms) > CLOCK_OFFSET_MS_MAX
+        self._strikes = self._strikes + 1 if off else 0
+        self.clock_agreed = self.clock_agreed or not off
+
+    def heard(self, beat: Beat, monotonic: int) -> None:
+        """Takes a beat that was read from the topic; own ones say nothing that their acknowledgements did not."""
         if beat.owner == self._owner:
-            self._judge_clock(beat.at, append_time, wall)
             return
         self._peers.pop(beat.owner, None)
         self._peers[beat.owner] = _Peer(monotonic, monotonic - max(0, beat.store_ok_ms))
@@ -108,13 +127,3 @@ class Heartbeat:
         ):
             return Verdict.STORE_OUT_OF_REACH
         return Verdict.STAY
-
-    def _judge_clock(self, at: int, append_time: int, wall: int) -> None:
-        if at not in self._sent or self._judged == at:
-            return  # Of an earlier start of the group, or read a second time from another topic partition.
-        acknowledged = self._sent[at]
-        self._judged = at
-        self.clock_offset_ms = certain_offset(
-            at, append_time, wall if acknowledged is None else min(acknowledged, wall)
-        )
-        self._strikes = self._strikes + 1 if abs(self.clock_offset_ms) > CLOCK_OFFSET_MS_MAX else 0

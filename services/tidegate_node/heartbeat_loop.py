@@ -10,7 +10,7 @@ from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.effects import Produced, Write
 from tidegate_core.store.values import Batch
 from tidegate_node.facts import NodeFacts
-from tidegate_node.heartbeat import BEAT_EVERY_MS, Heartbeat, Verdict
+from tidegate_node.heartbeat import BEAT_EVERY_MS, Appended, Heartbeat, Verdict
 from tidegate_node.pokes import Beat, beat_record
 from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import Notices, Publisher
@@ -21,7 +21,7 @@ SEEN_EVERY_BEATS: Final = 2
 """`NODE#` is written each 10 s: how exactly an outage's beginning is known (DESIGN 8)."""
 SEEN_DAYS: Final = 7
 """Kept so long: a process lives under its own UUID, and its last sign matters only to those who take over from it."""
-LOOK_EVERY_S: Final = 1.0
+LOOK_EVERY_MS: Final = 1_000
 
 
 class HeartbeatLoop:
@@ -56,11 +56,12 @@ class HeartbeatLoop:
         self._served = served
         self._every_ms = every_ms
         self._heartbeat = Heartbeat(facts.owner)
+        self.clock_agreed = asyncio.Event()
+        """Set once, when the brokers' time has shown that this node's clock may be gone by."""
         self._under_way: set[asyncio.Task[object]] = set()
 
-    def heard(self, beat: Beat, append_time: int) -> None:
-        self._heartbeat.heard(beat, append_time, self._clock.now_ms(), self._clock.monotonic_ms())
-        self._metrics.set("tidegate_clock_offset_ms", self._heartbeat.clock_offset_ms)
+    def heard(self, beat: Beat) -> None:
+        self._heartbeat.heard(beat, self._clock.monotonic_ms())
 
     @property
     def clock_offset_ms(self) -> int:
@@ -78,7 +79,7 @@ class HeartbeatLoop:
         try:
             while True:
                 if self._clock.monotonic_ms() >= next_beat:
-                    next_beat = self._clock.monotonic_ms() + self._every_ms
+                    next_beat = self._clock.monotonic_ms() + self._pause_ms
                     self._begin(self._send_beat())
                     if beats % SEEN_EVERY_BEATS == 0:
                         self._begin(self.write_seen())
@@ -86,10 +87,15 @@ class HeartbeatLoop:
                 verdict = self._heartbeat.verdict(self._clock.monotonic_ms(), self.store_silence_ms)
                 if verdict is not Verdict.STAY:
                     await self._act(verdict)
-                await asyncio.sleep(min(LOOK_EVERY_S, self._every_ms / 1000))
+                await asyncio.sleep(min(LOOK_EVERY_MS, self._every_ms) / 1000)
         finally:
             for task in self._under_way:
                 task.cancel()
+
+    @property
+    def _pause_ms(self) -> int:
+        """Shorter at first: the node waits for it."""
+        return self._every_ms if self.clock_agreed.is_set() else min(LOOK_EVERY_MS, self._every_ms)
 
     async def write_seen(self) -> bool:
         """Writes `NODE#<owner>`; False when the store did not answer."""
@@ -104,14 +110,18 @@ class HeartbeatLoop:
     async def _send_beat(self) -> None:
         wall = self._clock.now_ms()
         beat = self._heartbeat.beat(wall, self.store_silence_ms)
-        records = [
-            self._plain.produce(beat_record(beat, self._facts, number))
-            for number in range(self._facts.pokes.topic_partitions)
-        ]
-        outcomes = await asyncio.gather(*records)
-        # The last acknowledgement: all of them were appended before it.
-        if all(isinstance(outcome, Produced) for outcome in outcomes):
-            self._heartbeat.acknowledged(beat.at, self._clock.now_ms())
+        records = await asyncio.gather(*[self._append(beat, n) for n in range(self._facts.pokes.topic_partitions)])
+        self._heartbeat.appended(beat, [record for record in records if record is not None])
+        self._metrics.set("tidegate_clock_offset_ms", self._heartbeat.clock_offset_ms)
+        if self._heartbeat.clock_agreed and not self.clock_agreed.is_set():
+            self._notices("clock_agreed", offset_ms=self._heartbeat.clock_offset_ms)
+            self.clock_agreed.set()
+
+    async def _append(self, beat: Beat, topic_partition: int) -> Appended | None:
+        outcome = await self._plain.produce(beat_record(beat, self._facts, topic_partition))
+        if isinstance(outcome, Produced) and outcome.appended_at is not None:
+            return Appended(outcome.appended_at, self._clock.now_ms())
+        return None
 
     def _begin(self, work: Coroutine[Any, Any, object]) -> None:
         begun = asyncio.get_running_loop().create_task(work)

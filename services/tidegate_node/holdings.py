@@ -30,7 +30,7 @@ SWITCH_MS: Final = 2_500
 class Heartbeats(Protocol):
     """Takes the heartbeats that are read."""
 
-    def heard(self, beat: Beat, append_time: int) -> None: ...
+    def heard(self, beat: Beat) -> None: ...
 
 
 class Holdings:
@@ -273,7 +273,7 @@ class Holdings:
             if said is None:
                 self._notices("poke_unreadable", topic_partition=topic_partition, offset=record.offset)
             elif isinstance(said, Beat):
-                self._heartbeats.heard(said, record.append_time_ms)
+                self._heartbeats.heard(said)
             else:
                 self.poke(said)
 

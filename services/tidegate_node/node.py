@@ -80,6 +80,7 @@ class Node:
         self._reading: ReadingWatch | None = None
         self._away = False
         self._drained = False
+        self._member = False
         self._moving = asyncio.Lock()
         """Held by whoever stops or starts the membership while the node serves."""
         self._rebalances_counted = 0
@@ -106,11 +107,11 @@ class Node:
         assert self._health is not None
         self._health.start()
         parts.notices("health_listening", port=self._health.port)
-        for client in (parts.plain, parts.guarded, parts.reader, parts.membership):
+        for client in (parts.plain, parts.guarded, parts.reader):
             client.start()
         beating = asyncio.get_running_loop().create_task(self._heartbeats.run())
         beating.add_done_callback(self._heartbeats_ended)
-        beside = [asyncio.get_running_loop().create_task(life()) for life in self._lives()]
+        beside = [asyncio.get_running_loop().create_task(life()) for life in (self._join_at_first, *self._lives())]
         parts.notices("node_started", owner=parts.facts.owner, node=parts.facts.name)
         exit_code = await self._exit
         parts.notices("node_stopping", exit_code=exit_code, held=sorted(parts.holdings.held))
@@ -121,6 +122,20 @@ class Node:
         await self._close()
         parts.notices("node_stopped", exit_code=exit_code)
         return exit_code
+
+    async def _join_at_first(self) -> None:
+        """A clock that is off by an hour would fire that hour's messages between the first share and the second beat."""
+        assert self._heartbeats is not None
+        await self._heartbeats.clock_agreed.wait()
+        async with self._moving:
+            self._join()
+
+    def _join(self) -> None:
+        """Unless something is against it, which then joins when it has ended."""
+        assert self._heartbeats is not None
+        if self._heartbeats.clock_agreed.is_set() and not (self._drained or self._away):
+            self._parts.membership.start()
+            self._member = True
 
     async def _close(self) -> None:
         """Leaving drains; what the drains sent is flushed; only then do the figures go."""
@@ -168,9 +183,8 @@ class Node:
             while not await self._heartbeats.write_seen():  # noqa: ASYNC110 - asking is the only way to know
                 await asyncio.sleep(STORE_ASK_AGAIN_S)
             self._parts.notices("store_back")
-            if not self._drained:
-                self._parts.membership.start()
             self._away = False
+            self._join()
 
     def outdated(self, refusal: str) -> None:
         """Rows are written in a version that this release cannot read: it stood still while `tidegate migrate` took place."""
@@ -188,12 +202,13 @@ class Node:
                 await self._leave_group()
             else:
                 self._parts.notices("node_takes_again")
-                self._parts.membership.start()
+                self._join()
 
     async def _leave_group(self) -> None:
         # Until it has ended: a thread that still ends cannot be started. Liveness restarts a process whose thread hangs.
         while not await self._parts.membership.stop():
             continue
+        self._member = False
 
     def _heartbeats_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()) is not None:
@@ -209,7 +224,7 @@ class Node:
         assert self._heartbeats is not None
         now = parts.clock.monotonic_ms()
         clients: dict[str, Startable] = {"reader": parts.reader, "guarded": parts.guarded, "plain": parts.plain}
-        if not (self._away or self._drained):
+        if self._member:
             clients["membership"] = parts.membership
         return Standing(
             poll_silence_ms={name: now - client.polled_at_ms for name, client in clients.items()},
@@ -222,6 +237,7 @@ class Node:
             standing_still=frozenset(parts.holdings.standing_still.positions),
             stopping=self._exit.done(),
             drained=self._drained,
+            clock_agreed=self._heartbeats.clock_agreed.is_set(),
             broken=() if self._watching is None else self._watching.findings,
         )
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
 
 from tidegate_core.effects import NotProduced, Produced
 from tidegate_kafka.outcomes import UNAVAILABLE, not_produced
@@ -18,7 +18,6 @@ from tidegate_kafka.post import Post
 
 Outcome: TypeAlias = Produced | NotProduced
 Waiter: TypeAlias = "asyncio.Future[Outcome]"
-PRODUCED = Produced()
 
 
 class Deliveries:
@@ -39,11 +38,12 @@ class Deliveries:
     def give_up_on(self, waiter: Waiter) -> None:
         self._waiting.discard(waiter)
 
-    def report(self, waiter: Waiter, error: KafkaError | None, _message: Message) -> None:
+    def report(self, waiter: Waiter, error: KafkaError | None, message: Message) -> None:
         """The client's callback, bound to its waiter."""
         self._waiting.discard(waiter)
         if error is None:
-            self._reported.append((waiter, PRODUCED))
+            kind, instant = message.timestamp()
+            self._reported.append((waiter, Produced(instant if kind == TIMESTAMP_LOG_APPEND_TIME else None)))
             return
         self.fatal = self.fatal or error.fatal()
         self._reported.append((waiter, not_produced(error)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,13 @@ class Produce:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """The broker acknowledged the record."""
+    """The broker acknowledged the record.
+
+    Attributes:
+        appended_at: The broker's clock, in ms since the epoch, where the topic has append times and the publisher tells them.
+    """
+
+    appended_at: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from tidegate_dynamo.store import DynamoStore
 from tidegate_node.bootstrap import Settings, initialise, load
 from tidegate_ports.run_tokens import run_token
 from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
+from tidegate_testkit.chaos import stepped_node
 
 PATIENCE_S = 60.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
@@ -130,11 +131,18 @@ class Cluster:
     nodes: list[NodeProcess] = field(default_factory=list)
     shards: int = SHARDS
 
-    def start_node(self, **variables: str) -> NodeProcess:
-        log = self.folder / f"node-{len(self.nodes)}.log"
-        environment = {**os.environ, **self.environment, "TIDEGATE_NODE": f"node-{len(self.nodes)}", **variables}
+    def start_node(self, *, clock_ahead_ms: int | None = None, **variables: str) -> NodeProcess:
+        name = f"node-{len(self.nodes)}"
+        log = self.folder / f"{name}.log"
+        environment = {**os.environ, **self.environment, "TIDEGATE_NODE": name, **variables}
+        command = ["tidegate_node"]
+        if clock_ahead_ms is not None:
+            clock = self.folder / f"{name}.clock"
+            clock.write_text(str(clock_ahead_ms))
+            environment[stepped_node.VARIABLE] = str(clock)
+            command = [stepped_node.__name__, "node"]
         with log.open("wb") as out:
-            process = subprocess.Popen([sys.executable, "-m", "tidegate_node"], env=environment, stderr=out, stdout=out)
+            process = subprocess.Popen([sys.executable, "-m", *command], env=environment, stderr=out, stdout=out)
         self.nodes.append(NodeProcess(process, log))
         return self.nodes[-1]
 

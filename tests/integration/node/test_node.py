@@ -54,6 +54,18 @@ def test_given_a_schedule_by_a_record_then_its_runs_succeed_on_time(cluster: Clu
     assert node.metric("tidegate_actor_failures_total") == 0
 
 
+def _message(request_id: str, at: int, sink: str) -> dict[str, Any]:
+    return {
+        "id": request_id,
+        "type": "message.send",
+        "namespace": "tests",
+        "deliver_at": _instant(at),
+        "topic": sink,
+        "payload": {"id": request_id},
+        "receipt": True,
+    }
+
+
 def test_given_a_message_then_it_is_delivered_at_its_time_and_never_before(cluster: Cluster) -> None:
     node = cluster.start_node()
     node.until_serving(cluster.shards)
@@ -77,6 +89,35 @@ def test_given_a_message_then_it_is_delivered_at_its_time_and_never_before(clust
     # A reader may see the record before the node has the broker's answer.
     cluster.until(lambda: node.metric("tidegate_messages_delivered_total"), "the node counts it")
     assert node.metric("tidegate_messages_delivered_total") == 1
+
+
+def test_given_a_node_that_begins_with_a_clock_ahead_then_it_fires_nothing_and_the_next_one_with_a_right_clock_does(
+    cluster: Cluster,
+) -> None:
+    """It fired what was due within the hour, until its second heartbeat told it that it was wrong."""
+    first = cluster.start_node()
+    first.until_serving(cluster.shards)
+    sink = cluster.make_topic("sink")
+    for number in range(8):
+        cluster.send("requests", _message(f"soon-{number}", time.time_ns() // 1_000_000 + 1_800_000, sink))
+    cluster.until(lambda: len(cluster.records("receipts")) == 8, "all are accepted")
+    assert first.end(signal.SIGTERM) == 0
+
+    ahead = cluster.start_node(clock_ahead_ms=3_600_000)
+    assert ahead.process.wait(60) == 75
+    cluster.nodes.remove(ahead)  # Its end is none that a test has to stop for.
+    (said,) = ahead.events("clock_off")
+    assert 3_590_000 < said["offset_ms"] <= 3_600_000
+    assert not ahead.events("assigned")
+    assert cluster.records(sink) == []
+
+    late = cluster.start_node(clock_ahead_ms=400)
+    late.until_serving(cluster.shards)
+    (agreed,) = late.events("clock_agreed")
+    assert 0 <= agreed["offset_ms"] <= 400
+    cluster.send("requests", _message("now", time.time_ns() // 1_000_000 + 1_000, sink))
+    (sent,) = cluster.until(lambda: cluster.records(sink), "the message that is due")
+    assert sent.value == {"id": "now"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message
 
 from tidegate_core.effects import NotProduced, Produce, Produced
 from tidegate_kafka.producer import KafkaPublisher
@@ -33,6 +33,7 @@ class FakeProducer:
         self.purged = threading.Event()
         self.handed = threading.Semaphore(0)
         self.in_use = threading.Event()
+        self.stamp = (TIMESTAMP_LOG_APPEND_TIME, 1_000)
         self._answers: queue.SimpleQueue[list[KafkaError | None]] = queue.SimpleQueue()
 
     def answer(self, *errors: KafkaError | None) -> None:
@@ -55,13 +56,13 @@ class FakeProducer:
         except queue.Empty:
             return 0
         for error in errors:
-            self.waiting.pop(0)(error, None)
+            self.waiting.pop(0)(error, Message(timestamp=self.stamp))
         return len(errors)
 
     def flush(self, timeout: float) -> int:
         if self.purged.is_set():
             while self.waiting:
-                self.waiting.pop(0)(KafkaError(KafkaError._PURGE_QUEUE), None)
+                self.waiting.pop(0)(KafkaError(KafkaError._PURGE_QUEUE), Message())
         return len(self.waiting)
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
@@ -109,6 +110,24 @@ async def test_given_reports_then_each_waiter_gets_its_own_in_one_hop(clock: Man
     kinds = [outcome.kind if isinstance(outcome, NotProduced) else "" for outcome in await asyncio.gather(*waiting)]
     assert kinds == ["", "refused", "unavailable"]
     assert client.sent[0] == ("t", b"v", b"k", 3, [("h", b"1")])
+    assert await stage.publisher.stop()
+
+
+async def test_given_an_append_time_then_it_is_told_and_a_producer_s_own_is_not(
+    clock: ManualClock, notes: Notes
+) -> None:
+    """A node compares its clock with the brokers': its own time, told back to it, would always agree."""
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    told: list[int | None] = []
+    for stamp in ((TIMESTAMP_LOG_APPEND_TIME, 77), (TIMESTAMP_CREATE_TIME, 78)):
+        waiter = stage.publisher.send(Produce("t", b"k", b"v"))
+        client.stamp = stamp
+        client.answer(None)
+        outcome = await waiter
+        assert isinstance(outcome, Produced)
+        told.append(outcome.appended_at)
+    assert told == [77, None]
     assert await stage.publisher.stop()
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_node.heartbeat import (
-    BEATS_REMEMBERED_MAX,
     CLOCK_OFFSET_MS_MAX,
     STORE_SILENCE_MS_MAX,
+    Appended,
     Heartbeat,
     Verdict,
     certain_offset,
@@ -41,8 +41,7 @@ def _beats(heartbeat: Heartbeat, own_offset: int, rounds: int, delay: int = 5) -
     for number in range(rounds):
         true = NOW + number * 5_000
         beat = heartbeat.beat(true + own_offset, 0)
-        heartbeat.acknowledged(beat.at, true + own_offset + delay)
-        heartbeat.heard(beat, true + delay // 2, true + own_offset + delay + 50, number)
+        heartbeat.appended(beat, [Appended(true + delay // 2, true + own_offset + delay)] * 8)
 
 
 def test_given_a_clock_that_is_right_then_the_node_stays() -> None:
@@ -72,14 +71,34 @@ def test_given_an_odd_one_between_good_ones_then_the_node_stays() -> None:
     assert heartbeat.verdict(0, 0) is Verdict.STAY
 
 
-def test_given_one_beat_in_several_topic_partitions_then_it_counts_once() -> None:
+def test_given_a_clock_that_was_not_compared_yet_then_it_does_not_agree() -> None:
     heartbeat = Heartbeat("me")
-    beat = heartbeat.beat(NOW + 5_000, 0)
+    heartbeat.appended(heartbeat.beat(NOW, 0), [])
+    assert not heartbeat.clock_agreed
+    _beats(heartbeat, 600, 1)
+    assert not heartbeat.clock_agreed
+    _beats(heartbeat, 400, 1)
+    assert heartbeat.clock_agreed
 
-    for _ in range(8):
-        heartbeat.heard(beat, NOW, NOW + 5_001, 0)
 
+def test_given_one_broker_with_a_wrong_clock_then_those_with_which_we_agree_count() -> None:
+    heartbeat = Heartbeat("me")
+
+    for number in range(3):
+        beat = heartbeat.beat(NOW + number, 0)
+        heartbeat.appended(beat, [Appended(beat.at - 9_000, beat.at + 4), Appended(beat.at + 2, beat.at + 4)])
+
+    assert heartbeat.clock_offset_ms == 0
     assert heartbeat.verdict(0, 0) is Verdict.STAY
+
+
+def test_given_beats_that_no_broker_appended_then_what_was_known_stays() -> None:
+    heartbeat = Heartbeat("me")
+    _beats(heartbeat, 700, 1)
+    heartbeat.appended(heartbeat.beat(NOW, 0), [])
+    assert heartbeat.clock_offset_ms == 698
+    _beats(heartbeat, 700, 1)
+    assert heartbeat.verdict(0, 0) is Verdict.CLOCK_OFF
 
 
 def test_given_a_pause_of_the_process_then_its_clock_is_not_blamed() -> None:
@@ -87,20 +106,10 @@ def test_given_a_pause_of_the_process_then_its_clock_is_not_blamed() -> None:
 
     for number in range(3):
         at = NOW + number * 100_000
-        heartbeat.heard(heartbeat.beat(at, 0), at + 3, at + 60_000, number)
+        heartbeat.appended(heartbeat.beat(at, 0), [Appended(at + 3, at + 60_000)])
 
     assert heartbeat.clock_offset_ms == 0
     assert heartbeat.verdict(0, 0) is Verdict.STAY
-
-
-def test_given_beats_that_are_forgotten_then_they_judge_nothing() -> None:
-    heartbeat = Heartbeat("me")
-    old = [heartbeat.beat(NOW + 9_000 + number, 0) for number in range(BEATS_REMEMBERED_MAX + 2)]
-
-    for beat in old[:2]:
-        heartbeat.heard(beat, NOW, NOW + 9_100, 0)
-
-    assert heartbeat.clock_offset_ms == 0
 
 
 def test_given_a_silent_store_and_no_peer_then_the_node_stays() -> None:
@@ -109,7 +118,7 @@ def test_given_a_silent_store_and_no_peer_then_the_node_stays() -> None:
 
 def test_given_a_silent_store_that_a_peer_reaches_then_the_node_steps_aside() -> None:
     heartbeat = Heartbeat("me")
-    heartbeat.heard(Beat("peer", NOW, 1_000), NOW, NOW, 100_000)
+    heartbeat.heard(Beat("peer", NOW, 1_000), 100_000)
 
     assert heartbeat.verdict(100_500, LONG) is Verdict.STORE_OUT_OF_REACH
     assert heartbeat.verdict(100_500, STORE_SILENCE_MS_MAX) is Verdict.STAY
@@ -117,8 +126,8 @@ def test_given_a_silent_store_that_a_peer_reaches_then_the_node_steps_aside() ->
 
 def test_given_a_peer_that_reached_it_too_long_ago_then_the_node_stays() -> None:
     heartbeat = Heartbeat("me")
-    heartbeat.heard(Beat("peer", NOW, 1_000), NOW, NOW, 100_000)
-    heartbeat.heard(Beat("other", NOW, LONG), NOW, NOW, 118_000)
+    heartbeat.heard(Beat("peer", NOW, 1_000), 100_000)
+    heartbeat.heard(Beat("other", NOW, LONG), 118_000)
 
     assert heartbeat.verdict(100_000 + STORE_SILENCE_MS_MAX - 1_001, 3 * LONG) is Verdict.STORE_OUT_OF_REACH
     assert heartbeat.verdict(100_000 + STORE_SILENCE_MS_MAX, 3 * LONG) is Verdict.STAY
@@ -130,7 +139,7 @@ def test_given_a_store_that_is_silent_for_everybody_then_the_node_stays(later_ms
     heartbeat = Heartbeat("me")
     for now in range(0, 120_000, 100):
         if now % 5_000 == 0:
-            heartbeat.heard(Beat("peer", NOW, max(0, now - later_ms)), NOW, NOW, now)
+            heartbeat.heard(Beat("peer", NOW, max(0, now - later_ms)), now)
 
         assert heartbeat.verdict(now, now) is Verdict.STAY
 
@@ -139,7 +148,7 @@ def test_given_a_store_that_only_this_node_lost_then_it_steps_aside_within_half_
     heartbeat = Heartbeat("me")
     for now in range(0, 30_000, 1_000):
         if now % 5_000 == 0:
-            heartbeat.heard(Beat("peer", NOW, 900), NOW, NOW, now)
+            heartbeat.heard(Beat("peer", NOW, 900), now)
 
     assert heartbeat.verdict(STORE_SILENCE_MS_MAX - 1_000, STORE_SILENCE_MS_MAX - 1_000) is Verdict.STAY
     assert heartbeat.verdict(30_000, 30_000) is Verdict.STORE_OUT_OF_REACH
@@ -147,6 +156,6 @@ def test_given_a_store_that_only_this_node_lost_then_it_steps_aside_within_half_
 
 def test_given_a_peer_s_own_clock_is_wrong_then_only_ages_count() -> None:
     heartbeat = Heartbeat("me")
-    heartbeat.heard(Beat("peer", NOW + 86_400_000, 10), NOW, NOW, 100_000)
+    heartbeat.heard(Beat("peer", NOW + 86_400_000, 10), 100_000)
 
     assert heartbeat.verdict(100_010, LONG) is Verdict.STORE_OUT_OF_REACH

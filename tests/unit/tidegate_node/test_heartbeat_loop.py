@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from tidegate_core.effects import NotProduced, Produce
+from tidegate_core.effects import NotProduced, Produce, Produced
 from tidegate_core.store import keys
 from tidegate_node.heartbeat import STORE_SILENCE_MS_MAX, Verdict
 from tidegate_node.heartbeat_loop import HeartbeatLoop
@@ -86,7 +86,7 @@ async def test_given_a_clock_that_is_off_then_it_is_acted_upon_and_shown(around:
     def append(record: Produce) -> None:
         said = read_record(record.value)
         assert isinstance(said, Beat)
-        asyncio.get_running_loop().call_soon(loop.heard, said, said.at - 800)
+        around.bus.outcome = Produced(said.at - 800)
 
     around.bus.on_produce = append
     async with _running(loop):
@@ -94,6 +94,7 @@ async def test_given_a_clock_that_is_off_then_it_is_acted_upon_and_shown(around:
         await until(lambda: acted, "the verdict")
 
     assert acted[0] is Verdict.CLOCK_OFF
+    assert not loop.clock_agreed.is_set()
     assert around.metrics.value("tidegate_clock_offset_ms") == 800
 
 
@@ -102,7 +103,7 @@ async def test_given_a_store_that_only_peers_reach_then_it_is_acted_upon(around:
     loop = _loop(around, acted)
     around.clock.pass_ms(STORE_SILENCE_MS_MAX + 1)
 
-    loop.heard(Beat("peer", 0, 10), around.clock.now_ms())
+    loop.heard(Beat("peer", 0, 10))
 
     assert loop.store_silence_ms == STORE_SILENCE_MS_MAX + 1
     async with _running(loop):

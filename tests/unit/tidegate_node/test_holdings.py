@@ -69,14 +69,14 @@ class World:
         self.facts: NodeFacts = around.facts
         self.slow = False
         self.actors: dict[int, list[QuietActor]] = {}
-        self.beats: list[tuple[Beat, int]] = []
+        self.beats: list[Beat] = []
         loop = asyncio.get_running_loop()
         self.holdings = Holdings(self.facts, around.standing_still, around.clock, around.notes, loop)
         self.holdings.connect(self._make, around.bus, self)
         self.group, self.others = GroupListener(self.holdings), OthersListener(self.holdings)
 
-    def heard(self, beat: Beat, append_time: int) -> None:
-        self.beats.append((beat, append_time))
+    def heard(self, beat: Beat) -> None:
+        self.beats.append(beat)
 
     def given(self, number: int) -> list[Input]:
         return self.actors[number][-1].given
@@ -269,7 +269,7 @@ async def test_given_pokes_and_beats_then_each_finds_its_taker_and_the_flow_goes
 
     await until(lambda: len(world.given(1)) == 2, "the poke")
     assert world.given(1)[1] == Poked(5, "0005-x")
-    assert world.beats == [(beat, 77)]
+    assert world.beats == [beat]
     assert world.around.notes.names().count("poke_unreadable") == 2
     assert ("taken", "tidegate.pokes", 1, 5) in world.around.bus.calls
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate_core.decisions.inputs import Input
-from tidegate_core.effects import Ask
+from tidegate_core.effects import Ask, NotProduced, Produced
 from tidegate_core.records.schema import NEWEST
 from tidegate_node.health import HealthServer
 from tidegate_node.heartbeat import Verdict
@@ -88,8 +88,9 @@ class ServingActor:
 
 
 class World:
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, appended_at: int | None = None) -> None:
         self.around = around
+        around.bus.outcome = Produced(around.clock.now_ms() if appended_at is None else appended_at)
         self.order: list[str] = []
         loop = asyncio.get_running_loop()
         self.holdings = Holdings(around.facts, around.standing_still, around.clock, around.notes, loop)
@@ -136,7 +137,7 @@ class World:
 @pytest.fixture
 async def world(around: Surroundings, until: Any) -> World:
     world = World(around)
-    await until(lambda: "node_started" in around.notes.names(), "started")
+    await until(lambda: "start membership" in world.order, "started")
     return world
 
 
@@ -164,6 +165,41 @@ async def test_given_one_bug_then_the_node_goes_on(world: World) -> None:
     assert not world.node.standing().stopping
     world.node.stop()
     await world.ended()
+
+
+async def test_given_no_broker_that_tells_the_time_then_it_takes_no_share_until_one_does(
+    around: Surroundings, until: Any
+) -> None:
+    """Between its first share and its second beat a node whose clock is an hour ahead would fire all of that hour."""
+    world = World(around)
+    around.bus.outcome = NotProduced("unavailable", "away")
+    await until(lambda: "node_started" in around.notes.names(), "started")
+    await until(lambda: around.bus.produced, "a beat")
+    await world.node.drain(True)
+    await world.node.drain(False)
+    assert world.node.standing().why_unready() == [
+        "its clock has not been compared with the brokers' yet, and it takes no share before"
+    ]
+    assert "start membership" not in world.order
+    assert "membership" not in world.node.standing().poll_silence_ms
+
+    around.clock.pass_ms(1_000)
+    around.bus.outcome = Produced(around.clock.now_ms() - 300)
+    await until(lambda: "start membership" in world.order, "joined")
+    assert "clock_agreed" in around.notes.names()
+    world.node.stop()
+    await world.ended()
+
+
+async def test_given_a_start_with_a_clock_that_is_off_then_it_ends_without_ever_taking_a_share(
+    around: Surroundings, until: Any
+) -> None:
+    world = World(around, appended_at=around.clock.now_ms() - 3_600_000)
+    await until(lambda: around.bus.produced, "a beat")
+    around.clock.pass_ms(1_000)
+
+    assert await world.ended() == EXIT_TRY_LATER
+    assert "start membership" not in world.order
 
 
 async def test_given_a_clock_that_is_off_then_the_node_gives_up(world: World) -> None:
