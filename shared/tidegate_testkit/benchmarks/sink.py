@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,6 +50,10 @@ class Arrivals:
 
     first: Sequence[Arrival]
     repeats: int
+
+    def between(self, begin_ms: float, end_ms: float) -> Arrivals:
+        """Returns those that were due from `begin_ms` on and before `end_ms`, ms since the epoch."""
+        return replace(self, first=[each for each in self.first if begin_ms <= each.nominal < end_ms])
 
     def figures(self) -> dict[str, float]:
         """Returns lateness in ms at the consumer, and how long it took from the first instant to the last record."""
