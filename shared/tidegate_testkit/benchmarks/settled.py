@@ -17,6 +17,7 @@ from tidegate_testkit.cluster.waiting import until
 
 ASK_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.05
+PAGE_ROWS = 1_000
 INBOX = ("I#", "I#~")
 
 
@@ -61,6 +62,19 @@ class Settled:
             return not left
 
         until(empty, "all inboxes are empty", patience_s, LOOK_EVERY_S)
+
+    def rows(self, low_and_high: tuple[str, str]) -> int:
+        """Returns how many items the shards have in a range of sort keys. Reads all of them: for a few thousand."""
+        return sum(self._rows_of(shard, *low_and_high) for shard in range(self._map.shards))
+
+    def _rows_of(self, shard: int, low: str, high: str) -> int:
+        count, after = 0, None
+        while True:
+            page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=PAGE_ROWS, after=after))
+            count += len(page.items)
+            after = page.next_after
+            if after is None:
+                return count
 
     def _has_inbox(self, shard: int) -> bool:
         return bool(self._store.query(RangeRead(keys.shard_pk(shard), *INBOX, limit=1)).items)
