@@ -22,6 +22,7 @@ LONGEST_FIRST = (
     "integration/dev/test_dev.py",
     "integration/api/test_stack.py",
     "integration/demo/test_demo.py",
+    "bench/test_smoke.py",
 )
 """Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
 

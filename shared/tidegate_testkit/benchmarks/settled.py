@@ -32,7 +32,7 @@ class Settled:
     def __init__(self, bootstrap_servers: str, store: Store) -> None:
         self._store = store
         self._map = StoreView(store).map
-        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         self._consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "bench.ends", "log_level": 0})
 
     def close(self) -> None:
