@@ -40,7 +40,10 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
     meter = stack.nodes_meter()
     begun = meter.read()
     (_through_kafka if way == "kafka" else _through_api)(stack, topic, due_ms, count, naming)
-    stack.until_applied()
+    if naming == "plain":
+        stack.until_applied()
+    else:
+        stack.until_read()
     used = spent(begun, meter.read())
     rows = count * (ROWS_KEYED if naming == "keyed" else ROWS_KEYLESS)
     bound = batched_rows_per_s(stack.cluster.store, min(rows, parameters["bound_rows"]), stack.shards)

@@ -41,7 +41,7 @@ def _store(stack: Stack, count: int, over_ms: int) -> None:
                 for number in numbers
             ),
         )
-        stack.until_applied()
+        stack.until_read()
 
 
 def _ratio(full: float | None, empty: float | None) -> float | None:

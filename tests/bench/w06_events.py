@@ -9,7 +9,7 @@ from tidegate_testkit.benchmarks.held import PROGRAM, delete_schedules
 from tidegate_testkit.benchmarks.load import EVENTS, apply, event
 from tidegate_testkit.benchmarks.meter import spent
 from tidegate_testkit.benchmarks.one_shots import MICROSECONDS, units_each
-from tidegate_testkit.benchmarks.stack import APPLY_S_MAX, Stack
+from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
 
 NEVER = 100_000
@@ -30,8 +30,10 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
     meter = stack.nodes_meter()
     begun = meter.read()
     stack.producer.send(EVENTS, [event(f"{prefix}-{number}", f"{prefix}.{number % names}") for number in range(events)])
-    stack.settled.until_read(EVENTS, APPLY_S_MAX)
-    stack.settled.until_inboxes_are_empty(APPLY_S_MAX)
+    if schedules:
+        stack.until_applied(EVENTS)
+    else:
+        stack.until_read(EVENTS)
     used = spent(begun, meter.read())
     if parameters["clean"]:
         delete_schedules(stack, applied)

@@ -92,7 +92,7 @@ def _measured(stack: Stack, plan: OneShots, topic: str, consumer: SinkReader) ->
             for number in range(plan.messages)
         ),
     )
-    stack.until_applied()
+    stack.until_read()
     stored_ms = now_ms()
     left_s = (due_ms - stored_ms) / 1_000 - BEFORE_DUE_S
     if left_s < 0 and plan.stored_first:

@@ -119,8 +119,13 @@ class Stack:
         self.producer.send(REQUESTS, requests)
         self.until_applied()
 
-    def until_applied(self) -> None:
-        self.settled.until_read(REQUESTS, APPLY_S_MAX)
+    def until_read(self, topic: str = REQUESTS) -> None:
+        """Waits until the nodes are through all that the topic has: what came to the right topic partition is applied."""
+        self.settled.until_read(topic, APPLY_S_MAX)
+
+    def until_applied(self, topic: str = REQUESTS) -> None:
+        """Waits for the inboxes as well; a look at them is a query for each shard, and takes a second with 256 of them."""
+        self.until_read(topic)
         self.settled.until_inboxes_are_empty(APPLY_S_MAX)
 
     @contextmanager
