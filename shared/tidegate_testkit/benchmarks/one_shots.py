@@ -12,6 +12,7 @@ from tidegate_testkit.benchmarks.meter import Reading, spent
 from tidegate_testkit.benchmarks.sink import SinkReader
 from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Figures
+from tidegate_testkit.cluster.starvation import Starvation
 from tidegate_testkit.cluster.waiting import now_ms
 
 CHECKPOINT_S = 6.0
@@ -100,7 +101,9 @@ def _measured(stack: Stack, plan: OneShots, topic: str, consumer: SinkReader) ->
     stored = meter.read()
     time.sleep(max(0.0, left_s))
     before_fires = meter.read()
+    starvation = Starvation(node.pid for node in stack.cluster.nodes)
     arrivals = consumer.wait(plan.ahead_s + plan.over_s + PATIENCE_S)
+    stretch = starvation.stretch()
     fired = meter.read()
     if plan.whole_life:
         time.sleep(CHECKPOINT_S)
@@ -109,6 +112,7 @@ def _measured(stack: Stack, plan: OneShots, topic: str, consumer: SinkReader) ->
         "missing": plan.messages - len(arrivals.first),
         "created_per_s": plan.messages * 1_000 / (stored_ms - begun_ms),
         "create_cpu_us_each": spent(begun, stored).cpu_s * MICROSECONDS / plan.messages,
+        "cpu_stretch": stretch,
         **_fires(plan, before_fires, fired, begun, meter.read()),
     }
 
