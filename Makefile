@@ -26,16 +26,19 @@ TRIPLES ?= 1000000
 RECORDS ?= 1000000
 FUZZ_S ?= 600
 FROM ?= 1000
+WORKLOADS ?=
+BASE ?= HEAD
+ROUNDS ?= 2
 PYTEST := $(BIN)/python -m pytest
 # Only folders that exist, so that each target runs what there is.
 QUICK := $(wildcard tests/unit tests/chart)
 PARALLEL := $(QUICK) $(wildcard tests/simulation)
-STACKS := $(wildcard tests/conformance tests/integration tests/cluster tests/chaos)
+STACKS := $(wildcard tests/conformance tests/integration tests/cluster tests/chaos tests/bench)
 
 .PHONY: help
 help: ## Show this list
 	@printf 'tidegate: make targets\n\n'
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nARGS="..." goes to pytest, e.g. make test-quick ARGS="-k lease -x"\n'
 
 .PHONY: setup
@@ -74,7 +77,7 @@ format: setup ## Rewrite the sources as `make check` wants them
 	$(BIN)/ruff format .
 
 .PHONY: test
-test: setup require-java ## The whole suite: unit, chart, simulation, conformance, integration, cluster, chaos
+test: setup require-java ## The whole suite: unit, chart, simulation, conformance, integration, cluster, chaos, smokes of bench
 	@# Both parts run even when the first one fails: one round, all the news. Ctrl-C ends both.
 	trap 'exit 130' INT; status=0; \
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS) || status=$$?; \
@@ -132,6 +135,14 @@ chaos: setup require-java ## Strike a real cluster in an order of chance, and ju
 .PHONY: soak
 soak: setup require-java ## The same for hours: fewer things due, a strike a minute (HOURS=24 ARGS="--figures FILE")
 	@$(BIN)/python -m tidegate_testkit.chaos --minutes $$(( $(HOURS) * 60 )) --calm 45 --messages 5 --events 2 $(ARGS)
+
+.PHONY: bench
+bench: setup require-java ## The node on real bricks, workload by workload: JSON lines and a table (WORKLOADS="W1 W2" ARGS="--out FILE")
+	@$(BIN)/python -m tidegate_testkit.benchmarks $(WORKLOADS) $(ARGS)
+
+.PHONY: bench-compare
+bench-compare: setup require-java ## The same of another revision and of this tree, in turn, with ratios (BASE=main ROUNDS=2)
+	@$(BIN)/python -m tidegate_testkit.benchmarks $(WORKLOADS) --base $(BASE) --rounds $(ROUNDS) $(ARGS)
 
 .PHONY: wheel
 wheel: setup ## Build the wheel into dist/

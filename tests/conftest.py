@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).parent
-KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos"})
+KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "bench"})
 
 # No deadline: the machines that run this are shared, and a slow moment is no failure of the code.
 # `print_blob` makes a failure on a build machine reproducible on a desk.
@@ -22,6 +22,7 @@ LONGEST_FIRST = (
     "integration/dev/test_dev.py",
     "integration/api/test_stack.py",
     "integration/demo/test_demo.py",
+    "bench/test_smoke.py",
 )
 """Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
 

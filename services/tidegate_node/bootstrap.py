@@ -26,7 +26,7 @@ from tidegate_core.transactions.map import ClusterMap
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
-from tidegate_dynamo.store import DynamoStore
+from tidegate_dynamo.store import DynamoStore, Observer, UnitsListener
 from tidegate_dynamo.tables import check_tables, create_tables
 from tidegate_kafka.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
 from tidegate_kafka.landed import LandedOnTopics
@@ -50,7 +50,7 @@ from tidegate_node.process import exit_code_of, run_until, stop_on_signals, unle
 from tidegate_node.settings import OTHERS, NodeSettings
 from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, gate_secret, node_facts, patiently
 from tidegate_node.steady_clock import SteadyClock
-from tidegate_node.store_effects import StoreEffects, calls_measured
+from tidegate_node.store_effects import StoreEffects, calls_measured, units_counted
 from tidegate_ports.bus import Notices, Topic
 from tidegate_ports.clock import Clock, SystemClock
 from tidegate_ports.landed import LandedRecords
@@ -256,7 +256,7 @@ class _Bricks:
         self._dynamo = _dynamo_settings(settings)
         self._client: DynamoDBClient = make_client(self._dynamo)
         self._kafka = settings.kafka
-        self.store = DynamoStore(self._client, self._dynamo, calls_measured(metrics) if metrics else lambda *_: None)
+        self.store = DynamoStore(self._client, self._dynamo, *_measuring(metrics))
 
     def tables(self) -> Sequence[Difference]:
         # Billing and expiry are an operator's choice; a table that is not there, or has another key, is not.
@@ -295,6 +295,10 @@ class _Bricks:
             return ask(self._dynamo, self._client)
         except (ClientError, BotoCoreError, PynamoDBException) as failure:
             raise NotYet(f"store: {failure}") from failure
+
+
+def _measuring(metrics: Metrics | None) -> tuple[Observer, UnitsListener] | tuple[()]:
+    return () if metrics is None else (calls_measured(metrics), units_counted(metrics))
 
 
 class _Growing:

@@ -172,3 +172,12 @@ def calls_measured(metrics: Metrics) -> Callable[[str, str, float], None]:
             metrics.count("tidegate_store_call_failures_total", operation=operation, code=outcome)
 
     return observe
+
+
+def units_counted(metrics: Metrics) -> Callable[[str, str, str, float], None]:
+    """Returns what the store's adapter tells of each call's cost (operation, table, `read` or `write`, units); any thread."""
+
+    def count(operation: str, table: str, kind: str, units: float) -> None:
+        metrics.count("tidegate_store_units_total", units, operation=operation, table=table, kind=kind)
+
+    return count

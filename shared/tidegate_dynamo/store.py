@@ -36,6 +36,7 @@ from tidegate_dynamo.requests import (
     transaction_request,
 )
 from tidegate_dynamo.settings import TABLE_NAMES, DynamoSettings
+from tidegate_dynamo.units import REFUSED, TRANSACTIONS, Kind, answered_units, by_table, computed_units, kind_of
 from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ away. A call that brings some is followed at once: it returns at most 16 MB, and
 Observer: TypeAlias = Callable[[str, str, float], None]
 """Told of each call: operation, outcome (`ok` or an error's code) and seconds. For metrics; must not raise."""
 
+UnitsListener: TypeAlias = Callable[[str, Table, Kind, float], None]
+"""Told what each call cost: operation, table, `read` or `write`, and units. For metrics; must not raise."""
+
 _Element = TypeVar("_Element")
 _PARTS: Final = {
     "batch_write_item": ("UnprocessedItems",),
@@ -63,13 +67,27 @@ _SINGLE_CALLS: Final = {"Put": "put_item", "Update": "update_item", "Delete": "d
 
 
 class DynamoStore:
-    """`tidegate_ports.store.Store` on two DynamoDB tables. Thread-safe."""
+    """`tidegate_ports.store.Store` on two DynamoDB tables. Thread-safe.
 
-    def __init__(self, client: DynamoDBClient, settings: DynamoSettings, observer: Observer = lambda *_: None) -> None:
+    Args:
+        client: From `make_client`.
+        settings: The same.
+        observer: Told of each call.
+        units: Told what each call cost; None asks the store for no figures.
+    """
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        settings: DynamoSettings,
+        observer: Observer = lambda *_: None,
+        units: UnitsListener | None = None,
+    ) -> None:
         self._client = client
         self._tables: TableNames = {table: settings.table_name(table) for table in TABLE_NAMES}
         self._table_of: Mapping[str, Table] = {name: table for table, name in self._tables.items()}
         self._observer = observer
+        self._units = units
 
     def transact(self, transaction: Transaction) -> RawOutcome:
         actions = transaction.actions
@@ -165,15 +183,32 @@ class DynamoStore:
     def _call(self, operation: str, request: Request) -> Mapping[str, Any]:
         started = time.monotonic()
         outcome = "ok"
+        if self._units is not None and operation not in TRANSACTIONS:
+            request = {**request, "ReturnConsumedCapacity": "TOTAL"}
+        answer: Mapping[str, Any] = {}
         try:
-            answer: Mapping[str, Any] = getattr(self._client, operation)(**request)
+            answer = getattr(self._client, operation)(**request)
             _check_answer(operation, answer)
         except FAILURES as error:
             outcome = error_code(error)
             raise
         finally:
             self._observer(operation, outcome, time.monotonic() - started)
+            if self._units is not None:
+                self._count_units(self._units, operation, request, outcome, answer)
         return answer
+
+    def _count_units(
+        self, listener: UnitsListener, operation: str, request: Request, outcome: str, answer: Mapping[str, Any]
+    ) -> None:
+        if outcome in REFUSED or (outcome == "ok" and operation in TRANSACTIONS):
+            units = computed_units(operation, request)
+        elif outcome == "ok":
+            units = answered_units(answer)
+        else:
+            return
+        for table, count in by_table(units, self._table_of).items():
+            listener(operation, table, kind_of(operation), count)
 
     def _key_of(self, name: str, request: Request) -> Key:
         attributes = request["PutRequest"]["Item"] if "PutRequest" in request else request["DeleteRequest"]["Key"]

@@ -45,14 +45,17 @@ class Cluster:
         nodes: `node-1`, `node-2`, ...
         api: The API process.
         folder: Everything that any of them writes.
+        shards: That the cluster is made with.
         store: For looking at items; judges never use it.
     """
+
+    shards = SHARDS
 
     def __init__(self, folder: Path, nodes: int = 2, **node_variables: str) -> None:
         self.folder = folder
         self.kafka = self.make_kafka(folder / "kafka")
-        self._memory = _folder_in_memory()
-        self.dynamodb = DynamoDbBrick(self._memory or folder / "dynamodb")
+        self._memory: Path | None = None
+        self.dynamodb = self.make_dynamodb(folder / "dynamodb")
         self._node_count = nodes
         self._node_variables = node_variables
         self.nodes: list[ClusterProcess] = []
@@ -90,6 +93,10 @@ class Cluster:
     def make_kafka(self, folder: Path) -> KafkaBrick:
         return KafkaBrick(folder)
 
+    def make_dynamodb(self, folder: Path) -> DynamoDbBrick:
+        self._memory = _folder_in_memory()
+        return DynamoDbBrick(self._memory or folder)
+
     def brokers_for(self, process: str) -> str:
         """Returns the `host:port` by which a process reaches the broker."""
         return self.bootstrap_servers
@@ -123,7 +130,7 @@ class Cluster:
         def served() -> bool:
             running = [node for node in self.nodes if node.running]
             shares = [node.serving_shards for node in running if node.ready]
-            return len(shares) == len(running) and min(shares) > 0 and sum(shares) == SHARDS
+            return len(shares) == len(running) and min(shares) > 0 and sum(shares) == self.shards
 
         until(served, "all shards are served, and each node has a share", patience_s)
 
@@ -165,7 +172,7 @@ class Cluster:
         start_together([self.kafka, self.dynamodb])
         self.bricks_are_up()
         ports = self._ports()
-        initialise = self._process("init", ("init",), 0, TIDEGATE_SHARDS=str(SHARDS))
+        initialise = self._process("init", ("init",), 0, TIDEGATE_SHARDS=str(self.shards))
         initialise.start()
         status = initialise.wait()
         initialise.close()

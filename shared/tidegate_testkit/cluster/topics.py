@@ -55,7 +55,7 @@ class Arrived:
 
 def make_topic(bootstrap_servers: str, name: str, topic_partitions: int, **config: str) -> None:
     """Makes a topic with append times of the broker."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     new = NewTopic(name, topic_partitions, config={"message.timestamp.type": "LogAppendTime", **config})
     for made in admin.create_topics([new]).values():
         made.result(ASK_TIMEOUT_S)

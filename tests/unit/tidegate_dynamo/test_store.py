@@ -201,3 +201,63 @@ def test_given_calls_then_the_observer_hears_of_each_with_its_outcome() -> None:
     for _ in range(3):
         store.transact(Transaction("one", (Delete(KEYS[0]),), "t", KEYS[0]))
     assert heard == [("delete_item", "ok"), ("delete_item", "ThrottlingException"), ("delete_item", "ForeignAnswer")]
+
+
+class Heard:
+    """Adds up what calls cost."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.client = ScriptedClient(*answers)
+        self.units: dict[tuple[str, str, str], float] = {}
+        self.store = DynamoStore(cast(DynamoDBClient, self.client), DynamoSettings(), units=self._hear)
+
+    def _hear(self, operation: str, table: str, kind: str, units: float) -> None:
+        self.units[operation, table, kind] = self.units.get((operation, table, kind), 0) + units
+
+
+def consumed(table: str, units: float) -> dict[str, Any]:
+    return {"TableName": table, "CapacityUnits": units}
+
+
+def test_given_somebody_who_listens_then_the_store_is_asked_what_calls_cost() -> None:
+    both = [consumed("tidegate", 4.0), consumed("tidegate-history", 3.0)]
+    heard = Heard(
+        {**WRITTEN, "ConsumedCapacity": both},
+        {**OK, "Items": [], "ConsumedCapacity": consumed("tidegate", 2.5)},
+        {**OK, "ConsumedCapacity": consumed("tidegate", 1.0)},
+    )
+    heard.store.write(PUTS[:2])
+    heard.store.query(RangeRead("SH#0001", "D#", "D#~"))
+    heard.store.transact(Transaction("one", (Delete(KEYS[0]),), "t", KEYS[0]))
+    assert [request["ReturnConsumedCapacity"] for _, request in heard.client.asked] == ["TOTAL"] * 3
+    assert heard.units == {
+        ("batch_write_item", "main", "write"): 4.0,
+        ("batch_write_item", "history", "write"): 3.0,
+        ("query", "main", "read"): 2.5,
+        ("delete_item", "main", "write"): 1.0,
+    }
+
+
+def test_given_nobody_who_listens_then_no_figures_are_asked_for() -> None:
+    client = ScriptedClient(OK)
+    store_on(client).transact(Transaction("one", (Delete(KEYS[0]),), "t", KEYS[0]))
+    assert "ReturnConsumedCapacity" not in client.asked[0][1]
+
+
+def test_given_a_transaction_then_its_units_follow_from_its_sizes_and_not_from_the_answer() -> None:
+    """DynamoDB Local gives the same figure whatever was written."""
+    large = Put(KEYS[0], {**PUTS[0].item, "payload": "x" * 2_000})
+    heard = Heard({**OK, "ConsumedCapacity": [consumed("tidegate", 12.0)]})
+    heard.store.transact(Transaction("two", (large, Delete(KEYS[1])), "t", KEYS[0]))
+    assert heard.units == {
+        ("transact_write_items", "main", "write"): 4.0,
+        ("transact_write_items", "history", "write"): 2.0,
+    }
+
+
+def test_given_a_refused_condition_then_it_is_charged_for_and_what_never_arrived_is_not() -> None:
+    refused = ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "any")
+    heard = Heard(refused, REFUSED, THROTTLED)
+    for _ in range(3):
+        heard.store.transact(Transaction("one", (Delete(KEYS[0]),), "t", KEYS[0]))
+    assert heard.units == {("delete_item", "main", "write"): 1.0}

@@ -1,0 +1,55 @@
+"""What the store alone can take, by the same client: the bound for everything that writes, measured in the same run."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, Applied, Delete, Key, Put, Transaction
+from tidegate_ports.store import Store
+from tidegate_testkit.benchmarks.load import PAYLOAD_TEXT
+
+THREADS = 8
+CALLS_AHEAD = 25
+"""Rows of one call."""
+PARTITION = "BENCH#{:04d}"
+"""Partition keys that nothing else has."""
+
+
+def batched_rows_per_s(store: Store, rows: int, keys: int) -> float:
+    """Writes rows of a message's size in batches, from several threads, spread over so many partition keys; deletes them again.
+
+    Returns:
+        Rows a second, of the writes alone.
+    """
+    puts = [_row(number, keys) for number in range(rows)]
+    chunks = [puts[start : start + CALLS_AHEAD] for start in range(0, rows, CALLS_AHEAD)]
+    with ThreadPoolExecutor(THREADS) as threads:
+        begun_s = time.monotonic()
+        left = list(threads.map(store.write, chunks))
+        took_s = time.monotonic() - begun_s
+        assert not any(left), "the store took not all"
+        list(threads.map(lambda chunk: store.write([Delete(put.key) for put in chunk]), chunks))
+    return rows / took_s
+
+
+def transacted_items_per_s(store: Store, transactions: int, keys: int) -> float:
+    """Puts 100 rows in each transaction, from several threads; returns rows a second. The rows stay."""
+
+    def put(number: int) -> None:
+        rows = tuple(
+            _row(number * ACTIONS_PER_TRANSACTION_MAX + row, keys) for row in range(ACTIONS_PER_TRANSACTION_MAX)
+        )
+        outcome = store.transact(Transaction("bound", rows, f"bench-{time.time_ns()}-{number}", rows[0].key))
+        assert outcome == Applied(), outcome
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        begun_s = time.monotonic()
+        list(threads.map(put, range(transactions)))
+        return transactions * ACTIONS_PER_TRANSACTION_MAX / (time.monotonic() - begun_s)
+
+
+def _row(number: int, keys: int) -> Put:
+    key = Key(PARTITION.format(number % keys), f"M#{number:012d}")
+    names = {name: f"{name}-{number}" for name in ("id", "origin", "namespace", "topic")}
+    return Put(key, {"pk": key.pk, "sk": key.sk, "nominal": number, "slot": number, **names, "payload": PAYLOAD_TEXT})

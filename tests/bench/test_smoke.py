@@ -1,0 +1,32 @@
+"""Each workload of `make bench` in a size of seconds: it runs to its end and has its figures. No time is asserted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tidegate_testkit.benchmarks.meter import UNITS
+from tidegate_testkit.benchmarks.results import result_from
+from tidegate_testkit.benchmarks.running import measured_on
+from tidegate_testkit.benchmarks.stack import Stack
+from tidegate_testkit.benchmarks.table import table
+from tidegate_testkit.benchmarks.workload import Case, Workload, workloads_in
+
+WORKLOADS = workloads_in(Path(__file__).parent)
+CASES = [(workload, case) for workload in WORKLOADS.values() for case in workload.smoke]
+
+
+@pytest.mark.parametrize(
+    ("workload", "case"), [pytest.param(*pair, id=f"{pair[0].name} {pair[1].label}".strip()) for pair in CASES]
+)
+def test_given_a_workload_then_its_smoke_brings_figures(stack: Stack, workload: Workload, case: Case) -> None:
+    result = measured_on(stack, workload, case, "smoke", "a smoke")
+    assert result.figures
+    assert {name: value for name, value in result.figures.items() if value is None} == {}
+    assert result.figures.get("missing", 0) == 0
+    assert result.figures.get("early", 0) == 0
+    assert min(stack.node.metric(UNITS, kind=kind) for kind in ("read", "write")) > 0
+    assert result_from(json.dumps(json.loads(result.line()))) == result
+    assert len(table([result])) == 3

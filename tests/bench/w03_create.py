@@ -1,0 +1,111 @@
+"""W3: how fast messages are created, by way and by name, beside what the store alone can take."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from tidegate_testkit.benchmarks.bounds import batched_rows_per_s
+from tidegate_testkit.benchmarks.load import REQUESTS, message, message_document
+from tidegate_testkit.benchmarks.meter import spent
+from tidegate_testkit.benchmarks.one_shots import MICROSECONDS, units_each
+from tidegate_testkit.benchmarks.stack import Stack
+from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
+from tidegate_testkit.cluster.waiting import now_ms
+
+FAR_MS = 86_400_000
+"""A day ahead: the messages are stored, and nothing of them is near."""
+ROWS_KEYLESS, ROWS_KEYED = 2, 3
+LIST_MAX = 1_000
+"""Of the API's own."""
+API_CONNECTIONS = 4
+ANSWER_S = 120.0
+Names: Final[Mapping[str, Callable[[str], dict[str, str | None]]]] = {
+    "plain": lambda _: {"name": None, "key": None},
+    "id": lambda text: {"name": text, "key": None},
+    "keyed": lambda text: {"name": None, "key": text},
+}
+"""`plain`: its offset names it. `id`: its request does. `keyed`: its user does, and may replace it."""
+
+
+def measure(stack: Stack, parameters: Parameters) -> Figures:
+    """Creates so many messages, and waits until all are stored."""
+    count, way, naming = parameters["messages"], parameters["way"], parameters["naming"]
+    topic = stack.sink_topic()
+    due_ms = now_ms() + FAR_MS
+    meter = stack.nodes_meter()
+    begun = meter.read()
+    (_through_kafka if way == "kafka" else _through_api)(stack, topic, due_ms, count, naming)
+    if naming == "plain":
+        stack.until_applied()
+    else:
+        stack.until_read()
+    used = spent(begun, meter.read())
+    rows = count * (ROWS_KEYED if naming == "keyed" else ROWS_KEYLESS)
+    bound = batched_rows_per_s(stack.cluster.store, min(rows, parameters["bound_rows"]), stack.shards)
+    return {
+        "created_per_s": count / used.wall_s,
+        "rows_per_s": rows / used.wall_s,
+        "store_rows_per_s": bound,
+        "share_of_store": rows / used.wall_s / bound,
+        "cpu_s": used.cpu_s,
+        "cpu_us_each": used.cpu_s * MICROSECONDS / count,
+        "rss_mib": used.rss_mib,
+        **units_each(used.write_units, used.read_units, count),
+    }
+
+
+def _through_kafka(stack: Stack, topic: str, due_ms: int, count: int, naming: str) -> None:
+    names = Names[naming]
+    stack.producer.send(
+        REQUESTS,
+        [
+            message(number, due_ms + number, topic, stack.shards, **names(f"{topic}-{number}"))
+            for number in range(count)
+        ],
+    )
+
+
+def _through_api(stack: Stack, topic: str, due_ms: int, count: int, naming: str) -> None:
+    names = Names[naming]
+    documents = [
+        message_document(number, due_ms + number, topic, **names(f"{topic}-{number}")) for number in range(count)
+    ]
+    lists = [documents[start : start + LIST_MAX] for start in range(0, count, LIST_MAX)]
+    with ThreadPoolExecutor(API_CONNECTIONS) as threads:
+        statuses = list(threads.map(lambda each: _post(stack.cluster.api.url, each), lists))
+    assert set(statuses) <= {200, 202}, statuses
+
+
+def _post(url: str, documents: list[dict[str, Any]]) -> int:
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=ANSWER_S)
+    try:
+        connection.request("POST", "/api/v1/messages", json.dumps(documents), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    finally:
+        connection.close()
+
+
+def _cases(messages: int, bound_rows: int) -> list[Case]:
+    return [
+        Case(f"{way} {naming}", {"messages": messages, "way": way, "naming": naming, "bound_rows": bound_rows})
+        for way in ("kafka", "api")
+        for naming in Names
+        if (way, naming) != ("api", "plain")  # The API gives each request an id.
+    ]
+
+
+WORKLOAD = Workload(
+    name="W3",
+    title="20,000 creates: Kafka and the API in bulk; plain, with an id, under a user's key; rows a second beside the store's own",
+    measure=measure,
+    full=_cases(20_000, 40_000),
+    smoke=_cases(50, 100),
+)

@@ -1,0 +1,94 @@
+"""W6: events that nobody waits for, that one schedule each waits for, that thousands wait for, and many for one schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate_testkit.benchmarks.bounds import transacted_items_per_s
+from tidegate_testkit.benchmarks.held import PROGRAM, delete_schedules
+from tidegate_testkit.benchmarks.load import EVENTS, apply, event
+from tidegate_testkit.benchmarks.meter import spent
+from tidegate_testkit.benchmarks.one_shots import MICROSECONDS, units_each
+from tidegate_testkit.benchmarks.stack import Stack
+from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
+
+NEVER = 100_000
+"""More events than any schedule here gets: evidence grows, and nothing fires."""
+WRITES_OF_TRANSACTIONS = 2
+"""Units for an item of up to 1 KB."""
+
+
+def measure(stack: Stack, parameters: Parameters) -> Figures:
+    """Makes the schedules, sends the events, and waits until each of them is counted.
+
+    Events are named in turn; of the schedules, each waits for the name of its number, or all for the only one.
+    """
+    schedules, events, names = parameters["schedules"], parameters["events"], parameters["names"]
+    prefix = stack.new_name("event")
+    applied = [f"{prefix}-{number}" for number in range(schedules)]
+    stack.apply([apply(name, _spec(f"{prefix}.{number % names}"), stack.shards) for number, name in enumerate(applied)])
+    meter = stack.nodes_meter()
+    begun = meter.read()
+    stack.producer.send(EVENTS, [event(f"{prefix}-{number}", f"{prefix}.{number % names}") for number in range(events)])
+    if schedules:
+        stack.until_applied(EVENTS)
+    else:
+        stack.until_read(EVENTS)
+    used = spent(begun, meter.read())
+    if parameters["clean"]:
+        delete_schedules(stack, applied)
+    matches = events * schedules // names
+    return {
+        "events": events,
+        "matches": matches,
+        "events_per_s": events / used.wall_s,
+        "matches_per_s": matches / used.wall_s,
+        "cpu_s": used.cpu_s,
+        "cpu_us_each": used.cpu_s * MICROSECONDS / max(events, matches),
+        "rss_mib": used.rss_mib,
+        **units_each(used.write_units, used.read_units, max(events, matches)),
+        **_beside_the_store(stack, used.write_units, used.wall_s, parameters),
+    }
+
+
+def _beside_the_store(stack: Stack, units: float | None, wall_s: float, parameters: Parameters) -> Figures:
+    """Items written in transactions, as the units say, beside those that the store alone takes in transactions of 100."""
+    if not parameters["schedules"]:
+        return {}
+    bound = transacted_items_per_s(stack.cluster.store, parameters["bound_transactions"], stack.shards)
+    items = None if units is None else units / WRITES_OF_TRANSACTIONS
+    return {
+        "store_transacted_items_per_s": bound,
+        "share_of_store": None if items is None else items / wall_s / bound,
+    }
+
+
+def _spec(name: str) -> dict[str, Any]:
+    return {
+        "target": {"type": "program", "program": PROGRAM},
+        "trigger": {"type": "event", "name": f"custom.{name}", "count": NEVER},
+    }
+
+
+def _case(label: str, schedules: int, events: int, names: int, *, bound: int = 100, clean: bool = False) -> Case:
+    parameters = {"schedules": schedules, "events": events, "names": names, "bound_transactions": bound, "clean": clean}
+    return Case(label, parameters)
+
+
+WORKLOAD = Workload(
+    name="W6",
+    title="Events: 200,000 unmatched, 5,000 matched 1:1, one to 5,000 schedules, 1,000 to one schedule",
+    measure=measure,
+    full=[
+        _case("unmatched", schedules=0, events=200_000, names=1),
+        _case("1:1", schedules=5_000, events=5_000, names=5_000),
+        _case("one to many", schedules=5_000, events=1, names=1),
+        _case("many to one", schedules=1, events=1_000, names=1),
+    ],
+    smoke=[
+        _case("unmatched", schedules=0, events=100, names=1),
+        _case("1:1", schedules=4, events=4, names=4, bound=2, clean=True),
+        _case("one to many", schedules=4, events=1, names=1, bound=2, clean=True),
+        _case("many to one", schedules=1, events=10, names=1, bound=2, clean=True),
+    ],
+)
