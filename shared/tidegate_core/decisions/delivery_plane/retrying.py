@@ -86,11 +86,12 @@ def _move_together(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]
 
 def _move_on(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
     """The row at its new place is durable: from here on that one is it."""
-    if plane.has_ended(row):
+    if row.occurrence is None and plane.has_ended(row):
         plane.withdraw(row)
-    else:
-        plane.close(row, Stage.GONE)
-        plane.take_moved(timer, maybe_sent=row.maybe_sent)
+        return
+    # Also an occurrence whose schedule was stopped meanwhile: it is counted at its new place, as a successor counts it.
+    plane.close(row, Stage.GONE)
+    plane.take_moved(timer, maybe_sent=row.maybe_sent)
 
 
 def _next_timer(row: Slotted, message: Message, slot: int) -> MessageTimer:

@@ -682,6 +682,50 @@ def test_given_a_stop_while_a_refused_fire_waits_for_its_turn_then_it_gets_no_ro
     assert tally(bench, "cancelled") == 2
 
 
+def a_stop_while_rows_are_on_their_way(bench: Bench, attempt: int) -> None:
+    """The store has the rows of the next attempt, and no answer comes; the schedule is suspended meanwhile."""
+    bench.answer_with(to_out, REFUSED, times=attempt)
+    bench.request(an_apply(a_recurring(trigger=every("1h"))))
+    bench.run(shown(bench, "apply-ping")[0] - bench.now + (attempt - 1) * RETRY_FIRST_MS - 100)
+    bench.hold_back(a_commit("retry"), answer_only=True)
+    bench.run(200)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(WIRE_PATIENCE_MS + 100)
+    assert bench.status_of("suspend-ping") == "accepted"
+    assert bench.holds_something
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+@pytest.mark.parametrize("hand_over", ["crash", "drain"])
+def test_given_a_stop_while_the_rows_of_a_refused_fire_are_on_their_way_then_it_is_counted_once_by_whoever_follows(
+    bench: Bench, hand_over: str, attempt: int
+) -> None:
+    """It was counted at the place that it left, and again by who loaded the row at its new one."""
+    a_stop_while_rows_are_on_their_way(bench, attempt)
+    if hand_over == "drain":
+        bench.release()
+        bench.drain()
+        bench.run(SECOND)
+    bench.crash()
+    bench.run(MINUTE)
+    assert bench.on("out") == []
+    assert tally(bench, "cancelled") == 1
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_given_a_stop_while_the_rows_of_a_refused_fire_are_on_their_way_then_its_owner_counts_it_once(
+    bench: Bench, attempt: int
+) -> None:
+    a_stop_while_rows_are_on_their_way(bench, attempt)
+    bench.release()
+    bench.run(MINUTE)
+    assert bench.on("out") == []
+    assert tally(bench, "cancelled") == 1
+    bench.crash()
+    bench.run(MINUTE)
+    assert tally(bench, "cancelled") == 1
+
+
 def test_given_refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
