@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX, RETRY_FIRST_MS, RETRY_LAST_MS, pause_after
 from tidegate_core.effects import Commit, Committed, Effect, NotProduced, Produce, Refused, Unavailable, Write
 from tidegate_core.model.instants import format_instant
-from tidegate_core.store.values import Transaction
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import MessageTimer
+from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
@@ -242,6 +246,24 @@ def test_given_a_move_that_comes_once_more_after_the_next_one_then_the_next_one_
     bench.crash()
     bench.run(MINUTE)
     assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == ["3"]
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+def test_given_a_row_of_an_older_build_that_says_where_it_was_to_move_then_one_attempt_follows(has_moved: bool) -> None:
+    """It wrote that down first, and the row of the next attempt after it; it fell before or after that."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-1", after="1s"))
+    (row,) = bench.rows("D#")
+    timer, key = from_item(MessageTimer, row), Key(str(row["pk"]), str(row["sk"]))
+    after = replace(timer, slot=timer.slot + RETRY_FIRST_MS, attempt=2)
+    bench.store.write([Put(key, {**row, "moved_to": after.slot})])
+    if has_moved:
+        bench.store.write([Put(after.key(0), to_item(after, after.key(0)))])
+    bench.crash()
+    bench.now = timer.slot
+    bench.run(MINUTE)
+    assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == ["2" if has_moved else "1"]
 
 
 def test_given_a_store_that_answers_nothing_then_the_message_keeps_its_place_and_no_checkpoint_passes_it() -> None:
