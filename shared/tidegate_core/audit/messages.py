@@ -62,7 +62,7 @@ class MessageFacts:
     Attributes:
         position: Everything up to and including this place is dealt with.
         namespace: The only one whose messages are looked at; tallies count all, so they are compared without one alone.
-        timers: By id and version: one that moved, or was slotted anew, has several.
+        timers: By id and version: one that was slotted anew may have several.
         tallies: In the order of their places.
         intervals: Of recurring messages, past ones included, with the schedule's `<ns>/<name>`.
     """
@@ -94,7 +94,7 @@ def judge_messages(facts: MessageFacts, window: Window) -> Findings:
         if window.has(row.nominal):
             _judge_row(facts, named, row, window, findings)
     for named, timers in facts.timers.items():
-        waits = [each for each in timers if each.moved_to is None and window.has(each.slot)]
+        waits = [each for each in timers if window.has(each.slot)]
         # An occurrence of a recurring message is computed anew where its rows were not finished.
         if waits and waits[0].ref is None and named not in facts.rows and not facts.is_covered(named):
             _lost(facts, findings, named[0], waits[0].slot, "its payload (M#)", "its timer row (D#) alone")
@@ -121,8 +121,8 @@ def _judge_row(facts: MessageFacts, named: Named, row: MessageRow, window: Windo
 
 
 def is_passed(facts: MessageFacts, named: Named) -> bool:
-    """Whether the delivery position is behind all of its rows that have not moved on; they may have by way of being held back."""
-    standing = [_place(each) for each in facts.timers.get(named, ()) if each.moved_to is None]
+    """Whether the delivery position is behind all of its rows."""
+    standing = [_place(each) for each in facts.timers.get(named, ())]
     return bool(standing) and max(standing) <= facts.position
 
 
@@ -175,14 +175,13 @@ def _judge_tallies(facts: MessageFacts, window: Window, findings: Findings) -> N
 def _places(facts: MessageFacts) -> Iterator[tuple[Place, Named]]:
     for named, timers in facts.timers.items():
         for each in timers:
-            if each.moved_to is None:
-                yield _place(each), named
+            yield _place(each), named
 
 
 def _added(facts: MessageFacts, named: Sequence[Named]) -> _Added:
     added = _Added()
     for each in named:
-        rows = [timer for timer in facts.timers[each] if timer.moved_to is None]
+        rows = facts.timers[each]
         if each not in facts.rows or facts.is_covered(each) or len(rows) > 1 or rows[0].ref is not None:
             added.maybe += 1
         else:

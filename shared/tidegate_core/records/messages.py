@@ -56,7 +56,6 @@ class MessageTimer:
         origin: Position of its create; a row at or beyond the position at the fence is the replay's to bring.
         attempt: 1 for the first delivery.
         size: Bytes of the payload (an older node's row does not say it: the largest).
-        moved_to: The broker refused this attempt; the next one has this slot.
         ref, generation: Of the recurring message that this is an occurrence of; live while the schedule has this generation.
     """
 
@@ -67,7 +66,6 @@ class MessageTimer:
     attempt: int
     expires_at: int
     size: int = MAX_PAYLOAD_BYTES
-    moved_to: int | None = None
     ref: str | None = None
     generation: int = 0
 

@@ -1,4 +1,4 @@
-"""Fenced writes of the delivery plane: checkpoint, guard, rows of refused fires, and removal of inbox rows.
+"""Fenced writes of the delivery plane: checkpoint, guard, next attempts of what was refused, and removal of inbox rows.
 
 Held messages move by others (`transactions/controls.py`). What else the plane writes is unconditional.
 """
@@ -182,18 +182,22 @@ def remove_inboxed(shard: int, epoch: int, inbox_rows: Sequence[Key], token: str
     return Transaction("inboxed", actions, token, None)
 
 
-def retry_fires(shard: int, epoch: int, rows: Sequence[tuple[MessageTimer, Message]], token: str) -> Transaction:
-    """Gives fires that the broker refused the rows by which they are tried again, both of each or none (I8).
+def retry(
+    shard: int, epoch: int, gone: Sequence[Key], rows: Sequence[MessageTimer | Message], token: str
+) -> Transaction:
+    """Gives messages that the broker refused the rows by which they are tried again, in place of those that they had: all or none (I8).
 
-    A former owner must not: the present one has looked for these rows, found none, and sent the fires from their places. Repeated
-    by the same owner it says the same.
+    A former owner must not: the present one has looked for these rows, found those of before, or none, and has sent the messages from
+    their places. Repeated by the same owner it says the same.
 
     Args:
-        shard: Whose fires they are.
+        shard: Whose messages they are.
         epoch: Of the owner.
-        rows: Of each fire its next attempt's timer row and its message row; 49 fires at most.
+        gone: Timer rows of the attempts that were refused; a fire of a recurring message had none.
+        rows: Of each message its next attempt's timer row, and of a fire its message row; 99 with those that go at most.
         token: Unique.
     """
-    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for pair in rows for row in pair]
-    actions: tuple[Action, ...] = (*puts, Check(keys.progress(shard), conditions.holds_progress(epoch)))
-    return Transaction("retry_fire", actions, token, None)
+    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in rows]
+    deletes = [Delete(row) for row in gone]
+    actions: tuple[Action, ...] = (*puts, *deletes, Check(keys.progress(shard), conditions.holds_progress(epoch)))
+    return Transaction("retry", actions, token, None)

@@ -17,8 +17,8 @@ OF_SOURCES: Final = ("move_sources",)
 """Those that only worlds with a source have: faults aim at them there."""
 OF_TICKS: Final = ("latch",)
 """Likewise, with a composite that has a leaf of time."""
-OF_REFUSALS: Final = ("retry_fire",)
-"""Likewise, where a topic refuses what schedules send: faults aim at them in worlds that are made for it."""
+OF_REFUSALS: Final = ("retry",)
+"""Likewise, where a topic refuses what is sent: faults aim at them in worlds that are made for it."""
 OWNERLESS: Final = ("start", "finished")
 """Those that API processes send for programs."""
 TRANSACTIONS: Final = (*OWNERS, *OF_SOURCES, *OF_TICKS, *OF_REFUSALS, *OWNERLESS)

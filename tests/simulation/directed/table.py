@@ -142,6 +142,7 @@ RULES: Table = {
     "a destination that stays down": (
         "here/messages: a_destination_that_stays_down_then_the_others_go_on_and_each_message_ends_once",
         "messages/retrying: a_crash_while_a_message_moves_then_one_attempt_follows",
+        "messages/retrying: two_take_overs_within_the_pause_then_what_the_first_owner_had_sent_does_not_bring_the_message_again",
         "messages/checkpoints: an_open_message_in_front_then_sending_stops_at_the_bound_until_it_has_gone_out",
     ),
     "a row that fires before its create is durable": (

@@ -91,8 +91,8 @@ def test_given_a_predecessor_whose_clock_was_ahead_then_a_cancel_of_what_it_sent
 def test_given_a_destination_that_stays_down_then_the_others_go_on_and_each_message_ends_once(
     crash_every_ms: int | None,
 ) -> None:
-    """What is refused moves to a place of its own and says so before it moves: a successor follows it, and no checkpoint
-    waits for it, whenever its owner falls.
+    """What is refused moves to a place of its own, where a successor finds it, and no checkpoint waits for it, whenever its owner
+    falls.
     """
     bench = Bench(shards=1)
     bench.run(SECOND)

@@ -28,7 +28,6 @@ from tidegate_core.decisions.delivery_plane.loading import (
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.delivery_plane.recurring_rows import sort_out
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.delivery_plane.retrying import follow
 from tidegate_core.decisions.delivery_plane.sending import send_messages
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Slots, Slotted, Stage
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
@@ -78,7 +77,7 @@ class DeliveryPlane:
         self.recurring = RecurringSource(self)
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self.elsewhere = ReadElsewhere(host, former)
-        self.retry_turn = Turn(host, f"refused fires {shard}")
+        self.retry_turn = Turn(host, f"refused messages {shard}")
         self._waiting = Waiting(host, position)
         self._work: deque[Callable[[], Operation[None]]] = deque()
         self._inboxed: deque[tuple[InboxRow, Callable[[Key], None]]] = deque()
@@ -290,14 +289,10 @@ class DeliveryPlane:
         ]
         live = yield from self.holding.without_held(live)
         yield from renew(self.host, self.shard, live)
-        moved = yield from follow(self, [timer for timer in live if timer.moved_to is not None])
         # Cancels that were applied since the guards were asked for are known in memory.
         for timer in live:
-            if timer.moved_to is None and not self.guards.cover(timer.id, timer.version):
-                self.take_loaded(timer)
-        for timer in moved:
             if not self.guards.cover(timer.id, timer.version):
-                self.take_moved(timer)
+                self.take_loaded(timer)
         self.host.operations.raise_(self.changed)
 
     # -- payloads -----------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class EndedFires:
         wanted = {
             keys.message(self._plane.shard, fire.message_id, FIRST_VERSION): fire.message_id
             for series in ended
-            for fire in series.behind(position)
+            for fire in (*series.behind(position), *series.cancelled(position))
         }
         if wanted:
             answer = yield from self._plane.host.read_for_good(Read(tuple(wanted)))
@@ -91,11 +91,15 @@ class EndedFires:
         for fire in series.behind(behind):
             name = MessageName(fire.message_id, False)
             delivered = delivered_as(public_id(self._plane.shard, name, FIRST_VERSION), fire.count)
-            last, ended = fire, ended.plus(NOTHING if fire.message_id in self._moved else delivered)
+            last, ended = fire, ended.plus(self._unless_moved(fire, delivered))
         for fire in series.cancelled(behind):
-            last, ended = fire, ended.plus(Tally(cancelled=fire.count))
+            # One that the broker refused may have got its rows after the request that ended it had found it on the wire.
+            last, ended = fire, ended.plus(self._unless_moved(fire, Tally(cancelled=fire.count)))
         if last is not None:
             self._close_at(last, ended)
+
+    def _unless_moved(self, fire: Fire, tally: Tally) -> Tally:
+        return NOTHING if fire.message_id in self._moved else tally
 
     def _close_at(self, fire: Fire, ended: Tally) -> None:
         row = self._plane.slots.get(fire.place[1], fire.place[2], fire.slot)

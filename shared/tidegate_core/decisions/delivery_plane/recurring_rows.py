@@ -32,7 +32,7 @@ def sort_out(plane: DeliveryPlane, items: Sequence[Item]) -> Operation[list[Mess
     for timer in timers:
         if timer.ref is None or _is_live(timer, answer.found.get(wanted[timer.ref])):
             live.append(timer)
-        elif timer.moved_to is None and not plane.is_passed(timer.slot, timer.id, timer.version):
+        elif not plane.is_passed(timer.slot, timer.id, timer.version):
             _close_loaded(plane, timer, timer.ref)
     return live
 

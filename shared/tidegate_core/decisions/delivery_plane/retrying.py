@@ -1,9 +1,9 @@
 """Messages that the broker will not take as they are: tried again later, then dead letters (SEMANTICS 8, 14).
 
-A message that is tried again moves to a slot of its own, so that it holds up no checkpoint. First its timer row says where
-it goes, then the new row is written, then it leaves its place: a successor that finds the old row follows it, and one of
-the two is sent, whenever a crash comes. A recurring message's fire has no row that could say so: it gets its rows by a fenced
-transaction.
+A message that is tried again moves to a slot of its own, so that it holds up no checkpoint. One transaction that demands the epoch
+takes its timer row away and puts the one of the next attempt; then it leaves its place in memory. So a successor finds one of the
+two, whenever a crash comes, and nothing of a former owner comes after that look. A recurring message's fire has no row to be taken
+away; it gets its message row as well.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.outgoing import dead_letter_of
-from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
+from tidegate_core.decisions.delivery_plane.rows import row_expiry
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Items, NotProduced, Read
-from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.effects import NotProduced
 from tidegate_core.records.messages import Message, MessageTimer
-from tidegate_core.store.values import Put
-from tidegate_core.transactions.delivery import Tally, retry_fires
+from tidegate_core.store import keys
+from tidegate_core.transactions.delivery import Tally, retry
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
@@ -32,7 +31,8 @@ RETRY_FIRST_MS = 5_000
 RETRY_LAST_MS = 300_000
 LETTER_RETRY_MS = 200
 RETRIED_TOGETHER = 40
-"""Refused fires in one transaction: two actions each, beside the check, and 2.7 MB at most: so much a schedule may have (`SCHEDULE_BYTES_MAX`)."""
+"""Refused messages in one transaction: two actions each, beside the check, and 2.7 MB at most if all are fires: so much a schedule
+may have (`SCHEDULE_BYTES_MAX`). The store takes 100 actions and 4 MB."""
 DEAD = Tally(dead=1)
 
 
@@ -43,8 +43,7 @@ def pause_after(attempt: int) -> int:
 
 def refused(plane: DeliveryPlane, problems: Sequence[tuple[Slotted, Message, str]]) -> Operation[None]:
     """Deals with the rows of a group that the broker refused; the checkpoint waits until each is moved or buried."""
-    again: list[Slotted] = []
-    fires: list[tuple[Slotted, Message]] = []
+    again: list[tuple[Slotted, Message]] = []
     dead: list[tuple[Slotted, Message, str]] = []
     for row, message, problem in problems:
         plane.host.note("message_refused", shard=plane.shard, id=row.id, attempt=row.attempt, problem=problem)
@@ -53,125 +52,64 @@ def refused(plane: DeliveryPlane, problems: Sequence[tuple[Slotted, Message, str
         elif row.attempt >= ATTEMPTS_MAX:
             row.handed = True
             dead.append((row, message, problem))
-        elif row.fire is not None:
-            fires.append((row, message))
         else:
-            again.append(row)
+            again.append((row, message))
     yield from _bury(plane, dead)
     yield from _move(plane, again)
-    yield from make_rows(plane, fires)
 
 
-def follow(plane: DeliveryPlane, moved: Sequence[MessageTimer]) -> Operation[list[MessageTimer]]:
-    """Returns the rows at the new places of rows that a predecessor moved.
-
-    The predecessor may not have come to write them, so they are written here, before anything passes the old ones.
-    """
-    standing: list[MessageTimer] = []
-    while moved:
-        onward = {row.key(plane.shard): row for row in map(_onward, moved)}
-        answer = yield from plane.host.read_for_good(Read(tuple(onward)))
-        assert isinstance(answer, Items)
-        missing = [row for key, row in onward.items() if key not in answer.found]
-        yield from _write(plane, "retry", missing)
-        found = [from_item(MessageTimer, item) for item in answer.found.values()]
-        standing += missing + [timer for timer in found if timer.moved_to is None]
-        moved = [timer for timer in found if timer.moved_to is not None]
-    return standing
+def _move(plane: DeliveryPlane, refused: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+    """Has each leave its place once the row of its next attempt is durable. Raises InvalidWrite: then those that did not keep theirs."""
+    for first in range(0, len(refused), RETRIED_TOGETHER):
+        yield from plane.retry_turn.of(_move_together(plane, refused[first : first + RETRIED_TOGETHER]))
 
 
-def _move(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
-    moved = [_moved(plane, row) for row in rows]
-    yield from _write(plane, "moved", moved)
-    onward = [_onward(timer) for timer in moved]
-    yield from _write(plane, "retry", onward)
-    for row, timer in zip(rows, onward, strict=True):
-        move_on(plane, row, timer)
-
-
-def move_on(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
-    """The rows at its new place are durable: from here on that one is it."""
-    if plane.has_ended(row):
-        plane.withdraw(row)
-    else:
-        plane.close(row, Stage.GONE)
-        plane.take_moved(timer, maybe_sent=row.maybe_sent)
-
-
-def retry_slot(plane: DeliveryPlane, row: Slotted) -> int:
-    return plane.checkpoints.slot_for(plane.host.now + pause_after(row.attempt))
-
-
-def _moved(plane: DeliveryPlane, row: Slotted) -> MessageTimer:
-    slot = retry_slot(plane, row)
-    return MessageTimer(
-        slot=row.slot,
-        id=row.id,
-        version=row.version,
-        origin=row.origin,
-        attempt=row.attempt,
-        expires_at=row_expiry(max(row.slot, slot)),
-        size=row.size,
-        moved_to=slot,
-        ref=None if row.occurrence is None else row.occurrence.ref,
-        generation=0 if row.occurrence is None else row.occurrence.generation,
-    )
-
-
-def _onward(moved: MessageTimer) -> MessageTimer:
-    assert moved.moved_to is not None
-    slot = moved.moved_to
-    return replace(moved, slot=slot, attempt=moved.attempt + 1, expires_at=row_expiry(slot), moved_to=None)
-
-
-def make_rows(plane: DeliveryPlane, fires: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
-    """Gives occurrences of recurring messages, which had no rows, those of a message that is tried again. Raises InvalidWrite.
-
-    Both rows come in one transaction that demands the epoch, and only then the fire leaves its place: a successor that computes
-    it anew asks for its message row. Where there is one it leaves the fire to its timer row; where there is none, none comes any more.
-    """
-    for first in range(0, len(fires), RETRIED_TOGETHER):
-        yield from plane.retry_turn.of(_make_rows_of(plane, fires[first : first + RETRIED_TOGETHER]))
-
-
-def _make_rows_of(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+def _move_together(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
     ended = [row for row, _ in group if plane.has_ended(row)]
     for row in ended:
         plane.withdraw(row)  # While it waited for its turn.
     left = [(row, message) for row, message in group if row not in ended]
     if not left:
         return
-    rows = [_rows_of(plane, row, message) for row, message in left]
-    yield from plane.commit(retry_fires(plane.shard, plane.checkpoints.durable.epoch, rows, plane.host.token()))
-    for (row, _), (timer, _) in zip(left, rows, strict=True):
-        move_on(plane, row, timer)
+    slots = [plane.checkpoints.slot_for(plane.host.now + pause_after(row.attempt)) for row, _ in left]
+    timers = [_next_timer(row, message, slot) for (row, message), slot in zip(left, slots, strict=True)]
+    # A fire's message has no row yet.
+    messages = [
+        _first_row(message, slot) for (row, message), slot in zip(left, slots, strict=True) if row.fire is not None
+    ]
+    gone = [keys.message_timer(plane.shard, row.slot, row.id, row.version) for row, _ in left if row.fire is None]
+    token = plane.host.token()
+    yield from plane.commit(retry(plane.shard, plane.checkpoints.durable.epoch, gone, [*timers, *messages], token))
+    for (row, _), timer in zip(left, timers, strict=True):
+        _move_on(plane, row, timer)
 
 
-def _rows_of(plane: DeliveryPlane, row: Slotted, message: Message) -> tuple[MessageTimer, Message]:
-    slot = retry_slot(plane, row)
-    moved = replace(message, slot=slot, expires_at=row_expiry(slot))
-    return _timer_of(row, moved), moved
+def _move_on(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
+    """The row at its new place is durable: from here on that one is it."""
+    if row.occurrence is None and plane.has_ended(row):
+        plane.withdraw(row)
+        return
+    # Also an occurrence whose schedule was stopped meanwhile: it is counted at its new place, as a successor counts it.
+    plane.close(row, Stage.GONE)
+    plane.take_moved(timer, maybe_sent=row.maybe_sent)
 
 
-def _timer_of(row: Slotted, message: Message) -> MessageTimer:
-    assert row.occurrence is not None
+def _next_timer(row: Slotted, message: Message, slot: int) -> MessageTimer:
     return MessageTimer(
-        slot=message.slot,
+        slot=slot,
         id=message.id,
         version=message.version,
-        origin=message.origin,
+        origin=row.origin,
         attempt=row.attempt + 1,
-        expires_at=row_expiry(message.slot),
+        expires_at=row_expiry(slot),
         size=row.size,
-        ref=row.occurrence.ref,
-        generation=row.occurrence.generation,
+        ref=None if row.occurrence is None else row.occurrence.ref,
+        generation=0 if row.occurrence is None else row.occurrence.generation,
     )
 
 
-def _write(plane: DeliveryPlane, name: str, timers: Sequence[MessageTimer]) -> Operation[None]:
-    keyed = [(timer, timer.key(plane.shard)) for timer in timers]
-    if keyed:
-        yield from write(plane.host, name, [Put(key, to_item(timer, key)) for timer, key in keyed])
+def _first_row(message: Message, slot: int) -> Message:
+    return replace(message, slot=slot, expires_at=row_expiry(slot))
 
 
 def _bury(plane: DeliveryPlane, dead: Sequence[tuple[Slotted, Message, str]]) -> Operation[None]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Entry: TypeAlias = dict[str, Any]
 
-SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold", "retry_fire"})
+SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold", "retry"})
 """Transactions without which no position passes what was sent, so that sending stops at I8's bound."""
 A_MESSAGE_WAITS_FOR: Final = SENDING_WAITS_FOR | {"cursor", "inboxed"}
 """The same, and those without which nobody may rely on its create."""

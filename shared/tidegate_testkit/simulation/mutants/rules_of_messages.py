@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate_core.decisions import outage_watch
-from tidegate_core.decisions.delivery_plane import plane, sending
+from tidegate_core.decisions.delivery_plane import plane, retrying, sending
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
@@ -19,7 +19,7 @@ from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Check, Delete, Put, Transaction
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import RECEIPTS, REQUESTS_ID, SECOND, a_cancel, a_recurring, a_send, an_apply
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
@@ -46,6 +46,31 @@ def without_siblings(take_loaded: Callable[..., None]) -> Any:
             del plane.slots.of
 
     return alone
+
+
+def leaving_first(retry: Callable[..., Transaction]) -> Callable[..., Transaction]:
+    """The other half would come behind it."""
+
+    def half(*arguments: Any, **named: Any) -> Transaction:
+        whole = retry(*arguments, **named)
+        return replace(whole, actions=tuple(each for each in whole.actions if not isinstance(each, Put)))
+
+    return half
+
+
+def unfenced_of(*, stored: bool) -> Callable[[Callable[..., Transaction]], Callable[..., Transaction]]:
+    """Of messages that are stored, or of fires, the move to the next attempt does not demand the epoch."""
+
+    def unfenced(retry: Callable[..., Transaction]) -> Callable[..., Transaction]:
+        def retried(*arguments: Any, **named: Any) -> Transaction:
+            fenced = retry(*arguments, **named)
+            if stored != any(isinstance(each, Delete) for each in fenced.actions):
+                return fenced
+            return replace(fenced, actions=tuple(each for each in fenced.actions if not isinstance(each, Check)))
+
+        return retried
+
+    return unfenced
 
 
 def a_delivery(effect: Effect, payload: bytes = b"") -> bool:
@@ -161,9 +186,32 @@ def an_owner_falls_while_it_moves_a_refused_message() -> Iterable[str]:
     bench = Stage().first
     bench.request(a_send("m-1", after="1s"))
     bench.answer_with(a_delivery, NotProduced("refused", "no such topic"))
-    bench.crash_at(a_batch("moved"))
+    bench.hold_back(a_commit("retry"), answer_only=True)
+    bench.run(2 * SECOND)
+    assert bench.holds_something
+    bench.crash()
     bench.run(60 * SECOND)
     return lost(bench)
+
+
+def two_take_overs_while_a_refused_message_moves() -> Iterable[str]:
+    """The second owner has sent it from its place, and hands over in order; then what the first one sent arrives."""
+    bench = Stage(shards=1).first
+    bench.request(a_send("m-1", after="1s"))
+    bench.answer_with(a_delivery, NotProduced("refused", "no such topic"))
+    bench.hold_back(a_commit("retry"))
+    bench.run(2 * SECOND)
+    (late,) = bench.commits("retry")
+    bench.crash()
+    bench.run(SECOND)
+    assert len(bench.on("out")) == 1
+    bench.drain()
+    bench.run(SECOND)
+    bench.transact(late)
+    bench.crash()
+    bench.run(60 * SECOND)
+    if len(bench.on("out")) > 1:
+        yield "I8: a message was delivered again, by a row of an owner of before, after an orderly hand-over"
 
 
 def rows_of_a_refused_repeat_come_late() -> Iterable[str]:
@@ -266,9 +314,16 @@ RULES_OF_MESSAGES = (
     ),
     Mutant(
         "half a move",
-        "a successor does not follow a refused message to where its predecessor meant to move it",
+        "a refused message leaves its place before its next attempt has one in the store",
         breaks="I8",
-        patches=(Patch(plane, "follow", nothing_to_do),),
+        patches=(Patch(retrying, "retry", leaving_first),),
         scenario=an_owner_falls_while_it_moves_a_refused_message,
+    ),
+    Mutant(
+        "retry unfenced",
+        "a former owner gives a next attempt to a refused message that its successor has sent from its place",
+        breaks="I8",
+        patches=(Patch(retrying, "retry", unfenced_of(stored=True)),),
+        scenario=two_take_overs_while_a_refused_message_moves,
     ),
 )

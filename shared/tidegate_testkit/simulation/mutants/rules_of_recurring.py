@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
 
 from tidegate_core.decisions.delivery_plane import retrying
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
@@ -14,11 +12,12 @@ from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.effects import Effect, NotProduced, Produce
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
-from tidegate_core.store.values import Check, Put, Transaction, Value
+from tidegate_core.store.values import Put, Value
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_outcomes import Sent
 from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_send, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.rules_of_messages import unfenced_of
 from tidegate_testkit.simulation.mutants.stage import a_commit
 
 APART_MS = 400
@@ -38,14 +37,6 @@ def at_once(_: Callable[[ShardActor], Operation[None]]) -> Callable[[ShardActor]
 
 def behind_the_slot(boundary: Callable[..., int]) -> Callable[..., int]:
     return lambda change, record: max(change._source.promised[0] + 1, boundary(change, record))
-
-
-def unfenced(retry_fires: Callable[..., Transaction]) -> Callable[..., Transaction]:
-    def retried(*arguments: Any, **named: Any) -> Transaction:
-        fenced = retry_fires(*arguments, **named)
-        return replace(fenced, actions=tuple(each for each in fenced.actions if not isinstance(each, Check)))
-
-    return retried
 
 
 def a_create_in_front_waits_for_its_position() -> Iterator[str]:
@@ -95,10 +86,10 @@ def two_take_overs_while_the_rows_of_a_refused_fire_are_on_their_way() -> Iterat
     bench = Bench(shards=1)
     bench.run(SECOND)
     bench.answer_with(_to_out, NotProduced("refused", "no such topic"))
-    bench.hold_back(a_commit("retry_fire"))
+    bench.hold_back(a_commit("retry"))
     bench.request(an_apply(a_recurring(trigger=every("1m"))))
     bench.run(MINUTE - bench.now % MINUTE + APART_MS)
-    (late,) = bench.commits("retry_fire")
+    (late,) = bench.commits("retry")
     bench.crash()
     bench.run(SECOND)
     assert len(bench.on("out")) == 1
@@ -152,7 +143,7 @@ RULES_OF_RECURRING = (
         "recurring unfenced",
         "a former owner gives rows to a refused fire that its successor has sent from its place",
         breaks="I8",
-        patches=(Patch(retrying, "retry_fires", unfenced),),
+        patches=(Patch(retrying, "retry", unfenced_of(stored=False)),),
         scenario=two_take_overs_while_the_rows_of_a_refused_fire_are_on_their_way,
     ),
 )

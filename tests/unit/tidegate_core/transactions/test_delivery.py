@@ -1,6 +1,8 @@
-"""Conditional writes of the delivery plane: the checkpoint, the guard, and the rows of refused fires."""
+"""Conditional writes of the delivery plane: the checkpoint, the guard, and next attempts of what was refused."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,7 +20,7 @@ from tidegate_core.transactions.delivery import (
     progress_of,
     raise_guard,
     refuse_version,
-    retry_fires,
+    retry,
 )
 from tidegate_core.transactions.ownership import acquire_shard
 from tidegate_memory.store import MemoryStore
@@ -140,22 +142,36 @@ def a_refused_fire(number: int) -> tuple[MessageTimer, Message]:
 
 
 def test_given_refused_fires_then_each_gets_both_rows_under_the_epoch_of_its_owner(store: MemoryStore) -> None:
-    rows = [a_refused_fire(number) for number in range(3)]
-    assert store.transact(retry_fires(0, 1, rows, "mine")) == Applied()
-    assert store.transact(retry_fires(0, 1, rows, "mine, once more")) == Applied()
-    for timer, message in rows:
-        for row in (timer, message):
-            assert store.peek(row.key(0)) == to_item(row, row.key(0))
+    rows = [row for number in range(3) for row in a_refused_fire(number)]
+    assert store.transact(retry(0, 1, [], rows, "mine")) == Applied()
+    assert store.transact(retry(0, 1, [], rows, "mine, once more")) == Applied()
+    for row in rows:
+        assert store.peek(row.key(0)) == to_item(row, row.key(0))
 
 
 def test_given_a_new_owner_then_the_former_one_gives_a_refused_fire_no_rows(store: MemoryStore) -> None:
     """The present one has looked for them, and has sent the fire from its place (I8)."""
     store.transact(acquire_shard(0, store.peek(keys.lease(0)), store.peek(PROGRESS), 1, 2, "node-2", "again"))
     timer, message = a_refused_fire(0)
-    assert isinstance(store.transact(retry_fires(0, 1, [(timer, message)], "zombie")), Cancelled)
+    assert isinstance(store.transact(retry(0, 1, [], [timer, message], "zombie")), Cancelled)
     assert store.peek(timer.key(0)) is None
     assert store.peek(message.key(0)) is None
-    assert store.transact(retry_fires(0, 2, [(timer, message)], "mine")) == Applied()
+    assert store.transact(retry(0, 2, [], [timer, message], "mine")) == Applied()
+
+
+def test_given_a_refused_message_then_the_next_attempt_has_a_row_in_place_of_the_one_before_or_neither_moves(
+    store: MemoryStore,
+) -> None:
+    """The present owner has loaded the one of before, and sends it from there (I8)."""
+    after, _ = a_refused_fire(0)
+    before = replace(after, slot=100, attempt=1)
+    store.write([Put(before.key(0), to_item(before, before.key(0)))])
+    assert isinstance(store.transact(retry(0, 2, [before.key(0)], [after], "not yet")), Cancelled)
+    assert (store.peek(before.key(0)) is None, store.peek(after.key(0)) is None) == (False, True)
+    for token in ("mine", "mine, once more"):
+        assert store.transact(retry(0, 1, [before.key(0)], [after], token)) == Applied()
+        assert store.peek(before.key(0)) is None
+        assert store.peek(after.key(0)) == to_item(after, after.key(0))
 
 
 @given(

@@ -18,6 +18,7 @@ from tidegate_core.records.messages import FOR_EVER, Guard, Message
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_position, a_send
 
 
@@ -118,7 +119,7 @@ def test_given_a_cancel_in_the_pause_after_a_produce_then_it_is_too_late_only_if
 def test_given_a_cancel_while_what_the_broker_refused_moves_then_it_is_taken_back(bench: Bench) -> None:
     refused = NotProduced("refused", "unknown topic")
     bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic == "out", refused)
-    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "moved", answer_only=True)
+    bench.hold_back(a_commit("retry"), answer_only=True)
     bench.request(a_send("m-1", after="1s"))
     bench.run(2 * SECOND)
     assert bench.holds_something

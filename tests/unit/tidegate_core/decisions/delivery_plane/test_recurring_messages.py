@@ -526,10 +526,10 @@ def test_given_a_crash_after_a_refusal_then_it_is_neither_lost_nor_sent_twice(be
 def a_refusal_on_its_way(bench: Bench, refusals: int = 1) -> Transaction:
     """A fire was refused, and its owner fell while the transaction that gives it rows hung; returns that."""
     bench.answer_with(to_out, REFUSED, times=refusals)
-    bench.hold_back(a_commit("retry_fire"))
+    bench.hold_back(a_commit("retry"))
     bench.request(an_apply(a_recurring(trigger=every("1m"))))
     bench.run(shown(bench, "apply-ping")[0] - bench.now + 100)
-    (late,) = bench.commits("retry_fire")
+    (late,) = bench.commits("retry")
     bench.crash()
     return late
 
@@ -564,7 +564,7 @@ def test_given_two_take_overs_within_the_pause_of_a_refused_fire_then_its_late_r
 
 def test_given_a_refused_fire_whose_rows_come_before_the_take_over_then_they_bring_it(bench: Bench) -> None:
     bench.answer_with(to_out, REFUSED, times=1)
-    bench.hold_back(a_commit("retry_fire"), answer_only=True)
+    bench.hold_back(a_commit("retry"), answer_only=True)
     bench.request(an_apply(a_recurring(trigger=every("1m"))))
     first = shown(bench, "apply-ping")[0]
     bench.run(first - bench.now + 100)
@@ -586,7 +586,7 @@ def test_given_a_fire_that_is_refused_by_a_successor_as_well_then_its_own_rows_b
 
 def test_given_a_former_owner_that_is_refused_then_it_ends_and_gives_no_rows(bench: Bench) -> None:
     bench.answer_with(to_out, REFUSED, times=1)
-    bench.hold_back(a_commit("retry_fire"))
+    bench.hold_back(a_commit("retry"))
     bench.request(an_apply(a_recurring(trigger=every("1m"))))
     bench.run(shown(bench, "apply-ping")[0] - bench.now + 100)
     successor = Bench(beside=bench, owner="node-b")
@@ -602,11 +602,11 @@ def test_given_a_store_that_does_not_take_the_rows_for_a_while_then_the_fire_kee
     bench: Bench, throttled: Refused | Unavailable
 ) -> None:
     bench.answer_with(to_out, REFUSED, times=1)
-    bench.answer_with(a_commit("retry_fire"), throttled, times=30)
+    bench.answer_with(a_commit("retry"), throttled, times=30)
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     first = shown(bench, "apply-ping")[0]
     bench.run(first - bench.now + 8 * SECOND)
-    assert len(bench.commits("retry_fire")) < 30
+    assert len(bench.commits("retry")) < 30
     assert first not in nominals(bench)
     assert all(int(str(row["fired_slot"])) < first for row in bench.rows("PROGRESS"))
     bench.run(20 * SECOND)
@@ -619,7 +619,7 @@ def test_given_rows_that_the_store_never_takes_then_the_fire_keeps_its_place_and
 ) -> None:
     monkeypatch.setattr(firing, "FIRED_TOGETHER", 1)
     bench.answer_with(to_out, REFUSED, times=2)
-    bench.answer_with(a_commit("retry_fire"), Invalid("too large"))
+    bench.answer_with(a_commit("retry"), Invalid("too large"))
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     first = shown(bench, "apply-ping")[0]
     bench.run(first - bench.now + 10 * SECOND)
@@ -645,7 +645,7 @@ def test_given_many_that_are_refused_together_then_few_transactions_give_them_ro
     bench.store_answers_after = 20
     due = max(shown(bench, f"apply-{name}")[0] for name in names)
     bench.run(due - bench.now + RETRY_FIRST_MS // 2)
-    sent = bench.commits("retry_fire")
+    sent = bench.commits("retry")
     assert [len(each.actions) - 1 for each in sent] == [80, 40, 80, 40, 60]
     bench.run(RETRY_FIRST_MS)
     assert len(bench.on("out")) == len({each.headers["tidegate-id"] for each in bench.on("out")}) == 150
@@ -660,7 +660,7 @@ def test_given_as_many_of_the_largest_that_are_refused_together_then_the_store_t
     bench.answer_with(to_out, REFUSED, times=RETRIED_TOGETHER)
     bench.run(MINUTE + RETRY_FIRST_MS)
     assert bench.notices("decision_failed") == []
-    assert [len(each.actions) - 1 for each in bench.commits("retry_fire")] == [2 * RETRIED_TOGETHER]
+    assert [len(each.actions) - 1 for each in bench.commits("retry")] == [2 * RETRIED_TOGETHER]
     assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == RETRIED_TOGETHER
 
 
@@ -669,7 +669,7 @@ def test_given_a_stop_while_a_refused_fire_waits_for_its_turn_then_it_gets_no_ro
 ) -> None:
     monkeypatch.setattr(firing, "FIRED_TOGETHER", 1)
     bench.answer_with(to_out, REFUSED, times=2)
-    bench.hold_back(a_commit("retry_fire"))
+    bench.hold_back(a_commit("retry"))
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     bench.run(shown(bench, "apply-ping")[1] - bench.now + 100)
     bench.request(a_request("suspend", "ping"))
@@ -677,9 +677,53 @@ def test_given_a_stop_while_a_refused_fire_waits_for_its_turn_then_it_gets_no_ro
     assert bench.status_of("suspend-ping") == "accepted"
     bench.release()
     bench.run(MINUTE)
-    assert len(bench.commits("retry_fire")) == 1
+    assert len(bench.commits("retry")) == 1
     assert bench.on("out") == []
     assert tally(bench, "cancelled") == 2
+
+
+def a_stop_while_rows_are_on_their_way(bench: Bench, attempt: int) -> None:
+    """The store has the rows of the next attempt, and no answer comes; the schedule is suspended meanwhile."""
+    bench.answer_with(to_out, REFUSED, times=attempt)
+    bench.request(an_apply(a_recurring(trigger=every("1h"))))
+    bench.run(shown(bench, "apply-ping")[0] - bench.now + (attempt - 1) * RETRY_FIRST_MS - 100)
+    bench.hold_back(a_commit("retry"), answer_only=True)
+    bench.run(200)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(WIRE_PATIENCE_MS + 100)
+    assert bench.status_of("suspend-ping") == "accepted"
+    assert bench.holds_something
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+@pytest.mark.parametrize("hand_over", ["crash", "drain"])
+def test_given_a_stop_while_the_rows_of_a_refused_fire_are_on_their_way_then_it_is_counted_once_by_whoever_follows(
+    bench: Bench, hand_over: str, attempt: int
+) -> None:
+    """It was counted at the place that it left, and again by who loaded the row at its new one."""
+    a_stop_while_rows_are_on_their_way(bench, attempt)
+    if hand_over == "drain":
+        bench.release()
+        bench.drain()
+        bench.run(SECOND)
+    bench.crash()
+    bench.run(MINUTE)
+    assert bench.on("out") == []
+    assert tally(bench, "cancelled") == 1
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_given_a_stop_while_the_rows_of_a_refused_fire_are_on_their_way_then_its_owner_counts_it_once(
+    bench: Bench, attempt: int
+) -> None:
+    a_stop_while_rows_are_on_their_way(bench, attempt)
+    bench.release()
+    bench.run(MINUTE)
+    assert bench.on("out") == []
+    assert tally(bench, "cancelled") == 1
+    bench.crash()
+    bench.run(MINUTE)
+    assert tally(bench, "cancelled") == 1
 
 
 def test_given_refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent(

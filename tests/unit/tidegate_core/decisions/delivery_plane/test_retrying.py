@@ -1,13 +1,21 @@
-"""Messages that the broker refuses: tried again at slots of their own, followed by a successor, dead in the end."""
+"""Messages that the broker refuses: tried again at slots of their own, by a successor as well, dead in the end."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX, RETRY_FIRST_MS, RETRY_LAST_MS, pause_after
-from tidegate_core.effects import Commit, Effect, NotProduced, Produce, Write
+from tidegate_core.effects import Commit, Committed, Effect, NotProduced, Produce, Refused, Unavailable, Write
 from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import MessageTimer
+from tidegate_core.store.values import Key, Put, Transaction
+from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_send
 
 UNKNOWN = NotProduced("refused", "unknown topic")
@@ -139,19 +147,139 @@ def test_given_a_refused_message_then_what_was_sent_behind_it_is_passed_all_the_
     assert [row["fired_slot"] for row in bench.rows("PROGRESS")] == [sent_at]
 
 
-@pytest.mark.parametrize("crash_at", ["moved", "retry"])
-def test_given_a_crash_while_a_message_moves_then_one_attempt_follows(crash_at: str) -> None:
-    """Whether the new row is there or not: whoever finds the old one follows it."""
+@pytest.mark.parametrize(("is_there", "attempt"), [(False, "1"), (True, "2")])
+def test_given_a_crash_while_a_message_moves_then_one_attempt_follows(is_there: bool, attempt: str) -> None:
+    """The one that was refused, or the next one: of the two rows there is one, at each moment."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    a_refusal_on_its_way(bench, answer_only=is_there)
+    bench.crash()
+    bench.run(MINUTE)
+    assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == [attempt]
+
+
+def a_refusal_on_its_way(bench: Bench, *, answer_only: bool = False) -> Transaction:
+    """A message was refused, and the transaction that moves it hangs, or its answer does; returns that."""
+    bench.answer_with(to_out, UNKNOWN)
+    bench.request(a_send("m-1", after="1s"))
+    bench.hold_back(a_commit("retry"), answer_only=answer_only)
+    bench.run(SECOND)
+    (late,) = bench.commits("retry")
+    return late
+
+
+def test_given_two_take_overs_within_the_pause_then_what_the_first_owner_had_sent_does_not_bring_the_message_again() -> (
+    None
+):
+    """The second owner has sent it from its place and handed over in order; only then the row of the next attempt would come."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    late = a_refusal_on_its_way(bench)
+    bench.crash()
+    bench.run(SECOND)
+    assert len(bench.on("out")) == 1
+    bench.drain()
+    bench.run(SECOND)
+    assert isinstance(bench.transact(late), Refused)
+    bench.crash()
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == 1
+
+
+def test_given_a_pause_beyond_the_window_then_what_a_former_owner_had_sent_does_not_bring_the_message_again() -> None:
+    """One take-over is enough there: the present owner has not read the place of the next attempt yet."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.answer_with(to_out, UNKNOWN, times=5)
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(SECOND + sum(map(pause_after, range(1, 5))) - 100)
+    bench.hold_back(a_commit("retry"))
+    bench.run(200)
+    assert len(tries(bench)) == 5
+    late = bench.commits("retry")[-1]
+    bench.crash()
+    bench.run(SECOND)
+    assert len(bench.on("out")) == 1
+    assert isinstance(bench.transact(late), Refused)
+    bench.run(10 * MINUTE)
+    assert len(bench.on("out")) == 1
+
+
+def test_given_a_former_owner_that_is_refused_then_it_ends_and_moves_nothing() -> None:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    a_refusal_on_its_way(bench)
+    before = bench.rows("D#")
+    successor = Bench(beside=bench, owner="node-b")
+    successor.run(SECOND)
+    assert len(successor.on("out")) == 1
+    bench.release()
+    assert bench.notices("fenced")
+    assert successor.rows("D#") == before
+
+
+def test_given_rows_of_the_first_attempt_that_come_once_more_then_the_next_attempt_stands() -> None:
+    """Their batch was sent twice; the second one arrives when the message has moved, and its owner has fallen."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.answer_with(to_out, UNKNOWN, times=2)
+    bench.request(a_send("m-1", after="1s"))
+    rows = [batch.actions for batch in (each.batch for each in bench.all_asked(Write)) if batch.name == "messages"]
+    bench.run(SECOND + pause_after(1))
+    assert len(tries(bench)) == 2
+    bench.store.write([action for actions in rows for action in actions])
+    bench.crash()
+    bench.run(MINUTE)
+    assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == ["3"]
+
+
+def test_given_a_move_that_comes_once_more_after_the_next_one_then_the_next_one_stands() -> None:
+    """Ten minutes later the store knows no tokens any more; the same owner's epoch still holds."""
+    bench = Bench(shards=1)
+    bench.store = MemoryStore(remembers_tokens=False)
+    bench.run(SECOND)
+    bench.answer_with(to_out, UNKNOWN, times=2)
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(SECOND + pause_after(1))
+    first, _second = bench.commits("retry")
+    assert isinstance(bench.transact(first), Committed)
+    bench.crash()
+    bench.run(MINUTE)
+    assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == ["3"]
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+def test_given_a_row_of_an_older_build_that_says_where_it_was_to_move_then_one_attempt_follows(has_moved: bool) -> None:
+    """It wrote that down first, and the row of the next attempt after it; it fell before or after that."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-1", after="1s"))
+    (row,) = bench.rows("D#")
+    timer, key = from_item(MessageTimer, row), Key(str(row["pk"]), str(row["sk"]))
+    after = replace(timer, slot=timer.slot + RETRY_FIRST_MS, attempt=2)
+    bench.store.write([Put(key, {**row, "moved_to": after.slot})])
+    if has_moved:
+        bench.store.write([Put(after.key(0), to_item(after, after.key(0)))])
+    bench.crash()
+    bench.now = timer.slot
+    bench.run(MINUTE)
+    assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == ["2" if has_moved else "1"]
+
+
+def test_given_a_store_that_answers_nothing_then_the_message_keeps_its_place_and_no_checkpoint_passes_it() -> None:
     bench = Bench(shards=1)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN)
+    bench.answer_with(a_commit("retry"), Unavailable("throttled"), times=20)
     bench.request(a_send("m-1", after="1s"))
-    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == crash_at, answer_only=True)
-    bench.run(SECOND)
-    assert bench.holds_something
-    bench.crash()
+    due = bench.now + SECOND
+    bench.run(2 * SECOND)
+    bench.request(a_send("m-2", after="1s"))
+    bench.run(8 * SECOND)
+    assert [sent.document["of"] for sent in bench.on("out")] == ["m-2"]
+    assert all(int(str(row["fired_slot"])) < due for row in bench.rows("PROGRESS"))
     bench.run(MINUTE)
-    assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == ["2"]
+    assert [sent.document["of"] for sent in bench.on("out")] == ["m-2", "m-1"]
 
 
 def test_given_a_row_that_was_moved_twice_then_the_successor_finds_the_last_one() -> None:
@@ -170,6 +298,20 @@ def test_given_a_row_that_was_moved_twice_then_the_successor_finds_the_last_one(
     assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == ["6"]
 
 
+def test_given_a_crash_when_a_message_has_moved_beyond_the_window_then_the_successor_waits_for_its_time() -> None:
+    """No checkpoint has passed its former place, and nothing is there any more."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.answer_with(to_out, UNKNOWN, times=5)
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(SECOND + sum(map(pause_after, range(1, 5))) + 100)
+    assert len(tries(bench)) == 5
+    due = bench.now - 100 + pause_after(5)
+    bench.crash()
+    bench.run(5 * MINUTE)
+    assert [(sent.at, sent.headers["tidegate-attempt"]) for sent in bench.on("out")] == [(due, "6")]
+
+
 def test_given_a_message_that_waits_for_a_far_attempt_then_its_cancel_takes_it_back(bench: Bench) -> None:
     """Its new slot lies beyond the window: it is kept in memory all the same."""
     bench.answer_with(to_out, UNKNOWN, times=6)
@@ -183,16 +325,21 @@ def test_given_a_message_that_waits_for_a_far_attempt_then_its_cancel_takes_it_b
     assert tally(bench, "cancelled") == 1
 
 
-def test_given_many_refused_together_then_their_rows_are_written_together() -> None:
+def test_given_many_refused_together_then_few_transactions_move_them_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two at once would meet at the position's item, of which each demands the epoch."""
+    monkeypatch.setattr(firing, "FIRED_TOGETHER", 60)
     bench = Bench(shards=1)
     bench.run(SECOND)
-    bench.answer_with(to_out, UNKNOWN, times=50)
-    for number in range(50):
+    bench.answer_with(to_out, UNKNOWN, times=150)
+    for number in range(150):
         bench.request(a_send(f"m-{number}", after=f"{5_000 - number}ms"))
     bench.asked.clear()
+    bench.store_answers_after = 20
     bench.now += 10 * SECOND
     bench.run(SECOND)
-    assert [(each.batch.name, len(each.batch.actions)) for each in bench.all_asked(Write)] == [
-        ("moved", 50),
-        ("retry", 50),
-    ]
+    assert [len(each.actions) - 1 for each in bench.commits("retry")] == [80, 40, 80, 40, 60]
+    assert bench.all_asked(Write) == []
+    bench.run(pause_after(1))
+    assert len(bench.on("out")) == len({each.headers["tidegate-id"] for each in bench.on("out")}) == 150
