@@ -24,8 +24,9 @@ ITEMS_MAX = 20_000
 """Items kept; the least recently used go first. At 1 KB an item 20 MB per busy shard."""
 RANGES_MAX = 64
 """Ranges kept (evidence chunks, pending jobs of a schedule); each is read again when it was pushed out."""
-RECORDS_MAX = 1_000
-"""Records kept beside their items: a decision that lacks something is run again, and asks for the same ones."""
+RECORDS_MAX = 250
+"""Records kept beside their items, then all are forgotten: what the decisions of one group ask for, again each time that one of them
+is run again. They share their texts with the items."""
 
 
 NOTHING: Final[Mapping[Key, int]] = MappingProxyType({})
