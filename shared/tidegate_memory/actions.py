@@ -125,7 +125,8 @@ def _updated(action: Update, item: Item | None) -> tuple[bool, Stored | None]:
         if not condition.holds(item, values):
             return False, None
     after = update.applied_to(item or {"pk": action.key.pk, "sk": action.key.sk}, values)
-    checked_copy(after, depth=0)  # a value may lie too deep only where it was put
+    if update.reaches_inside:
+        checked_copy(after, depth=0)  # All values were checked, and only inside of others may one lie too deep.
     return True, Stored(after, bytes_of_item(after))
 
 

@@ -295,5 +295,6 @@ def _read_units(size: int) -> int:
 
 
 def _copy(item: Item) -> Item:
-    # Most values are scalars: this is the busiest line of the simulation.
-    return {name: copied(value) if type(value) in MUTABLE_TYPES else value for name, value in item.items()}
+    # Most items hold nothing mutable: this is the busiest line of the simulation.
+    is_flat = MUTABLE_TYPES.isdisjoint(map(type, item.values()))
+    return dict(item) if is_flat else {name: copied(value) for name, value in item.items()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from itertools import count
+from operator import mul
 
 from tidegate_core.decisions.inputs import Holding
 from tidegate_core.decisions.operations import Operation, Operations, Signal
@@ -101,6 +103,7 @@ class Host:
 
     def __init__(self, holding: Holding) -> None:
         self.holding = holding
+        self._owner_weight = _weight(holding.owner)
         self.operations = Operations()
         self.now = 0
         self.store_seen = 0
@@ -153,11 +156,8 @@ class Host:
 
     def jitter(self, salt: str, span: int) -> int:
         """A spread of 0..span-1 that is the same for the same owner and salt: the core has no randomness."""
-        return (
-            sum((index + 1) * ord(letter) for index, letter in enumerate(self.holding.owner + salt))
-            * 7919
-            % max(span, 1)
-        )
+        weight = self._owner_weight + _weight(salt, behind=len(self.holding.owner))
+        return weight * 7919 % max(span, 1)
 
     # -- outside ------------------------------------------------------------------------------------------------------
 
@@ -261,3 +261,8 @@ class Host:
         """Forgets all operations and alarms: what was fenced must not go on."""
         self.operations.end_all()
         self._alarms.clear()
+
+
+def _weight(text: str, behind: int = 0) -> int:
+    """Sums a text's letters up, each times its place; `behind` letters stand in front of it."""
+    return sum(map(mul, map(ord, text), count(behind + 1)))

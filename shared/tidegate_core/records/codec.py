@@ -36,7 +36,7 @@ def to_item(record: DataclassInstance, key: Key) -> Item:
     item: Item = {"pk": key.pk, "sk": key.sk}
     for name in _field_names(type(record)):
         value: Any = getattr(record, name)
-        if value is None or (not value and isinstance(value, tuple | frozenset)):
+        if value is None or (not value and isinstance(value, (tuple, frozenset))):
             continue
         item[name] = list(value) if isinstance(value, tuple) else value
     return item

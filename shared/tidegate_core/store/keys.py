@@ -88,6 +88,7 @@ def schedule_ref(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
+@lru_cache(maxsize=HASHES_KEPT)
 def shard_pk(shard: int) -> str:
     return f"SH#{shard:04d}"
 

@@ -77,10 +77,10 @@ def bytes_of(value: Value) -> int:
         case bytes():
             return len(value)
         case dict():
-            return sum(
-                len(name) + (len(each) if type(each) is str and each.isascii() else bytes_of(each))
-                for name, each in value.items()
-            )
+            size = sum(map(len, value))
+            for each in value.values():
+                size += len(each) if type(each) is str and each.isascii() else bytes_of(each)
+            return size
         case list() | frozenset():
             return sum(1 + bytes_of(each) for each in value)
         case _:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tidegate_core.effects import Effect
-from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import Controls
 from tidegate_core.records.schema import NEWEST, newer_fields
 from tidegate_core.store.keys import lease, shard_pk
@@ -107,7 +107,7 @@ class UnitOfWork:
 
     def record(self, record_type: type[R], key: Key) -> R | None:
         item = self.item(key)
-        return None if item is None else from_item(record_type, item)
+        return None if item is None else self._view.record(record_type, key, item)
 
     def range(self, low: str, high: str) -> list[Item]:
         """Returns the shard's items with `low <= sk <= high` in order, as this transaction would leave them."""

@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from tidegate_core.records.codec import from_item
 from tidegate_core.store.keys import shard_pk
 from tidegate_core.store.values import Item, Key
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+R = TypeVar("R", bound="DataclassInstance")
 
 ITEMS_MAX = 20_000
 """Items kept; the least recently used go first. At 1 KB an item 20 MB per busy shard."""
 RANGES_MAX = 64
 """Ranges kept (evidence chunks, pending jobs of a schedule); each is read again when it was pushed out."""
+RECORDS_MAX = 250
+"""Records kept beside their items, then all are forgotten: what the decisions of one group ask for, again each time that one of them
+is run again. They share their texts with the items."""
 
 
 NOTHING: Final[Mapping[Key, int]] = MappingProxyType({})
@@ -30,6 +39,7 @@ class View:
         self._pk = shard_pk(shard)
         self._items: OrderedDict[Key, Item | None] = OrderedDict()
         self._ranges: OrderedDict[tuple[str, str], dict[str, Item]] = OrderedDict()
+        self._records: dict[Key, tuple[Item, Any]] = {}
 
     def knows(self, key: Key) -> bool:
         return key in self._items
@@ -37,6 +47,16 @@ class View:
     def item(self, key: Key) -> Item | None:
         self._items.move_to_end(key)
         return self._items[key]
+
+    def record(self, record_type: type[R], key: Key, item: Item) -> R:
+        """Returns the record of the item under a key, made once as long as it is the same item: none is changed in place."""
+        known, record = self._records.get(key, (None, None))
+        if known is not item or type(record) is not record_type:
+            if len(self._records) >= RECORDS_MAX:
+                self._records.clear()
+            record = from_item(record_type, item)
+            self._records[key] = item, record
+        return record
 
     def range(self, low: str, high: str) -> Mapping[str, Item] | None:
         """Returns sort key to item, in order, or None when the range has not been read."""

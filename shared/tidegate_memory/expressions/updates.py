@@ -44,6 +44,11 @@ class ParsedUpdate:
     rules: tuple[TypeRule, ...]
     changes: tuple[tuple[Path, NewValue], ...]
 
+    @property
+    def reaches_inside(self) -> bool:
+        """Whether it puts something into a map, and not into the item itself."""
+        return any(len(target.parts) > 1 for target, _ in self.changes)
+
     def check(self, values: Values) -> None:
         """Raises InvalidExpression for a literal whose type its operator refuses, whatever the item is."""
         for rule in self.rules:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import NoneType
 from typing import Final, TypeAlias
 
@@ -23,9 +24,14 @@ MEASURED_TYPES: Final = frozenset({"S", "B", "SS", "L", "M"})
 SIGNIFICANT_DIGITS_MAX: Final = 38
 DIGITS_MAX: Final = 126
 """DynamoDB's magnitude ends below 10^126."""
+_SHORT_NUMBERS_END: Final = 10**SIGNIFICANT_DIGITS_MAX
+"""All below it have few enough digits."""
 NESTING_LEVELS_MAX: Final = 32
+NUMBERS_KEPT: Final = 10_000
+"""Whose bytes are counted once: items repeat their instants and counts at each write."""
 MUTABLE_TYPES: Final = frozenset({list, dict})
 _SHARED_TYPES: Final = frozenset({str, bytes, bool, NoneType})
+_TEXT: Final = frozenset({str})
 
 
 class InvalidExpression(Exception):
@@ -74,7 +80,7 @@ def checked_number(number: int) -> int:
     Raises:
         InvalidExpression: More than 38 significant digits, or 10^126 and above.
     """
-    if -(10**SIGNIFICANT_DIGITS_MAX) < number < 10**SIGNIFICANT_DIGITS_MAX:
+    if -_SHORT_NUMBERS_END < number < _SHORT_NUMBERS_END:
         return number
     digits = str(abs(number))
     if len(digits) > DIGITS_MAX:
@@ -106,10 +112,11 @@ def checked_copy(value: Value, depth: int = 1) -> Value:
         raise InvalidExpression("Nesting Levels have exceeded supported limits")
     if isinstance(value, list):
         return [checked_copy(element, depth + 1) for element in value]
+    if not all(value) or not _TEXT.issuperset(map(type, value)):
+        raise InvalidExpression("Empty attribute name, or one that is no text")
     # Most values are texts. This, and the sizes below, are what a write costs.
     return {
-        _checked_name(name): element if type(element) is str else checked_copy(element, depth + 1)
-        for name, element in value.items()
+        name: element if type(element) is str else checked_copy(element, depth + 1) for name, element in value.items()
     }
 
 
@@ -119,12 +126,6 @@ def _checked_set(members: frozenset[str]) -> frozenset[str]:
     if not all(type(member) is str for member in members):
         raise InvalidExpression(f"sets hold text only, not {sorted(map(repr, members))}")
     return members
-
-
-def _checked_name(name: str) -> str:
-    if type(name) is not str or not name:
-        raise InvalidExpression("Empty attribute name, or one that is no text")
-    return name
 
 
 def copied(value: Value) -> Value:
@@ -153,15 +154,16 @@ def bytes_of(value: Value) -> int:
     return 3 + sum(1 + bytes_of(name) + bytes_of(element) for name, element in value.items())
 
 
+@lru_cache(maxsize=NUMBERS_KEPT)
 def _bytes_of_number(number: int) -> int:
     return (len(str(abs(number)).rstrip("0")) + 1) // 2 + 1 + (number < 0)
 
 
 def bytes_of_item(item: Item) -> int:
     """DynamoDB's size of an item: its names and its values."""
-    size = 0
-    for name, value in item.items():
-        size += len(name) if name.isascii() else len(name.encode())
+    names = "".join(item)
+    size = len(names) if names.isascii() else len(names.encode())
+    for value in item.values():
         # Short cuts for what most values are.
         if type(value) is str and value.isascii():
             size += len(value)

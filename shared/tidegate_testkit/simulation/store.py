@@ -125,7 +125,8 @@ class SimStore:
                 self._busy[action.key] = until
         outcome = self.memory.transact(transaction)
         if self._faults.scattered_ms:
-            self._changed.update(action.key.pk for action in transaction.actions)
+            for action in transaction.actions:
+                self._changed[action.key.pk] += 1
         if self.on_taken_effect is not None and isinstance(outcome, Applied):
             self.on_taken_effect(transaction)
         where = transaction.actions[-1].key

@@ -16,7 +16,9 @@ from tidegate_core.store.values import (
     RangeRead,
     Transaction,
     Update,
+    Value,
 )
+from tidegate_memory.expressions.values import NESTING_LEVELS_MAX
 from tidegate_memory.store import MemoryStore, Usage
 from tidegate_ports.store import StoreRequestInvalid
 
@@ -132,3 +134,19 @@ def test_given_a_time_to_live_that_has_passed_then_expire_removes_the_item_from_
     store.write([Put(key, item(key, expires_at=until)) for key, until in ((old, 99), (ended, 99), (young, 100))])
     assert store.expire(100_999) == 2
     assert set(store.get([old, ended, young, LEASE])) == {young, LEASE}
+
+
+def test_given_an_update_inside_of_an_item_then_nothing_gets_too_deep_by_it(store: MemoryStore) -> None:
+    deep: dict[str, Value] = {}
+    for _ in range(NESTING_LEVELS_MAX - 3):
+        deep = {"in": deep}
+    key = Key("A", "one")
+    store.write([Put(key, {**item(key), "doc": deep})])
+    path = "doc" + ".#in" * (NESTING_LEVELS_MAX - 3)
+
+    def put_inside(value: Value) -> Transaction:
+        return Transaction("set", (Update(key, f"SET {path}.#in = :new", {"#in": "in"}, {":new": value}),), "t", None)
+
+    with pytest.raises(StoreRequestInvalid, match="Nesting"):
+        store.transact(put_inside({"one": {"more": "level"}}))
+    assert store.transact(put_inside("text")) == Applied()

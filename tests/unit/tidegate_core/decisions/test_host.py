@@ -171,6 +171,7 @@ def test_given_an_owner_and_a_salt_then_the_spread_is_stable_and_inside() -> Non
     assert 0 <= one.jitter("x", 500) < 500
     assert one.jitter("x", 500) != other.jitter("x", 500)
     assert one.jitter("x", 0) == 0
+    assert one.jitter("x", 10**9) == (1 * ord("o") + 2 * ord("n") + 3 * ord("e") + 4 * ord("x")) * 7919
 
 
 def test_given_a_transaction_that_the_store_will_never_take_then_its_author_hears_of_it_and_what_it_touches() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate_core.records.run_plane import TimerRow
 from tidegate_core.store.values import Item, Key
-from tidegate_core.transactions.view import ITEMS_MAX, RANGES_MAX, View
+from tidegate_core.transactions.view import ITEMS_MAX, RANGES_MAX, RECORDS_MAX, View
 
 A, B, C = (Key("SH#0000", f"J#{name}") for name in "abc")
 OTHER_SHARD = Key("SH#0001", "J#a")
@@ -121,3 +122,21 @@ def test_given_any_commits_then_a_range_holds_what_its_items_say(writes: list[di
     found = view.range("J#", "J#~")
     assert found is not None
     assert dict(found) == {key.sk: view.item(key) for key in (A, B, C) if view.item(key) is not None}
+
+
+def test_given_the_same_item_then_its_record_is_made_once_and_of_another_one_anew() -> None:
+    view = View(0)
+    first, second = item(A, at=1, kind="S", ref="ns/one"), item(A, at=2, kind="S", ref="ns/one")
+    record = view.record(TimerRow, A, first)
+    assert (record.at, record.kind, record.ref) == (1, "S", "ns/one")
+    assert view.record(TimerRow, A, first) is record
+    assert view.record(TimerRow, A, second).at == 2
+    assert view.record(TimerRow, A, first).at == 1
+
+
+def test_given_more_records_than_are_kept_then_each_is_right_all_the_same() -> None:
+    view = View(0)
+    items = {Key("SH#0000", f"T#{number}"): number for number in range(RECORDS_MAX + 10)}
+    for _ in range(2):
+        for key, number in items.items():
+            assert view.record(TimerRow, key, item(key, at=number, kind="S", ref="ns/one")).at == number
