@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -131,16 +131,19 @@ class Cluster:
     nodes: list[NodeProcess] = field(default_factory=list)
     shards: int = SHARDS
 
-    def start_node(self, *, clock_ahead_ms: int | None = None, **variables: str) -> NodeProcess:
+    def start_node(self, **variables: str) -> NodeProcess:
+        return self._start(["tidegate_node"], variables)
+
+    def start_node_ahead(self, by_ms: int) -> NodeProcess:
+        """Starts a node whose machine's wall clock is ahead."""
+        clock = self.folder / f"node-{len(self.nodes)}.clock"
+        clock.write_text(str(by_ms))
+        return self._start([stepped_node.__name__, "node"], {stepped_node.VARIABLE: str(clock)})
+
+    def _start(self, command: Sequence[str], variables: Mapping[str, str]) -> NodeProcess:
         name = f"node-{len(self.nodes)}"
         log = self.folder / f"{name}.log"
         environment = {**os.environ, **self.environment, "TIDEGATE_NODE": name, **variables}
-        command = ["tidegate_node"]
-        if clock_ahead_ms is not None:
-            clock = self.folder / f"{name}.clock"
-            clock.write_text(str(clock_ahead_ms))
-            environment[stepped_node.VARIABLE] = str(clock)
-            command = [stepped_node.__name__, "node"]
         with log.open("wb") as out:
             process = subprocess.Popen([sys.executable, "-m", *command], env=environment, stderr=out, stdout=out)
         self.nodes.append(NodeProcess(process, log))

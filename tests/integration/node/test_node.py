@@ -103,7 +103,7 @@ def test_given_a_node_that_begins_with_a_clock_ahead_then_it_fires_nothing_and_t
     cluster.until(lambda: len(cluster.records("receipts")) == 8, "all are accepted")
     assert first.end(signal.SIGTERM) == 0
 
-    ahead = cluster.start_node(clock_ahead_ms=3_600_000)
+    ahead = cluster.start_node_ahead(3_600_000)
     assert ahead.process.wait(60) == 75
     cluster.nodes.remove(ahead)  # Its end is none that a test has to stop for.
     (said,) = ahead.events("clock_off")
@@ -111,7 +111,7 @@ def test_given_a_node_that_begins_with_a_clock_ahead_then_it_fires_nothing_and_t
     assert not ahead.events("assigned")
     assert cluster.records(sink) == []
 
-    late = cluster.start_node(clock_ahead_ms=400)
+    late = cluster.start_node_ahead(400)
     late.until_serving(cluster.shards)
     (agreed,) = late.events("clock_agreed")
     assert 0 <= agreed["offset_ms"] <= 400
