@@ -57,6 +57,7 @@ class MessageTimer:
         attempt: 1 for the first delivery.
         size: Bytes of the payload (an older node's row does not say it: the largest).
         ref, generation: Of the recurring message that this is an occurrence of; live while the schedule has this generation.
+        covered: Occurrences that this one stands for, itself included, after an outage; None for itself alone.
     """
 
     slot: int
@@ -68,6 +69,7 @@ class MessageTimer:
     size: int = MAX_PAYLOAD_BYTES
     ref: str | None = None
     generation: int = 0
+    covered: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.message_timer(shard, self.slot, self.id, self.version)

@@ -266,7 +266,7 @@ class DeliveryPlane:
             size=timer.size,
             maybe_sent=maybe_sent or timer.slot <= self.maybe_sent_through,
             from_store=from_store,
-            occurrence=None if timer.ref is None else Occurrence(timer.ref, timer.generation),
+            occurrence=Occurrence.of(timer),
             double=double,
         )
         if self.slots.add(row) and not double:

@@ -64,7 +64,7 @@ class EndedFires:
 
     def withdraw(self, row: Slotted) -> None:
         """The row will not be sent; counted by the checkpoint that passes it, so that a successor counts it, or nobody."""
-        self._plane.close(row, Stage.GONE, Tally(cancelled=1 if row.fire is None else row.fire.count))
+        self._plane.close(row, Stage.GONE, Tally(cancelled=1 if row.occurrence is None else row.occurrence.covered))
         self._plane.checkpoints.tell(row.slot)
 
     def cut(self, series: Series, waiting: Slotted | None) -> None:

@@ -33,7 +33,7 @@ def sort_out(plane: DeliveryPlane, items: Sequence[Item]) -> Operation[list[Mess
         if timer.ref is None or _is_live(timer, answer.found.get(wanted[timer.ref])):
             live.append(timer)
         elif not plane.is_passed(timer.slot, timer.id, timer.version):
-            _close_loaded(plane, timer, timer.ref)
+            _close_loaded(plane, timer)
     return live
 
 
@@ -42,10 +42,10 @@ def is_summons(item: Item) -> bool:
     return "attempt" not in item
 
 
-def _close_loaded(plane: DeliveryPlane, timer: MessageTimer, ref: str) -> None:
+def _close_loaded(plane: DeliveryPlane, timer: MessageTimer) -> None:
     """It was refused by the broker once, and ended while it waited for its next attempt."""
     row = Slotted(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.GONE, from_store=True)
-    row.ended, row.occurrence = Tally(cancelled=1), Occurrence(ref, timer.generation)
+    row.ended, row.occurrence = Tally(cancelled=timer.covered or 1), Occurrence.of(timer)
     plane.checkpoints.tell(timer.slot)
     plane.slots.add(row)
 

@@ -189,7 +189,7 @@ class RecurringSource:
         slot, series, version = fire.place
         origin, size = fire.interval.origin, fire.interval.size
         row = Slotted(slot, series, version, origin, FIRST_ATTEMPT, stage, size=size, ended=ended)
-        row.fire, row.occurrence = fire, Occurrence(fire.ref, fire.interval.generation)
+        row.fire, row.occurrence = fire, Occurrence(fire.ref, fire.interval.generation, fire.count)
         self.plane.slots.add(row)
         return row
 

@@ -33,7 +33,6 @@ LETTER_RETRY_MS = 200
 RETRIED_TOGETHER = 40
 """Refused messages in one transaction: two actions each, beside the check, and 2.7 MB at most if all are fires: so much a schedule
 may have (`SCHEDULE_BYTES_MAX`). The store takes 100 actions and 4 MB."""
-DEAD = Tally(dead=1)
 
 
 def pause_after(attempt: int) -> int:
@@ -105,6 +104,7 @@ def _next_timer(row: Slotted, message: Message, slot: int) -> MessageTimer:
         size=row.size,
         ref=None if row.occurrence is None else row.occurrence.ref,
         generation=0 if row.occurrence is None else row.occurrence.generation,
+        covered=message.covered_count if message.covered_count > 1 else None,
     )
 
 
@@ -127,7 +127,7 @@ def _bury(plane: DeliveryPlane, dead: Sequence[tuple[Slotted, Message, str]]) ->
             if isinstance(answer, NotProduced):
                 # No topic takes it: said in the log, because a checkpoint that waits for it would hold up all others.
                 plane.host.note("dead_letter_refused", topic=letter.topic, message=answer.message)
-            plane.close(each[0], Stage.DONE, DEAD)
+            plane.close(each[0], Stage.DONE, Tally(dead=each[1].covered_count))
         left = unanswered
         if left:
             yield from plane.host.sleep(LETTER_RETRY_MS)

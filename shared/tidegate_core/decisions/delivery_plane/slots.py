@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from tidegate_core.model.messages import MAX_PAYLOAD_BYTES
-from tidegate_core.records.messages import Message
+from tidegate_core.records.messages import Message, MessageTimer
 from tidegate_core.store import keys
 from tidegate_core.transactions.delivery import Tally
 
@@ -58,10 +58,19 @@ class Stage(Enum):
 
 
 class Occurrence(NamedTuple):
-    """Which schedule a row is an occurrence of, and under which of its generations."""
+    """Which schedule a row is an occurrence of, under which of its generations, and how many occurrences it stands for.
+
+    What is cancelled or buried counts as so many.
+    """
 
     ref: str
     generation: int
+    covered: int
+
+    @classmethod
+    def of(cls, timer: MessageTimer) -> Occurrence | None:
+        """None for a message of its own."""
+        return None if timer.ref is None else cls(timer.ref, timer.generation, timer.covered or 1)
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ import pytest
 from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.decisions.delivery_plane.recurring_change import WIRE_PATIENCE_MS
-from tidegate_core.decisions.delivery_plane.retrying import RETRIED_TOGETHER, RETRY_FIRST_MS
+from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX, RETRIED_TOGETHER, RETRY_FIRST_MS
 from tidegate_core.effects import (
     Commit,
     Committed,
@@ -62,6 +62,10 @@ def bench() -> Bench:
 
 def to_out(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic == "out"
+
+
+def stands_for_sixty(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and dict(effect.headers).get("tidegate-covered-count") == b"60"
 
 
 def a_checkpoint(effect: Effect) -> bool:
@@ -757,6 +761,38 @@ def test_given_a_refusal_and_then_a_stop_then_it_is_not_tried_again(bench: Bench
     bench.run(30 * MINUTE)
     assert bench.on("out") == []
     assert tally(bench, "cancelled") == 1
+
+
+def a_refused_catch_up(bench: Bench, times: int) -> None:
+    """The broker refuses what stands for sixty occurrences, so often."""
+    bench.request(an_apply(a_recurring()))
+    bench.run(25 * SECOND)
+    bench.answer_with(stands_for_sixty, REFUSED, times=times)
+    outage(bench, 10 * MINUTE)
+    bench.run(SECOND)
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_given_a_refused_fire_that_stands_for_an_outage_and_a_stop_then_each_of_its_occurrences_is_counted(
+    bench: Bench, crashed: bool
+) -> None:
+    """One was counted, and 59 were in no tally."""
+    a_refused_catch_up(bench, 1)
+    bench.request(a_request("suspend", "ping"))
+    if crashed:
+        bench.crash()
+    bench.run(MINUTE)
+    assert [covered(each) for each in bench.on("out") if covered(each)] == []
+    assert tally(bench, "cancelled") == 60
+
+
+def test_given_a_fire_that_stands_for_an_outage_and_is_refused_for_good_then_each_of_its_occurrences_is_dead(
+    bench: Bench,
+) -> None:
+    a_refused_catch_up(bench, ATTEMPTS_MAX)
+    bench.run(30 * MINUTE)
+    assert [covered(each) for each in bench.on("out") if covered(each)] == []
+    assert tally(bench, "dead") == 60
 
 
 def test_given_a_refusal_a_stop_and_a_resume_then_it_stays_cancelled(bench: Bench) -> None:
