@@ -69,8 +69,9 @@ class StoreEffects:
         self._clock = clock
         self._metrics = metrics
         self._jitter = jitter
-        room = BatchRoom(threads_max // BATCHES_SHARE)
-        self._batches = BatchWrites(lambda actions: self._call(store.write, actions), room, self._pause_after)
+        self._room = BatchRoom(threads_max // BATCHES_SHARE)
+        self._batches = BatchWrites(lambda actions: self._call(store.write, actions), self._room, self._pause_after)
+        metrics.set("tidegate_store_batch_room", self._room.size)
         self._doubtful: OrderedDict[str, bool] = OrderedDict()
         self.answered_at_ms = clock.monotonic_ms()
         """When the store last answered anything, on the monotonic clock."""
@@ -106,6 +107,7 @@ class StoreEffects:
     async def write(self, effect: Write) -> Written | Unavailable | Invalid:
         """Sends until each row is acknowledged, or nothing of it gets on any more."""
         done = await self._batches.write(effect.batch.actions)
+        self._metrics.set("tidegate_store_batch_room", self._room.size)
         if isinstance(done, Invalid):
             return done
         return Written() if done else Unavailable(f"store, batch {effect.batch.name}")

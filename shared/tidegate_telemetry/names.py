@@ -290,6 +290,7 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     ),
     "watch_failed": LogEvent("The launcher could not say whether a program is gone; it is asked again.", "warning"),
     "poke_unreadable": LogEvent("A record on the pokes topic is none of ours; it is passed.", "warning"),
+    "clock_agreed": LogEvent("This node's clock is close enough to the brokers': it joins its group.", "info"),
     "clock_off": LogEvent(
         "This machine's clock differs from the brokers' by more than is safe; the node gives everything up and ends. "
         "Repair its time synchronisation.",
@@ -460,6 +461,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_clock_offset_ms": Metric(
         "gauge",
         "Own clock minus the brokers', the certain part: 0 while they may be equal. Above 500 the node gives up.",
+    ),
+    "tidegate_store_batch_room": Metric(
+        "gauge", "Batch writes that may be under way together now: fewer while the store answers too late."
     ),
     "tidegate_store_silence_seconds": Metric("gauge", "Since the store last answered this process."),
 }

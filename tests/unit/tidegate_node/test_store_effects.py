@@ -38,7 +38,7 @@ from tidegate_core.store.values import (
 )
 from tidegate_core.transactions.settlement import ATTEMPTS_MAX
 from tidegate_node.batch_writes import WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX
-from tidegate_node.store_effects import READ_ATTEMPTS_MAX
+from tidegate_node.store_effects import BATCHES_SHARE, READ_ATTEMPTS_MAX
 from tidegate_ports.store import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -172,6 +172,24 @@ async def test_given_a_large_batch_then_it_is_written_in_chunks_until_nothing_is
 
     assert len(list(around.store.items("main"))) == 120
     assert store.writes > 120 / WRITES_PER_CALL_MAX
+
+
+async def test_given_a_store_that_is_too_late_then_the_room_of_batches_is_shown_as_it_narrows_and_grows(
+    around: Surroundings,
+) -> None:
+    store = Unreliable(around.store, silent=1_000)
+    effects = around.store_effects(store)
+    most = THREADS // BATCHES_SHARE
+    assert around.metrics.value("tidegate_store_batch_room") == most > 1
+    puts = (Put(KEY, {"pk": KEY.pk, "sk": KEY.sk}), Put(Key("N", "2"), {"pk": "N", "sk": "2"}))
+
+    assert isinstance(await effects.write(Write(Batch("messages", puts))), Unavailable)
+    assert around.metrics.value("tidegate_store_batch_room") == 1
+
+    store.silent = 0
+    for _ in range(most * most):
+        assert await effects.write(Write(Batch("messages", puts))) == Written()
+    assert around.metrics.value("tidegate_store_batch_room") == most
 
 
 async def test_given_a_batch_that_gets_nowhere_then_it_is_given_up(around: Surroundings) -> None:
