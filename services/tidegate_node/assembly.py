@@ -23,6 +23,7 @@ from tidegate_node.load.effects import LoadEffects
 from tidegate_node.map_watch import MapWatch
 from tidegate_node.node import Member, Node, Parts, Startable
 from tidegate_node.node_card import CardMaker
+from tidegate_node.overload import Limits
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
 from tidegate_node.presence import Presence
 from tidegate_node.reading_watch import ReadingWatch
@@ -126,6 +127,7 @@ def assemble(around: Surroundings) -> Node:
             notices,
         )
     )
+    overload = around.settings.overload
     heartbeats = HeartbeatLoop(
         facts,
         store=around.store,
@@ -135,6 +137,8 @@ def assemble(around: Surroundings) -> Node:
         notices=notices,
         act=node.act,
         served=holdings.served,
+        takes=lambda: node.takes,
+        limits=Limits(overload.lag_ms, overload.after_ms, overload.back_ms),
     )
     drivers = DriverMaker(facts, Shell(around.store, bus, launch, load, clock, notices), node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)

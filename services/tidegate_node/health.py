@@ -40,6 +40,7 @@ class Standing:
         standing_still: (topic, topic partition) whose stored position is gone from the log.
         stopping: It drains and will be gone.
         drained: An operator wants it to hold nothing.
+        overloaded: It was too busy, and has handed its share to others.
         clock_agreed: Its clock was compared with the brokers'.
         broken: Promises of others' shards that this node found broken: no reason not to count on this one.
     """
@@ -52,6 +53,7 @@ class Standing:
     standing_still: frozenset[tuple[str, int]] = frozenset()
     stopping: bool = False
     drained: bool = False
+    overloaded: bool = False
     clock_agreed: bool = True
     broken: tuple[str, ...] = ()
 
@@ -70,6 +72,8 @@ class Standing:
             reasons.append("it is stopping")
         if self.drained:
             reasons.append("an operator has drained it (tidegate node drain --undo)")
+        elif self.overloaded:
+            reasons.append("it is too busy, and has handed its share to a node that is at ease")
         elif not self.clock_agreed:
             reasons.append("its clock has not been compared with the brokers' yet, and it takes no share before")
         elif not self.joined:

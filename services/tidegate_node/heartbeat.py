@@ -1,8 +1,8 @@
 """Whether this node should go on, decided from heartbeats: its own, by the brokers' append times, and its peers'.
 
-Pure but for what it remembers: `now` is an argument. Two things end a node's work here (DESIGN 3): a clock that certainly
+Pure but for what it remembers: `now` is an argument. Three things end a node's work here (DESIGN 3): a clock that certainly
 differs from the brokers', because it would fire early or late; and a store that only this node cannot reach, because its
-shards would stand still while a peer could serve them. When nobody reaches the store, staying is as good as anything.
+shards would stand still while a peer could serve them; and too much to do while a peer is at ease (`overload.py`). When nobody reaches the store, staying is as good as anything.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from tidegate_node.overload import Limits, Overload
 from tidegate_node.pokes import Beat
 
 BEAT_EVERY_MS: Final = 5_000
@@ -34,6 +35,8 @@ class Verdict(Enum):
     STAY = "stay"
     CLOCK_OFF = "clock_off"
     STORE_OUT_OF_REACH = "store_out_of_reach"
+    OVERLOADED = "overloaded"
+    AT_EASE = "at_ease"
 
 
 @dataclass(slots=True)
@@ -72,22 +75,25 @@ class Heartbeat:
 
     Args:
         owner: UUID of this process.
+        limits: When it gives way.
 
     Attributes:
         clock_offset_ms: By how much the clock is certainly off, by the last beat that was appended.
         clock_agreed: A beat showed that it is not off by more than it may be.
     """
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, limits: Limits) -> None:
         self._owner = owner
+        self.overload = Overload(limits)
         self._strikes = 0
         self._peers: dict[str, _Peer] = {}
         self.clock_offset_ms = 0
         self.clock_agreed = False
 
-    def beat(self, wall: int, store_silence_ms: int) -> Beat:
-        """The next beat to send."""
-        return Beat(self._owner, wall, store_silence_ms)
+    def beat(self, wall: int, monotonic: int, store_silence_ms: int, *, takes: bool) -> Beat:
+        """The next beat to send; `takes`: this node is in its group, or about to be."""
+        self.overload.beat(monotonic)
+        return Beat(self._owner, wall, store_silence_ms, self.overload.lag_ms, takes)
 
     def appended(self, beat: Beat, records: Collection[Appended]) -> None:
         """Takes what brokers said of the records of an own beat, one per topic partition; without any it proves nothing.
@@ -106,6 +112,8 @@ class Heartbeat:
         """Takes a beat that was read from the topic; own ones say nothing that their acknowledgements did not."""
         if beat.owner == self._owner:
             return
+        if beat.lag_ms is not None:
+            self.overload.heard(beat.owner, beat.lag_ms, beat.takes, monotonic)
         self._peers.pop(beat.owner, None)
         self._peers[beat.owner] = _Peer(monotonic, monotonic - max(0, beat.store_ok_ms))
         while len(self._peers) > PEERS_MAX:
@@ -126,4 +134,8 @@ class Heartbeat:
             for peer in self._peers.values()
         ):
             return Verdict.STORE_OUT_OF_REACH
+        if self.overload.should_give_way(monotonic):
+            return Verdict.OVERLOADED
+        if self.overload.should_come_back(monotonic):
+            return Verdict.AT_EASE
         return Verdict.STAY

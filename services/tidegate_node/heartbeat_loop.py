@@ -11,6 +11,7 @@ from tidegate_core.effects import Produced, Write
 from tidegate_core.store.values import Batch
 from tidegate_node.facts import NodeFacts
 from tidegate_node.heartbeat import BEAT_EVERY_MS, Appended, Heartbeat, Verdict
+from tidegate_node.overload import Limits
 from tidegate_node.pokes import Beat, beat_record
 from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import Notices, Publisher
@@ -30,6 +31,8 @@ class HeartbeatLoop:
     Args:
         plain: Publisher that needs no guard.
         act: Told each verdict but `STAY`.
+        takes: Whether this node is in its group, or about to be.
+        limits: When it gives way to others.
         served: Up to when each topic partition that this node holds or held was certainly served: its signs of life.
     """
 
@@ -44,6 +47,8 @@ class HeartbeatLoop:
         notices: Notices,
         act: Callable[[Verdict], Awaitable[None]],
         served: Callable[[int], Mapping[str, int]],
+        takes: Callable[[], bool],
+        limits: Limits,
         every_ms: int = BEAT_EVERY_MS,
     ) -> None:
         self._facts = facts
@@ -54,8 +59,9 @@ class HeartbeatLoop:
         self._notices = notices
         self._act = act
         self._served = served
+        self._takes = takes
         self._every_ms = every_ms
-        self._heartbeat = Heartbeat(facts.owner)
+        self._heartbeat = Heartbeat(facts.owner, limits)
         self.clock_agreed = asyncio.Event()
         """Set once, when the brokers' time has shown that this node's clock may be gone by."""
         self._under_way: set[asyncio.Task[object]] = set()
@@ -87,10 +93,22 @@ class HeartbeatLoop:
                 verdict = self._heartbeat.verdict(self._clock.monotonic_ms(), self.store_silence_ms)
                 if verdict is not Verdict.STAY:
                     await self._act(verdict)
-                await asyncio.sleep(min(LOOK_EVERY_MS, self._every_ms) / 1000)
+                    self._acted(verdict)
+                await self._look_later(min(LOOK_EVERY_MS, self._every_ms))
         finally:
             for task in self._under_way:
                 task.cancel()
+
+    def _acted(self, verdict: Verdict) -> None:
+        if verdict is Verdict.OVERLOADED:
+            self._heartbeat.overload.gave_way()
+        elif verdict is Verdict.AT_EASE:
+            self._heartbeat.overload.came_back(self._clock.monotonic_ms())
+
+    async def _look_later(self, after_ms: int) -> None:
+        begun = self._clock.monotonic_ms()
+        await asyncio.sleep(after_ms / 1000)
+        self._heartbeat.overload.looked(self._clock.monotonic_ms() - begun - after_ms)
 
     @property
     def _pause_ms(self) -> int:
@@ -109,7 +127,8 @@ class HeartbeatLoop:
 
     async def _send_beat(self) -> None:
         wall = self._clock.now_ms()
-        beat = self._heartbeat.beat(wall, self.store_silence_ms)
+        beat = self._heartbeat.beat(wall, self._clock.monotonic_ms(), self.store_silence_ms, takes=self._takes())
+        self._metrics.set("tidegate_loop_lag_seconds", self._heartbeat.overload.lag_ms / 1000)
         records = await asyncio.gather(*[self._append(beat, n) for n in range(self._facts.pokes.topic_partitions)])
         self._heartbeat.appended(beat, [record for record in records if record is not None])
         self._metrics.set("tidegate_clock_offset_ms", self._heartbeat.clock_offset_ms)

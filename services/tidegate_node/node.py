@@ -80,6 +80,7 @@ class Node:
         self._reading: ReadingWatch | None = None
         self._away = False
         self._drained = False
+        self._overloaded = False
         self._member = False
         self._moving = asyncio.Lock()
         """Held by whoever stops or starts the membership while the node serves."""
@@ -133,9 +134,14 @@ class Node:
     def _join(self) -> None:
         """Unless something is against it, which then joins when it has ended."""
         assert self._heartbeats is not None
-        if self._heartbeats.clock_agreed.is_set() and not (self._drained or self._away):
+        if self._heartbeats.clock_agreed.is_set() and self.takes:
             self._parts.membership.start()
             self._member = True
+
+    @property
+    def takes(self) -> bool:
+        """Nothing is against a share of its own."""
+        return not (self._drained or self._away or self._overloaded or self._exit.done())
 
     async def _close(self) -> None:
         """Leaving drains; what the drains sent is flushed; only then do the figures go."""
@@ -172,6 +178,10 @@ class Node:
             self.stop(EXIT_TRY_LATER)
         elif verdict is Verdict.STORE_OUT_OF_REACH:
             await self._step_aside()
+        elif verdict is Verdict.OVERLOADED:
+            await self._give_way()
+        elif verdict is Verdict.AT_EASE:
+            await self._come_back()
 
     async def _step_aside(self) -> None:
         """Only this node cannot reach the store: others serve its shards until it can."""
@@ -184,6 +194,22 @@ class Node:
                 await asyncio.sleep(STORE_ASK_AGAIN_S)
             self._parts.notices("store_back")
             self._away = False
+            self._join()
+
+    async def _give_way(self) -> None:
+        """Another node is at ease: it serves what this one is too late for."""
+        parts = self._parts
+        parts.notices(
+            "node_overloaded", lag_s=parts.metrics.value("tidegate_loop_lag_seconds"), held=sorted(parts.holdings.held)
+        )
+        async with self._moving:
+            self._overloaded = True
+            await self._leave_group()
+
+    async def _come_back(self) -> None:
+        self._parts.notices("node_at_ease")
+        async with self._moving:
+            self._overloaded = False
             self._join()
 
     def outdated(self, refusal: str) -> None:
@@ -237,6 +263,7 @@ class Node:
             standing_still=frozenset(parts.holdings.standing_still.positions),
             stopping=self._exit.done(),
             drained=self._drained,
+            overloaded=self._overloaded,
             clock_agreed=self._heartbeats.clock_agreed.is_set(),
             broken=() if self._watching is None else self._watching.findings,
         )

@@ -1,7 +1,7 @@
 """Records on `<prefix>.pokes`: "look there" between processes, and the nodes' heartbeats. Small JSON, best effort.
 
 A poke is `{"shard": 7}`, `{"shard": 7, "run": "0007-..."}` or `{"shard": 7, "controls": true}`; API processes send them too. A heartbeat is
-`{"beat": {"owner": ..., "at": ..., "store_ok_ms": ...}}`. Who reads topic partition q holds q mod N (DESIGN 3).
+`{"beat": {"owner": ..., "at": ..., "store_ok_ms": ..., "lag_ms": ..., "takes": ...}}`. Who reads topic partition q holds q mod N (DESIGN 3).
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ class Beat:
         owner: UUID of its process.
         at: Its wall clock when it was written, ms since the epoch.
         store_ok_ms: How long before `at` the store had last answered it; an age and not an instant, so that no clocks are compared.
+        lag_ms: How late its loop was since its beat before; None from a release that does not say.
+        takes: It is in the group, or about to be.
     """
 
     owner: str
     at: int
     store_ok_ms: int
+    lag_ms: int | None = None
+    takes: bool = False
 
 
 def poke_record(poke: Poke, facts: NodeFacts) -> Produce:
@@ -45,7 +49,10 @@ def poke_record(poke: Poke, facts: NodeFacts) -> Produce:
 
 def beat_record(beat: Beat, facts: NodeFacts, topic_partition: int) -> Produce:
     """Says to the reader of that topic partition that this node is alive."""
-    document = {"beat": {"owner": beat.owner, "at": beat.at, "store_ok_ms": beat.store_ok_ms}}
+    said: dict[str, object] = {"owner": beat.owner, "at": beat.at, "store_ok_ms": beat.store_ok_ms}
+    if beat.lag_ms is not None:
+        said |= {"lag_ms": beat.lag_ms, "takes": beat.takes}
+    document = {"beat": said}
     return Produce(facts.pokes.name, None, _json(document), topic_partition=topic_partition)
 
 
@@ -58,6 +65,16 @@ def read_record(value: bytes | None) -> Poked | Beat | None:
     except (ValueError, RecursionError):
         return None
     match document:
+        case {
+            "beat": {
+                "owner": str(owner),
+                "at": int(at),
+                "store_ok_ms": int(age),
+                "lag_ms": int(lag),
+                "takes": bool(takes),
+            }
+        }:
+            return Beat(owner, at, age, lag, takes)
         case {"beat": {"owner": str(owner), "at": int(at), "store_ok_ms": int(age)}}:
             return Beat(owner, at, age)
         case {"shard": int(shard), "run": str(run_id)}:

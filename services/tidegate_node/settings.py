@@ -146,6 +146,24 @@ class HealthSection(Section):
     port: int = Field(default=8081, ge=0, le=65_535, description="Beside the API's 8080; 0 takes a free one.")
 
 
+class OverloadSection(Section):
+    """When a node is too busy to keep its share, and hands it to others that are at ease."""
+
+    lag_ms: int = Field(
+        default=1_000,
+        ge=0,
+        le=60_000,
+        description="It is too busy where its loop comes so late to what it means to do; 0: it never gives way. Others are at ease at a tenth of it.",
+    )
+    after_ms: int = Field(default=30_000, ge=1_000, le=3_600_000, description="For so long, in each of its heartbeats.")
+    back_ms: int = Field(
+        default=60_000,
+        ge=1_000,
+        le=3_600_000,
+        description="At ease for so long it takes a share again; twice as long each next time, up to an hour.",
+    )
+
+
 class NodeSettings(BaseSettings):
     """Everything that a node is told from outside, but for Kafka's section."""
 
@@ -188,6 +206,7 @@ class NodeSettings(BaseSettings):
     launcher: LauncherSection = LauncherSection()
     load: LoadSection = LoadSection()
     health: HealthSection = HealthSection()
+    overload: OverloadSection = OverloadSection()
     namespaces: NamespacesSection = NamespacesSection()
     log: LogSection = LogSection()
 

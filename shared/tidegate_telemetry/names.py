@@ -290,6 +290,11 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     ),
     "watch_failed": LogEvent("The launcher could not say whether a program is gone; it is asked again.", "warning"),
     "poke_unreadable": LogEvent("A record on the pokes topic is none of ours; it is passed.", "warning"),
+    "node_overloaded": LogEvent(
+        "This node's loop has been late for long and another node's is not: it hands its share over. Look at what else its machine does.",
+        "warning",
+    ),
+    "node_at_ease": LogEvent("It has been at ease for a while and takes a share again.", "info"),
     "clock_agreed": LogEvent("This node's clock is close enough to the brokers': it joins its group.", "info"),
     "clock_off": LogEvent(
         "This machine's clock differs from the brokers' by more than is safe; the node gives everything up and ends. "
@@ -461,6 +466,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_clock_offset_ms": Metric(
         "gauge",
         "Own clock minus the brokers', the certain part: 0 while they may be equal. Above 500 the node gives up.",
+    ),
+    "tidegate_loop_lag_seconds": Metric(
+        "gauge", "How late the node's loop came to what it meant to do, the worst since the heartbeat before the last."
     ),
     "tidegate_store_batch_room": Metric(
         "gauge", "Batch writes that may be under way together now: fewer while the store answers too late."

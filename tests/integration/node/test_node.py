@@ -14,6 +14,7 @@ import pytest
 from tidegate_core.model.instants import parse_instant
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_testkit.cluster.starved import Starved
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
@@ -263,6 +264,28 @@ def test_given_two_nodes_when_one_is_killed_then_the_other_serves_all_and_no_ins
         return expected - ended
 
     cluster.until(lambda: not open_ones(), "every instant has a run", 90, open_ones)
+
+
+@pytest.mark.slow
+def test_given_a_node_whose_machine_gives_it_no_time_then_it_hands_its_share_to_the_other_and_takes_one_again_later(
+    cluster: Cluster,
+) -> None:
+    """DESIGN 3: it gives its partitions up when it is overloaded. Stopped most of the time it keeps its session and is late for all."""
+    soon = {"TIDEGATE_OVERLOAD__AFTER_MS": "1000", "TIDEGATE_OVERLOAD__BACK_MS": "1000"}
+    starved, other = cluster.start_node(**soon), cluster.start_node(**soon)
+    cluster.until(
+        lambda: all(0 < node.metric("tidegate_serving_shards") < cluster.shards for node in (starved, other)), "both"
+    )
+
+    with Starved(starved.process.pid):
+        cluster.until(lambda: starved.events("node_overloaded"), "it says so")
+        cluster.until(lambda: other.metric("tidegate_serving_shards") == cluster.shards, "the other one serves all")
+    assert not starved.events("lost")
+    assert not other.events("node_overloaded")
+
+    cluster.until(lambda: starved.events("node_at_ease"), "it is at ease")
+    cluster.until(lambda: 0 < starved.metric("tidegate_serving_shards") < cluster.shards, "it serves again")
+    cluster.until(lambda: starved.ask("/readyz")[0] == 200, "it is ready")
 
 
 def test_given_no_map_or_no_secret_then_the_node_refuses_and_says_what_to_do(cluster: Cluster) -> None:

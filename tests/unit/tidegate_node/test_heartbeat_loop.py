@@ -11,14 +11,21 @@ from tidegate_core.effects import NotProduced, Produce, Produced
 from tidegate_core.store import keys
 from tidegate_node.heartbeat import STORE_SILENCE_MS_MAX, Verdict
 from tidegate_node.heartbeat_loop import HeartbeatLoop
+from tidegate_node.overload import Limits
 from tidegate_node.pokes import Beat, read_record
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
 
+NEVER = Limits(0, 1_000, 1_000)
+
+
 def _loop(
-    around: Surroundings, acted: list[Verdict] | None = None, served: Callable[[int], dict[str, int]] = lambda now: {}
+    around: Surroundings,
+    acted: list[Verdict] | None = None,
+    served: Callable[[int], dict[str, int]] = lambda now: {},
+    limits: Limits = NEVER,
 ) -> HeartbeatLoop:
     async def act(verdict: Verdict) -> None:
         if acted is not None:
@@ -33,6 +40,8 @@ def _loop(
         notices=around.notes,
         act=act,
         served=served,
+        takes=lambda: True,
+        limits=limits,
         every_ms=5,
     )
 

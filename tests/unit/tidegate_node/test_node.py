@@ -16,6 +16,7 @@ from tidegate_node.heartbeat import Verdict
 from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
 from tidegate_node.node import Node, Parts
+from tidegate_node.overload import Limits
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver
 from tidegate_node.startup import EXIT_BUG, EXIT_TRY_LATER
 
@@ -119,6 +120,8 @@ class World:
             notices=around.notes,
             act=self.node.act,
             served=self.holdings.served,
+            takes=lambda: self.node.takes,
+            limits=Limits(0, 1_000, 1_000),
         )
         events = DriverEvents(self.node.actor_failed, self.node.actor_ended)
         self.holdings.connect(
@@ -223,6 +226,29 @@ async def test_given_a_store_out_of_reach_then_it_leaves_and_comes_back_with_the
     assert world.order == ["stop membership", "start membership"]
     names = world.around.notes.names()
     assert names.index("store_out_of_reach") < names.index("store_back")
+    world.node.stop()
+    await world.ended()
+
+
+async def test_given_too_much_to_do_then_it_leaves_and_comes_back_when_told_that_it_is_at_ease(world: World) -> None:
+    world.order.clear()
+    await world.node.act(Verdict.OVERLOADED)
+    assert world.order == ["stop membership"]
+    assert not world.node.takes
+    standing = world.node.standing()
+    assert standing.why_unready() == ["it is too busy, and has handed its share to a node that is at ease"]
+    assert "membership" not in standing.poll_silence_ms
+
+    await world.node.drain(True)
+    await world.node.drain(False)
+    assert "start membership" not in world.order, "an order to drain that is taken back leaves it as it was"
+
+    await world.node.act(Verdict.AT_EASE)
+    assert world.order[-1] == "start membership"
+    assert [name for name in world.around.notes.names() if name in {"node_overloaded", "node_at_ease"}] == [
+        "node_overloaded",
+        "node_at_ease",
+    ]
     world.node.stop()
     await world.ended()
 
