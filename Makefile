@@ -14,7 +14,7 @@ LOCK := requirements.lock
 IMAGE_LOCK := deploy/images/node/requirements.lock
 
 # Two workers. What is pure computation first; what starts brokers and nodes then, a file to a worker: it waits more than it
-# computes, and a file's stack is its own.
+# computes, and a file's stack is its own (`tests/conftest.py` says which files are not put beside each other).
 WORKERS ?= 2
 ARGS ?=
 DAYS ?= 3
@@ -81,7 +81,7 @@ test: setup require-java ## The whole suite: unit, chart, simulation, conformanc
 	@# Both parts run even when the first one fails: one round, all the news. Ctrl-C ends both.
 	trap 'exit 130' INT; status=0; \
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS) || status=$$?; \
-	$(PYTEST) -n $(WORKERS) --dist loadfile $(STACKS) $(ARGS) || status=$$?; \
+	$(PYTEST) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(STACKS) $(ARGS) || status=$$?; \
 	exit $$status
 
 .PHONY: test-quick

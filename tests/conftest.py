@@ -14,10 +14,13 @@ settings.register_profile("tidegate", deadline=None, print_blob=True)
 settings.load_profile("tidegate")
 
 
+STACKS = frozenset({"conformance", "integration", "cluster", "chaos", "bench"})
+"""Kinds whose files have a broker, a store and nodes of their own: a file goes to one worker."""
+ALONE = ("cluster/test_kills.py", "chaos/test_phase.py", "cluster/test_outages.py", "cluster/test_lateness.py")
+"""Files whose clusters need a core and more all the time. Two of them beside each other on two cores have more to do than there is time,
+fall behind without end, and show that alone: one worker takes them one after the other."""
 LONGEST_FIRST = (
-    "cluster/test_kills.py",
-    "chaos/test_phase.py",
-    "cluster/test_outages.py",
+    *ALONE,
     "integration/node/test_node.py",
     "integration/dev/test_dev.py",
     "integration/api/test_stack.py",
@@ -27,13 +30,20 @@ LONGEST_FIRST = (
 """Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker; longest files first."""
+    """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker; longest files first.
+
+    Tests with a stack are marked with their worker's share as well, before the plugin that deals them out looks for that.
+    """
     rank = {TESTS / file: number for number, file in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue
-        kind = item.path.relative_to(TESTS).parts[0]
+        file = item.path.relative_to(TESTS)
+        kind = file.parts[0]
         if kind in KINDS:
             item.add_marker(kind)
+        if kind in STACKS:
+            item.add_marker(pytest.mark.xdist_group("alone" if file.as_posix() in ALONE else file.as_posix()))
