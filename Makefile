@@ -81,7 +81,7 @@ test: setup require-java ## The whole suite: unit, chart, simulation, conformanc
 	@# Both parts run even when the first one fails: one round, all the news. Ctrl-C ends both.
 	trap 'exit 130' INT; status=0; \
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS) || status=$$?; \
-	$(PYTEST) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(STACKS) $(ARGS) || status=$$?; \
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(STACKS) $(ARGS) || status=$$?; \
 	exit $$status
 
 .PHONY: test-quick

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 TESTS = Path(__file__).parent
 KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "bench"})
@@ -14,8 +16,6 @@ settings.register_profile("tidegate", deadline=None, print_blob=True)
 settings.load_profile("tidegate")
 
 
-STACKS = frozenset({"conformance", "integration", "cluster", "chaos", "bench"})
-"""Kinds whose files have a broker, a store and nodes of their own: a file goes to one worker."""
 ALONE = ("cluster/test_kills.py", "chaos/test_phase.py", "cluster/test_outages.py", "cluster/test_lateness.py")
 """Files whose clusters need a core and more all the time. Two of them beside each other on two cores have more to do than there is time,
 fall behind without end, and show that alone: one worker takes them one after the other."""
@@ -30,20 +30,25 @@ LONGEST_FIRST = (
 """Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker; longest files first.
-
-    Tests with a stack are marked with their worker's share as well, before the plugin that deals them out looks for that.
-    """
+    """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker; longest files first."""
     rank = {TESTS / file: number for number, file in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue
-        file = item.path.relative_to(TESTS)
-        kind = file.parts[0]
+        kind = item.path.relative_to(TESTS).parts[0]
         if kind in KINDS:
             item.add_marker(kind)
-        if kind in STACKS:
-            item.add_marker(pytest.mark.xdist_group("alone" if file.as_posix() in ALONE else file.as_posix()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Deals out files, those of `ALONE` as if they were one."""
+    return _Files(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+class _Files(LoadScopeScheduling):  # type: ignore[misc]
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return "alone" if file.removeprefix("tests/") in ALONE else file

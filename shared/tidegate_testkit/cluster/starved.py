@@ -1,4 +1,4 @@
-"""A process whose machine gives it hardly any time: stopped for more than a second again and again, never as long as its session."""
+"""A process whose machine gives it hardly any time: stopped for seconds again and again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import threading
 from types import TracebackType
 from typing import Final, Self
 
-STOPPED_S: Final = 1.5
-RUNS_S: Final = 0.4
+STOPPED_S: Final = 5.0
+RUNS_S: Final = 1.0
 
 
 class Starved:
