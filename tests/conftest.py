@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from xdist.remote import Producer  # type: ignore[import-untyped]
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.remote import Producer  # type: ignore[import-untyped]  # has no types
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # likewise
 
 TESTS = Path(__file__).parent
 KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "bench"})
@@ -48,7 +48,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return _Files(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-class _Files(LoadScopeScheduling):  # type: ignore[misc]
+class _Files(LoadScopeScheduling):  # type: ignore[misc]  # for that reason its base is Any
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
         return "alone" if file.removeprefix("tests/") in ALONE else file

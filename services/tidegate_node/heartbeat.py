@@ -1,8 +1,9 @@
 """Whether this node should go on, decided from heartbeats: its own, by the brokers' append times, and its peers'.
 
 Pure but for what it remembers: `now` is an argument. Three things end a node's work here (DESIGN 3): a clock that certainly
-differs from the brokers', because it would fire early or late; and a store that only this node cannot reach, because its
-shards would stand still while a peer could serve them; and too much to do while a peer is at ease (`overload.py`). When nobody reaches the store, staying is as good as anything.
+differs from the brokers', because it would fire early or late; a store that only this node cannot reach, because its
+shards would stand still while a peer could serve them; and too much to do while a peer is at ease (`overload.py`). When
+nobody reaches the store, staying is as good as anything.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Heartbeat:
 
     def beat(self, wall: int, monotonic: int, store_silence_ms: int, *, takes: bool) -> Beat:
         """The next beat to send; `takes`: this node is in its group, or about to be."""
-        self.overload.beat(monotonic)
+        self.overload.beat(monotonic, takes=takes)
         return Beat(self._owner, wall, store_silence_ms, self.overload.lag_ms, takes)
 
     def appended(self, beat: Beat, records: Collection[Appended]) -> None:

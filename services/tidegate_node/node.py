@@ -133,15 +133,17 @@ class Node:
 
     def _join(self) -> None:
         """Unless something is against it, which then joins when it has ended."""
-        assert self._heartbeats is not None
-        if self._heartbeats.clock_agreed.is_set() and self.takes:
+        if self.takes:
             self._parts.membership.start()
             self._member = True
 
     @property
     def takes(self) -> bool:
         """Nothing is against a share of its own."""
-        return not (self._drained or self._away or self._overloaded or self._exit.done())
+        assert self._heartbeats is not None
+        return self._heartbeats.clock_agreed.is_set() and not (
+            self._drained or self._away or self._overloaded or self._exit.done()
+        )
 
     async def _close(self) -> None:
         """Leaving drains; what the drains sent is flushed; only then do the figures go."""

@@ -58,10 +58,10 @@ class Overload:
         """The loop came so much later to a look than it was meant to."""
         self._worst = max(self._worst, late_ms)
 
-    def beat(self, now: int) -> None:
-        """A beat is sent: what was seen since the one before it counts as one."""
+    def beat(self, now: int, *, takes: bool) -> None:
+        """A beat is sent: what was seen since the one before it counts as one. Who takes no share has none to hand over."""
         self.lag_ms, self._worst = self._worst, 0
-        busy, at_ease = self._is_busy(self.lag_ms), self._is_at_ease(self.lag_ms)
+        busy, at_ease = takes and self._is_busy(self.lag_ms), self._is_at_ease(self.lag_ms)
         self._since = (now if self._since is None else self._since) if busy else None
         self._at_ease_since = (now if self._at_ease_since is None else self._at_ease_since) if at_ease else None
         if not self.aside and self._back_at is not None and now - self._back_at >= BACK_MS_MAX:

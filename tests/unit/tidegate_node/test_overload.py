@@ -12,7 +12,7 @@ def beats(overload: Overload, begin: int, end: int, late_ms: int, peer_late_ms: 
     """Beats of this node and of a peer; returns when this one should give way, None if never."""
     for now in range(begin, end, BEAT):
         overload.looked(late_ms)
-        overload.beat(now)
+        overload.beat(now, takes=not overload.aside)
         if peer_late_ms is not None:
             overload.heard("peer", peer_late_ms, True, now)
         if overload.should_give_way(now):
@@ -23,7 +23,7 @@ def beats(overload: Overload, begin: int, end: int, late_ms: int, peer_late_ms: 
 def came_back(overload: Overload, begin: int, late_ms: int = 0) -> int | None:
     for now in range(begin, begin + 2 * BACK_MS_MAX, BEAT):
         overload.looked(late_ms)
-        overload.beat(now)
+        overload.beat(now, takes=not overload.aside)
         if overload.should_come_back(now):
             overload.came_back(now)
             return now
@@ -86,6 +86,17 @@ def test_given_a_node_that_is_still_busy_without_any_share_then_it_stays_aside()
     assert came_back(overload, 0, late_ms=500) is None
 
 
+def test_given_a_node_without_a_share_then_it_does_not_hand_over_what_it_has_not() -> None:
+    """An operator had drained it: it would have said that it gave way, and have stayed away after the drain was undone."""
+    overload = Overload(LIMITS)
+    for now in range(0, 600_000, BEAT):
+        overload.looked(60_000)
+        overload.beat(now, takes=False)
+        overload.heard("peer", 0, True, now)
+        assert not overload.should_give_way(now)
+    assert beats(overload, 600_000, 800_000, 60_000) == 600_000 + LIMITS.after_ms
+
+
 def test_given_no_limit_then_it_never_gives_way() -> None:
     assert beats(Overload(Limits(0, 1_000, 1_000)), 0, 600_000, 60_000, 0) is None
 
@@ -93,6 +104,6 @@ def test_given_no_limit_then_it_never_gives_way() -> None:
 def test_given_one_long_pause_of_the_process_then_that_is_no_overload() -> None:
     overload = Overload(LIMITS)
     overload.looked(3_600_000)
-    overload.beat(0)
+    overload.beat(0, takes=True)
     assert beats(overload, BEAT, 100_000, 0) is None
     assert overload.lag_ms == 0
