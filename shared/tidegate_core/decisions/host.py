@@ -27,6 +27,9 @@ from tidegate_core.store.values import Batch, Key, Transaction, Value
 
 RETRY_FIRST_MS = 100
 RETRY_LAST_MS = 500
+DRAIN_LOOK_FIRST_MS = 5
+DRAIN_LOOK_LAST_MS = 40
+"""Whoever hands over looks ever less often whether it may: most is done within a few looks, a cut may take a minute."""
 PRODUCE_RETRY_FIRST_MS = 500
 PRODUCE_RETRY_LAST_MS = 4_000
 ERROR_CHARACTERS_MAX = 1_000
@@ -132,6 +135,13 @@ class Host:
         signal = Signal("sleep")
         self.call_at(self.now + milliseconds, lambda: self.operations.raise_(signal), routine=routine)
         yield signal
+
+    def wait_while(self, condition: Callable[[], bool]) -> Operation[None]:
+        """For an orderly end: looks again and again, ever less often, until it no longer holds."""
+        pause = DRAIN_LOOK_FIRST_MS
+        while condition():
+            yield from self.sleep(pause)
+            pause = min(2 * pause, DRAIN_LOOK_LAST_MS)
 
     def next_wake(self) -> int | None:
         return self._alarms[0][0] if self._alarms else None

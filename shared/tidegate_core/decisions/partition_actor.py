@@ -63,7 +63,6 @@ REACQUIRE_PAUSE_MS = 500
 PROVE_AGAIN_MS = 1_000
 OUTDATED_PAUSE_MS = 5_000
 """`tidegate migrate` takes its word back where it finds a node in its way; else the process ends within this."""
-DRAIN_LOOK_MS = 5
 
 
 class Outdated(Exception):
@@ -334,16 +333,14 @@ class PartitionActor:
         """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
         self._draining = True
         # Reading, and taking over, go on for these: only the position of their create lets them go out.
-        while any(plane.waits_for_the_log for plane in self.planes.values()):
-            yield from self._host.sleep(DRAIN_LOOK_MS)
+        yield from self._host.wait_while(lambda: any(plane.waits_for_the_log for plane in self.planes.values()))
         for watch in self._watches():
             watch.close()
         self._stop_reading()
         for cursor in self._cursors.values():
             cursor.forget_buffer()
         # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
-        while not all(each.is_idle for each in self._in_flight()):
-            yield from self._host.sleep(DRAIN_LOOK_MS)
+        yield from self._host.wait_while(lambda: not all(each.is_idle for each in self._in_flight()))
         # Planes send as soon as they are recovered, long before all shards are.
         drains = [plane.drain() for plane in self.planes.values()]
         if self.is_serving:

@@ -46,7 +46,6 @@ TIMER_WINDOW_MS = 5 * 60_000
 """How far ahead timer rows are held in memory; they are read again, from the beginning, at half of it."""
 SWEEP_MS = 10_000
 """A lost poke costs at most this (DESIGN 4)."""
-DRAIN_LOOK_MS = 5
 LANE_LOOK_MS = 5
 LANE_PATIENCE_MS = 1_000
 """A drain has 2.5 s; with the lane still at work its transaction and another one would conflict, and one be tried again."""
@@ -160,14 +159,13 @@ class ShardActor:
     def drain(self) -> Operation[None]:
         """Takes no new work and waits for the transaction under way."""
         self._draining = True
-        while self.outages.is_open:
-            yield from self._host.sleep(DRAIN_LOOK_MS)  # Once this is gone its node gives newer signs of life.
+        # Once this is gone its node gives newer signs of life.
+        yield from self._host.wait_while(lambda: self.outages.is_open)
         self._inbox.close()
         self._attempts.close()
         self._home_limits.close()
         self._lane.close()
-        while not self._lane.is_idle:
-            yield from self._host.sleep(DRAIN_LOOK_MS)
+        yield from self._host.wait_while(lambda: not self._lane.is_idle)
 
     def controls_are(self, controls: Controls) -> None:
         """The wide controls have changed."""
@@ -256,19 +254,25 @@ class ShardActor:
             elif row.kind == "L":
                 self._lane.add(RemoveIdle(row))
         timed_out = [row for row in rows if row.kind == "E"]
-        if timed_out:
-            self._host.start_safely("expire", timed_out[0].ref, self._expire(timed_out))
+        past = now - CLOCK_OFF_MS_MAX
+        for through, due in (
+            (past, [row for row in timed_out if row.at <= past]),
+            (now, [row for row in timed_out if row.at > past]),
+        ):
+            if due:
+                self._host.start_safely("expire", due[0].ref, self._expire(due, through))
         for ref in self.memory.take_held(now):
             self._waiting.look(ref)
         self._arm()
 
-    def _expire(self, rows: Sequence[TimerRow]) -> Operation[None]:
+    def _expire(self, rows: Sequence[TimerRow], through: int) -> Operation[None]:
         """A time-out that something in the log could still prevent waits until that was counted.
 
-        It is judged by the broker's clock; when this node's is ahead, what is appended now may still be in time.
+        It is judged by the broker's clock; when this node's is ahead, what is appended now may still be in time. Of what is
+        overdue nothing may: after an outage many are, one behind the other.
         """
-        through = self._host.now
-        yield from self._host.sleep(CLOCK_OFF_MS_MAX)
+        if (ahead := through + CLOCK_OFF_MS_MAX - self._host.now) > 0:
+            yield from self._host.sleep(ahead)
         refs = [row.ref.rsplit("#", 1)[0] for row in rows]
         unread = yield from wait_for_watermark(self._host, self.shard, refs)
         yield from self._inbox.look()

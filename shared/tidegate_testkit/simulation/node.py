@@ -43,7 +43,7 @@ class Node:
         self.owner = owner
         self.offset_ms = offset_ms
         self.process = Process(cluster.timeline, name)
-        self.store = StoreClient(self.process, cluster.store)
+        self.store = StoreClient(self.process, cluster.store, owner)
         self.index = EventIndex()
         self.tenures: dict[int, Tenure] = {}
         coordinator = cluster.coordinator
@@ -138,7 +138,9 @@ class Node:
             self.begin(number)
 
     def poked(self, poke: Poked) -> None:
-        for tenure in list(self.tenures.values()):
+        """By the map in force, as the node's holdings do."""
+        tenure = self.tenures.get(poke.shard % self.maps[-1].topic_partitions)
+        if tenure is not None:
             tenure.take(poke)
 
     def _say_seen(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -49,6 +49,7 @@ class SimStore:
         memory: The store itself, for monitors and checks.
         late_until: Nothing that was delayed arrives after this instant.
         on_taken_effect: Called when a transaction has taken effect, long before its sender knows.
+        rows_put: When a row of a message came by a batch, and from whose, by partition key and the message's id.
     """
 
     def __init__(self, timeline: Timeline, trace: Trace, faults: StoreFaults) -> None:
@@ -62,6 +63,7 @@ class SimStore:
         self._healed = False
         self.late_until = timeline.now
         self.on_taken_effect: Callable[[Transaction], None] | None = None
+        self.rows_put: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
 
     def heal(self) -> None:
         """No faults from now on; what was delayed still arrives."""
@@ -135,7 +137,9 @@ class SimStore:
 
     # -- batches ------------------------------------------------------------------------------------------------------
 
-    def write(self, actions: Sequence[Put | Delete], answer: Callable[[Sequence[Put | Delete] | None], None]) -> None:
+    def write(
+        self, actions: Sequence[Put | Delete], answer: Callable[[Sequence[Put | Delete] | None], None], writer: str = ""
+    ) -> None:
         """Answers with what was not processed, or None when nothing is known."""
         faults, after = self._faults, self._timeline.after
         if self._is_down():
@@ -156,27 +160,29 @@ class SimStore:
         if left:
             self._trace.bit("unprocessed", "batch")
         # Acknowledged once all of it is there, not before.
-        placed = max((self._place(action) for action in taken), default=0.0)
+        placed = max((self._place(action, writer) for action in taken), default=0.0)
         if self._meets(faults.lost_answer):
             self._trace.bit("lost_answer_applied", "batch")
             after(faults.timeout_ms, lambda: answer(None))
         else:
             after(int(placed) + 1 + self._latency(), lambda: answer(left))
 
-    def _place(self, action: Put | Delete) -> float:
+    def _place(self, action: Put | Delete, writer: str) -> float:
         """Plans one item of a batch: visible at a moment of its own, maybe again much later. Returns the delay."""
         delay = self._latency() + self._timeline.between(0, self._scatter_longest())
         if self._meets(self._faults.late):
             self._trace.bit("late_applied", "batch")
-            self._later(LATE_MS, lambda: self._put(action))
+            self._later(LATE_MS, lambda: self._put(action, writer))
         if self._meets(self._faults.duplicate):
             self._trace.bit("duplicate_applied", "batch")
-            self._later(DUPLICATE_MS, lambda: self._put(action))
-        self._timeline.after(delay, lambda: self._put(action))
+            self._later(DUPLICATE_MS, lambda: self._put(action, writer))
+        self._timeline.after(delay, lambda: self._put(action, writer))
         return delay
 
-    def _put(self, action: Put | Delete) -> None:
+    def _put(self, action: Put | Delete, writer: str) -> None:
         self.memory.write((action,))
+        if isinstance(action, Put) and action.key.sk.startswith("D#"):
+            self.rows_put[action.key.pk, action.key.sk.split("#")[2]].append((self._timeline.now, writer))
         self._changed[action.key.pk] += 1
         self._trace.note("store", type(action).__name__.lower(), action.key.pk, action.key.sk)
 

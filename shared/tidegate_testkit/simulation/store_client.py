@@ -20,11 +20,18 @@ PAUSE_LAST_MS = 2_000
 
 
 class StoreClient:
-    """Bound to a process: a frozen one waits between two sends, a dead one sends nothing more."""
+    """Bound to a process: a frozen one waits between two sends, a dead one sends nothing more.
 
-    def __init__(self, process: Process, store: SimStore) -> None:
+    Args:
+        process: Whose it is.
+        store: The world's.
+        writer: Who writes its batches: the owner id of a node's life.
+    """
+
+    def __init__(self, process: Process, store: SimStore, writer: str = "") -> None:
         self._process = process
         self._store = store
+        self._writer = writer
         self._doubtful: set[str] = set()
 
     def commit(self, transaction: Transaction, done: Callable[[Verdict], None]) -> None:
@@ -77,7 +84,7 @@ class StoreClient:
             pause = min(PAUSE_FIRST_MS << idle, PAUSE_LAST_MS) * self._process.timeline.chance.random()
             self._process.after(pause, lambda: self.write(pending, done, idle))
 
-        self._store.write(actions, answered)
+        self._store.write(actions, answered, self._writer)
 
     def read(self, keys: Sequence[Key], done: Callable[[Items | Unavailable], None], attempt: int = 1) -> None:
         def answered(found: Mapping[Key, Item] | None) -> None:

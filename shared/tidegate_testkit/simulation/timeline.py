@@ -13,6 +13,8 @@ START = 1_763_000_000_000
 """2025-11-13T02:13:20Z: an instant without any zone's clock change near it."""
 
 Action: TypeAlias = Callable[[], None]
+DELAYS_MAX = 40
+"""How many times its mean a delay is at most."""
 
 
 class Timeline:
@@ -54,10 +56,10 @@ class Timeline:
         return self.chance.uniform(low, high)
 
     def around(self, mean: float) -> float:
-        """An exponential delay with this mean, at most 40 times it, at least a tenth of a millisecond."""
+        """An exponential delay with this mean, at most `DELAYS_MAX` times it, at least a tenth of a millisecond."""
         # `Random.expovariate` written out: each delay of a world is drawn here.
         delay = -log(1.0 - self.chance.random()) / (1 / mean)
-        return 0.1 if delay < 0.1 else min(delay, 40 * mean)
+        return 0.1 if delay < 0.1 else min(delay, DELAYS_MAX * mean)
 
 
 class Process:

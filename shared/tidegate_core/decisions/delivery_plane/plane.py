@@ -44,7 +44,6 @@ from tidegate_core.transactions.delivery import Progress, Tally, remove_inboxed
 
 CLOCKS_APART_MS = 1_000
 """Two nodes' clocks deviate by 500 ms each at most (DESIGN 3): the predecessor may have sent what is not due here yet."""
-DRAIN_LOOK_MS = 5
 INBOXED_TOGETHER_MAX = 40
 """Sends and cancels that are written and removed together; below DynamoDB's 100 actions, and 10 MB at the largest payloads."""
 
@@ -112,8 +111,7 @@ class DeliveryPlane:
         the hand-over may cut it.
         """
         self._draining = self._firing.closed = self.checkpoints.closed = True
-        while not self._is_still() or self.slots.late_fires_wait:
-            yield from self.host.sleep(DRAIN_LOOK_MS)
+        yield from self.host.wait_while(lambda: not self._is_still() or self.slots.late_fires_wait)
         self.window.closed = True
         yield from self.recurring.summoned.bring_near()
         while not (yield from self._firing.send_leftovers()):
@@ -311,4 +309,4 @@ class DeliveryPlane:
             if rows:
                 yield from self.load_payloads(rows)
             else:
-                yield from self.host.sleep(PAYLOADS_AHEAD_MS // 5, routine=True)
+                yield from self.host.sleep(PAYLOADS_AHEAD_MS // 2, routine=True)

@@ -91,11 +91,16 @@ def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
 def _went_on(case: Case, begin: int) -> int:
     """Returns when the last node went on that was frozen as everybody went away, or `begin`.
 
-    What was due by then it decides in one transaction, which may arrive; and it hears only then what the store answered before,
-    so that its sign of life says that much. By the grace it would know better.
+    What was due by then it decides in one transaction, which may arrive; and it hears only then what the store answered to
+    what had reached it before, so that its sign of life says that much. By the grace it would know better.
     """
+    answered = begin + case.swarm.store.under_way_ms_max
     return max(
-        (goes_on for _, start, goes_on in case.record.pauses if start <= begin < goes_on < begin + OUTAGE_GRACE_MS),
+        (
+            goes_on
+            for _, start, goes_on in case.record.pauses
+            if start <= answered and begin < goes_on < begin + OUTAGE_GRACE_MS
+        ),
         default=begin,
     )
 

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tidegate_core.store import keys
+
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.record import Delivery
@@ -35,15 +37,17 @@ def _check_repeat(case: Case, before: Delivery, after: Delivery) -> Iterator[str
     stint = case.record.stints[before.sent.stint]
     if before.sent.stint == after.sent.stint:
         yield f"I8: {before.message} was sent twice by {after.sent.stint}"
-    elif stint.ended is not None and stint.orderly and not _lost_owner_between(case, before, after):
+    elif stint.ended is not None and stint.orderly and not _is_of_a_late_row(case, before, after):
         yield f"I8: {before.message} was sent again by {after.sent.stint} after an orderly hand-over"
 
 
-def _lost_owner_between(case: Case, before: Delivery, after: Delivery) -> bool:
-    """Whether a former owner, frozen until then, learnt between the two that it was put out: what it wrote late may repeat."""
+def _is_of_a_late_row(case: Case, before: Delivery, after: Delivery) -> bool:
+    """Whether a row of it came from a former owner, who was put out, when who sent it first had begun, and maybe read all."""
+    shard, message_id = before.id.split("-", 1)
+    begun = case.record.stints[before.sent.stint].begun
     return any(
-        stint.ended is not None and not stint.orderly and before.sent.at <= stint.ended <= after.sent.at
-        for stint in case.stints_of_shard(int(before.id.split("-", 1)[0]))
+        begun <= at <= after.sent.at and writer != before.sent.owner
+        for at, writer in case.world.cluster.store.rows_put[keys.shard_pk(int(shard)), message_id]
     )
 
 

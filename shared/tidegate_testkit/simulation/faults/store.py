@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tidegate_testkit.simulation.faults.draws import Period, period, rate
+from tidegate_testkit.simulation.timeline import DELAYS_MAX
 from tidegate_testkit.simulation.transaction_names import OWNERLESS, OWNERS, RARE, RAREST
 
 AIMING = 0.75
@@ -62,6 +63,11 @@ class StoreFaults:
     slow_loads: bool = False
     stalled_batches: tuple[Period, ...] = ()
     stalled_checkpoints: tuple[Period, ...] = ()
+
+    @property
+    def under_way_ms_max(self) -> int:
+        """How long what has reached the store may be without an answer, if nothing else befalls it."""
+        return int(self.scattered_ms + DELAYS_MAX * self.latency_ms)
 
 
 def calm_store() -> StoreFaults:

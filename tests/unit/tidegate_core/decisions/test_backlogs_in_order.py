@@ -132,3 +132,15 @@ def test_given_late_data_of_a_long_outage_then_a_decision_reads_of_its_instances
     story.run(MINUTE)
     assert story.rows("I#") == []
     assert story.notices("decision_failed") == []
+
+
+def test_given_many_decisions_on_ticks_of_an_outage_then_they_follow_each_other_at_once() -> None:
+    """Seed 5000180: what can still be in time is waited for, half a second each; of what is overdue nothing can."""
+    story = a_story(all_of({**every("1m"), "driver": "time"}, on_data(), timeout="5m"))
+    minutes = 40 * GROUPS_OF_TICKS_MAX
+    story.away(minutes * MINUTE)
+    back = story.now
+    story.run(2 * SECOND)
+    state = story.state_of("nightly")
+    assert state is not None
+    assert (state.next_tick or 0) > back

@@ -221,7 +221,7 @@ def test_given_a_cancel_while_its_payload_is_on_its_way_then_nothing_is_held_for
     bench.hold_back(
         lambda effect: isinstance(effect, Read) and effect.keys[0].sk.startswith("M#"), times=2, answer_only=True
     )
-    bench.run(4 * SECOND)
+    bench.run(6 * SECOND)
     assert bench.holds_something
     assert [plane.payloads.bytes_held > 0 for plane in planes(bench)] == [True]
     bench.request(a_cancel(message_id="m-1"))

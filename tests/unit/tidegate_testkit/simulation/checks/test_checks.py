@@ -318,11 +318,17 @@ def test_given_admissions_of_one_instant_then_those_that_were_forced_came_after_
     assert found(check_constraints(changed), "constraints", row.job_id) is not is_forced
 
 
-@pytest.mark.parametrize(("missed", "objects"), [("none", True), ("the older one", False), ("both", True)])
+@pytest.mark.parametrize(
+    ("missed", "objects"),
+    [("none", True), ("the older one", False), ("both", True), ("the newer one later", False)],
+)
 def test_given_a_run_that_is_admitted_after_a_newer_one_then_only_what_was_missed_may_be(
     case: Case, monkeypatch: pytest.MonkeyPatch, missed: str, objects: bool
 ) -> None:
-    """Seed 801025: what is made up for after an outage runs one at a time, and what is due now goes beside it."""
+    """Seed 801025: what is made up for after an outage runs one at a time, and what is due now goes beside it.
+
+    Seed 5001314: an outage goes on behind what an owner made who was there for two seconds, and never said so.
+    """
     life = next(life for life in case.lives if life.name == "tick")
     row = one_of(case, "tick", "time")
     newer = replace(row, nominal=row.nominal + MINUTE_MS, admitted_at=row.nominal + MINUTE_MS)
@@ -330,8 +336,9 @@ def test_given_a_run_that_is_admitted_after_a_newer_one_then_only_what_was_misse
     lie = with_rows(case, lambda each: None)
     lie.rows = [older, newer]
     lie.lives = [replace(life, definition=replace(life.definition, overlap="queue", most=1, constraints=()))]
-    end = row.nominal + {"none": 0, "the older one": 1, "both": 2 * MINUTE_MS}[missed]
-    facts = {keys.shard_of_run(row.job_id): {Outage(row.nominal, end): None}}
+    ends = {"none": (0,), "the older one": (1,), "both": (MINUTE_MS + 1,), "the newer one later": (1, 2 * MINUTE_MS)}
+    known = {Outage(row.nominal, row.nominal + end): None for end in ends[missed]}
+    facts = {keys.shard_of_run(row.job_id): known}
     monkeypatch.setattr(case.record, "outages", facts)
     assert found(check_overlap(lie), "order", "tick") is objects
 
