@@ -234,6 +234,7 @@ class Surroundings:
             LoadEffects({}, self.clock),
             self.clock,
             self.notes,
+            self.bus.guard_holds,
         )
 
 
