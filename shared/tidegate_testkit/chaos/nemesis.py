@@ -52,12 +52,14 @@ class Nemesis:
         blow: Makes the fault and heals it; of one node where it is about one. How long it lasts is drawn.
         needs: What has to be felt at least once in a phase of it.
         moves_after_ms: How long after the blow shards may change hands at the earliest; None: it moves none.
+        possible: Whether it can be made now; a phase in which it cannot is left out.
     """
 
     name: str
     blow: Callable[[Rig, ClusterProcess], Blow]
     needs: tuple[str, ...]
     moves_after_ms: int | None = None
+    possible: Callable[[Rig], bool] = lambda rig: True
 
     def strike(self, rig: Rig, node: ClusterProcess, just_before: Callable[[], None] = lambda: None) -> Strike:
         """Makes the fault, of that node where it is one node's, and waits until all shards are served again."""

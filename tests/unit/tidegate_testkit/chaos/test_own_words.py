@@ -38,6 +38,12 @@ def test_given_one_topic_partition_or_none_then_its_shards_or_all() -> None:
     assert expelled.shards == frozenset(range(SHARDS))
 
 
+def test_given_the_map_has_grown_since_or_before_then_the_shards_of_each_map_may_be_meant() -> None:
+    grown = TOPIC_PARTITIONS + 3
+    (word,) = words_of([ALog(fenced={"topic_partition": 1}, map_followed={"topic_partitions": grown})])
+    assert word.shards == {*range(1, SHARDS, TOPIC_PARTITIONS), *range(1, SHARDS, grown)}
+
+
 def test_given_other_words_then_they_are_left_out() -> None:
     assert words_of([ALog(serving={"topic_partition": 0})]) == []
 
