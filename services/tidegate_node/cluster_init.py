@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from tidegate_core.effects import Committed, Refused, Unavailable
-from tidegate_core.store.keys import MAP_KEY
+from tidegate_core.records.schema import NEWEST, StoreSchema
+from tidegate_core.store.keys import MAP_KEY, SCHEMA_KEY
 from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_core.transactions.map import ClusterMap, MapUnreadable, map_of, misfits, put_first_map
 from tidegate_node.startup import BrokerFacts, Difference, NotYet, StartRefused, TopicNames, answered, described
@@ -63,7 +64,8 @@ async def _map(
 ) -> list[Difference]:
     requests = (await described(names, brokers))[names.requests]
     cluster_id = answered(await brokers.cluster_id())
-    stored = builder.items([MAP_KEY]).get(MAP_KEY)
+    items = builder.items([MAP_KEY, SCHEMA_KEY])
+    stored = items.get(MAP_KEY)
     if stored is None and check:
         return [Difference("item MAP is absent; it should be made by `tidegate init`", unsafe=True)]
     if stored is None:
@@ -74,9 +76,32 @@ async def _map(
         # Refused = somebody else was quicker, and theirs is the map.
         if isinstance(builder.commit(put_first_map(first, str(uuid.uuid4()))), Unavailable):
             raise NotYet("store: it is not known whether the map was written")
-        stored = builder.items([MAP_KEY])[MAP_KEY]
+        items = builder.items([MAP_KEY, SCHEMA_KEY])
+        stored = items[MAP_KEY]
+    found = list(_schema(StoreSchema.of(items.get(SCHEMA_KEY)), check=check))
     try:
         cluster = map_of(stored)
     except MapUnreadable as unreadable:
-        return [Difference(str(unreadable), unsafe=True)]
-    return [Difference(sentence, unsafe=True) for sentence in misfits(cluster, requests, cluster_id)]
+        return [*found, Difference(str(unreadable), unsafe=True)]
+    unfit = [Difference(sentence, unsafe=True) for sentence in misfits(cluster, requests, cluster_id)]
+    if check and not unfit and requests.id != cluster.topic_id:
+        text = (
+            f"topic {requests.name} is another one than the map's, which is {cluster.topic_id}: it was deleted and made again. "
+            "Nodes follow it while they run; what was not read of the old one is gone"
+        )
+        unfit = [Difference(text, unsafe=False)]
+    return [*found, *unfit]
+
+
+def _schema(schema: StoreSchema, *, check: bool) -> Iterator[Difference]:
+    """Yields what is to be said of the version of rows. An older one that is read and written here is no reason to fail a roll-out: only who
+    asks hears of it.
+    """
+    if (refusal := schema.refusal()) is not None:
+        yield Difference(f"item SCHEMA: {refusal}", unsafe=True)
+    elif check and min(schema.writes, schema.rows_from) < NEWEST:
+        yield Difference(
+            f"item SCHEMA: rows are written in version {schema.writes}, some may be of version {schema.rows_from}, and this release has "
+            f"version {NEWEST}: run `tidegate migrate --finish` once only nodes of this release are left",
+            unsafe=False,
+        )

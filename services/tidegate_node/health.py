@@ -38,6 +38,7 @@ class Standing:
         held, serving: Ownership topic partitions, and those of them that fire.
         store_silence_ms: Since the store last answered.
         standing_still: (topic, topic partition) whose stored position is gone from the log.
+        made_anew: A topic that is another one than this node's map says, and what is to be done.
         stopping: It drains and will be gone.
         drained: An operator wants it to hold nothing.
         overloaded: It was too busy, and has handed its share to others.
@@ -51,6 +52,7 @@ class Standing:
     serving: frozenset[int]
     store_silence_ms: int
     standing_still: frozenset[tuple[str, int]] = frozenset()
+    made_anew: tuple[str, str] | None = None
     stopping: bool = False
     drained: bool = False
     overloaded: bool = False
@@ -82,7 +84,10 @@ class Standing:
             reasons.append(f"topic partitions {', '.join(map(str, waiting))} are being taken over")
         if self.store_silence_ms > STORE_SILENCE_MS_MAX:
             reasons.append(f"the store did not answer for {self.store_silence_ms} ms")
-        for topic in sorted({topic for topic, _ in self.standing_still}):
+        anew, what_to_do = self.made_anew or ("", "")
+        if anew:
+            reasons.append(f"topic {anew} was made anew: {what_to_do} (docs/operations.md)")
+        for topic in sorted({topic for topic, _ in self.standing_still} - {anew}):
             numbers = ", ".join(str(number) for each, number in sorted(self.standing_still) if each == topic)
             reasons.append(
                 f"topic {topic}, topic partitions {numbers} stand still: their logs do not hold the stored positions any "

@@ -19,7 +19,7 @@ def run(check: bool = False, settings: bootstrap.Settings | None = None) -> int:
         settings: Instead of those of the environment.
 
     Returns:
-        0 all is as it should be; 1 something differs; 75 a brick does not answer; 78 the settings cannot be.
+        0 all is as it should be; 1 something differs, one line for each of it; 75 a brick does not answer; 78 the settings cannot be.
     """
     try:
         differences = bootstrap.initialise(bootstrap.load() if settings is None else settings, check=check)
@@ -32,7 +32,7 @@ def run(check: bool = False, settings: bootstrap.Settings | None = None) -> int:
     for difference in differences:
         _say(sys.stdout.write, difference.text)
     if not differences:
-        _say(sys.stdout.write, "tables, topics and map are as they should be")
+        _say(sys.stdout.write, "tables, topics, map and the version of rows are as they should be")
     return EXIT_DIFFERS if differences else 0
 
 

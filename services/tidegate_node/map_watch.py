@@ -26,9 +26,17 @@ READ_EVERY_S: Final = 1.0
 ASK_EVERY_MS: Final = 60_000
 """How soon topic partitions that another tool has added are seen where the group has given none of them to this node."""
 
+FOLLOWED: Final = (
+    "the map follows it within seconds, and there is nothing to do; what was not read of the old one is gone"
+)
+MAKE_IT_AGAIN: Final = "make it again, with at least {} topic partitions"
+
 
 class MapWatch:
     """One per process.
+
+    Attributes:
+        made_anew: The requests topic and what to do, while it is another one than the map's; None as long as it is not known to be.
 
     Args:
         facts: Of the node; `holdings` changes the map in them.
@@ -56,6 +64,7 @@ class MapWatch:
         self._token = token
         self._asked_at: int | None = None
         self._refused: str | None = None
+        self.made_anew: tuple[str, str] | None = None
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -74,6 +83,7 @@ class MapWatch:
         if stored.version > self._facts.cluster.version:
             self._notices("map_followed", version=stored.version, topic_partitions=stored.topic_partitions)
             self._holdings.follow(stored)
+            self._asked_at = None  # Whether the topic is the map's now is asked at once.
         # What the group gives to this node, the group knows of, and what was read is there: no need to wait for the minute.
         if self._holdings.beyond_the_map or self._holdings.requests_doubted or self._is_due():
             await self._ask(stored)
@@ -97,6 +107,7 @@ class MapWatch:
             return
         self._asked_at = self._clock.monotonic_ms()
         topic = described[name]
+        self.made_anew = None if topic.id == stored.topic_id else (name, FOLLOWED)
         try:
             if topic.id != stored.topic_id:
                 following = stored.on_another_topic(topic.id, topic.topic_partitions)
@@ -105,6 +116,11 @@ class MapWatch:
             else:
                 return
         except ValueError as unfit:
+            if topic.id != stored.topic_id:
+                self.made_anew = (
+                    name,
+                    f"the map cannot follow: {unfit}; {MAKE_IT_AGAIN.format(stored.topic_partitions)}",
+                )
             if topic.id != self._refused:
                 self._notices("requests_made_anew", topic=name, topic_id=topic.id, message=str(unfit))
             self._refused = topic.id

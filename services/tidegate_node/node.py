@@ -263,6 +263,7 @@ class Node:
             serving=parts.holdings.serving,
             store_silence_ms=self._heartbeats.store_silence_ms,
             standing_still=frozenset(parts.holdings.standing_still.positions),
+            made_anew=None if self._maps is None else self._maps.made_anew,
             stopping=self._exit.done(),
             drained=self._drained,
             overloaded=self._overloaded,

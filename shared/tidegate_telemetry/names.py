@@ -146,6 +146,25 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "error",
         "tidegate_timer_rows_missing_total",
     ),
+    "index_row_missing": LogEvent(
+        "A schedule's row in the index of events was not there, and was written anew: it heard nothing of that leaf, and what came "
+        "meanwhile has not counted. Somebody has changed the store by hand or restored a part of it; else report it.",
+        "error",
+        "tidegate_index_rows_missing_total",
+    ),
+    "recurring_row_missing": LogEvent(
+        "A recurring message's record (row `C`), or the row that brings it near (row `D`), was not there, and was written anew: it "
+        "would not have been sent again. What fell due after a take-over meanwhile is not sent. Somebody has changed the store by hand or "
+        "restored a part of it; else report it.",
+        "error",
+        "tidegate_recurring_rows_missing_total",
+    ),
+    "definition_missing": LogEvent(
+        "The definition of an active schedule's version is not there: what it does cannot be known. Apply it again, changed, "
+        "or delete it.",
+        "error",
+        "tidegate_definitions_missing_total",
+    ),
     "retries_exhausted": LogEvent(
         "A run that its schedule's `retry`, or the launcher's, would have tried again has failed for good; `why` says what is used "
         "up. Its record is on `tidegate.runs.dlq` as well.",
@@ -414,6 +433,16 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     ),
     "tidegate_timer_rows_missing_total": Metric(
         "counter", "Timer rows of schedules that were not in the store and were written anew."
+    ),
+    "tidegate_index_rows_missing_total": Metric(
+        "counter",
+        "Rows of schedules in the index of events that were not in the store and were written anew; alert on any.",
+    ),
+    "tidegate_recurring_rows_missing_total": Metric(
+        "counter", "Rows of recurring messages that were not in the store and were written anew; alert on any."
+    ),
+    "tidegate_definitions_missing_total": Metric(
+        "counter", "Times that an active schedule was found without its definition; alert on any."
     ),
     "tidegate_retries_exhausted_total": Metric(
         "counter", "Runs that were given up, their tries, their 24 h or their submissions used up; alert when it grows."

@@ -10,7 +10,7 @@ that fences an older holder, which is what is wanted, and takes nothing from the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from tidegate_core.decisions.host import Host, Outranked
 from tidegate_core.decisions.operations import Operation
@@ -22,6 +22,19 @@ from tidegate_core.transactions.ownership import cursor_of, raise_topic_partitio
 Positions: TypeAlias = Mapping[tuple[str, int], int]
 """By topic id and topic partition of the requests topic: offset of the next record."""
 
+
+class Former(NamedTuple):
+    """A position of a map before.
+
+    Attributes:
+        place: Topic id and topic partition of the requests topic.
+        carries: The map that it has to carry at least: then nobody moves it who holds under one of its own.
+    """
+
+    place: tuple[str, int]
+    carries: int
+
+
 HAND_OVER_MS: Final = 5_000
 """How long holders under the older map may take to hear of the new one (1 s) and to hand over in order (2.5 s): nothing that they
 have sent is sent again then. Shards whose holder is ready sooner are served by nobody meanwhile."""
@@ -29,7 +42,8 @@ LOOK_MS: Final = 250
 
 
 def carry_over(host: Host) -> Operation[Positions]:
-    """Comes back once every position of the map before carries this map; at once when there was none.
+    """Comes back once every position of the map before carries this map, and those of topics that were gone before it the map that
+    followed theirs; at once when there was none.
 
     Returns:
         Where those positions stood, but for the own one: what their former holders wrote of records behind them is not to be sent
@@ -46,9 +60,9 @@ def carry_over(host: Host) -> Operation[Positions]:
         if any(whole(item, "map") > mine for item in items.values()):
             raise Outranked
         absent = [key for key in wanted if key not in items]
-        behind = [key for key, item in items.items() if whole(item, "map") < mine]
+        behind = [key for key, item in items.items() if whole(item, "map") < wanted[key].carries]
         if not absent and not behind:
-            return {wanted[key]: cursor_of(key, item).next for key, item in items.items()}
+            return {wanted[key].place: cursor_of(key, item).next for key, item in items.items()}
         if not behind or host.now >= until:
             for key in (*absent, *behind):
                 # Refused = somebody else was quicker: the next look says with which map.
@@ -60,15 +74,23 @@ def carry_over(host: Host) -> Operation[Positions]:
             yield from host.sleep(LOOK_MS)
 
 
-def former_positions(host: Host) -> Mapping[Key, tuple[str, int]]:
-    """Returns the items of the positions that the map before had: it had all that older ones had. The own one is left out."""
+def former_positions(host: Host) -> Mapping[Key, Former]:
+    """Returns the items of the positions that other maps had, the own one left out.
+
+    The map before had all topic partitions that older ones of its topic had. A topic that was gone before it has positions of its
+    own: they say for good what was read of it.
+    """
     holding = host.holding
-    if not holding.former_maps:
-        return {}
-    before = holding.former_maps[-1]
     own = (holding.requests.id, holding.topic_partition)
-    places = [(before.topic_id, number) for number in range(before.topic_partitions)]
-    return {keys.topic_position(holding.cluster_id, *place): place for place in places if place != own}
+    last = {cut.topic_id: cut for cut in holding.former_maps}
+    places = [
+        ((cut.topic_id, number), cut.version + 1) for cut in last.values() for number in range(cut.topic_partitions)
+    ]
+    return {
+        keys.topic_position(holding.cluster_id, *place): Former(place, carries)
+        for place, carries in places
+        if place != own
+    }
 
 
 def read_positions(host: Host, wanted: tuple[Key, ...]) -> Operation[Mapping[Key, Item]]:

@@ -28,6 +28,7 @@ from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outgoing import Outgoing
 from tidegate_core.decisions.run_plane.quarantine import Quarantine
+from tidegate_core.decisions.run_plane.standing_sweep import StandingSweep
 from tidegate_core.decisions.run_plane.timer_sweep import TimerSweep
 from tidegate_core.decisions.run_plane.until import resume_when_due
 from tidegate_core.decisions.run_plane.waiting import Waiting
@@ -130,6 +131,7 @@ class ShardActor:
         self._host.operations.start(self._home_limits.sweep())
         self._host.operations.start(self._sweep())
         self._host.operations.start(TimerSweep(self._lane).serve())
+        self._host.operations.start(StandingSweep(self._lane, self.plane.recurring).serve())
         for ref in self.memory.waiting_refs():
             self._waiting.look(ref)
         self._arm()

@@ -78,6 +78,10 @@ class Recurring:
     def ref(self) -> str:
         return keys.schedule_ref(self.namespace, self.name)
 
+    def is_open_for(self, generation: int) -> bool:
+        """Whether this generation of the schedule counts in it."""
+        return any(span.is_open and span.generation == generation for span in self.spans())
+
     def spans(self) -> list[Interval]:
         return [Interval(**json.loads(text)) for text in self.intervals]
 

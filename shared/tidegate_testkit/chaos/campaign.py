@@ -16,7 +16,7 @@ from tidegate_testkit.chaos.figures import Figures, Phase
 from tidegate_testkit.chaos.load import Load, Sizes
 from tidegate_testkit.chaos.meter import Meter
 from tidegate_testkit.chaos.nemesis import Nemesis
-from tidegate_testkit.chaos.own_words import given_up
+from tidegate_testkit.chaos.own_words import words_of
 from tidegate_testkit.chaos.rig import Rig
 from tidegate_testkit.chaos.strike import Strike, VoidPhase, assert_bit
 from tidegate_testkit.cluster.background import Repeatedly
@@ -86,15 +86,14 @@ def run(campaign: Campaign, folder: Path, say: Callable[[str], None]) -> Figures
         stuck = phases[-1].stuck or _settled(load)
         collected = load.collect()
         strikes = [strike for phase in phases for strike in phase.strikes]
-        hand_overs = given_up(cluster.all_nodes)
         if stuck:
             # What is missing now may be what it is stuck with: no judge can tell.
             faults = [Fault("stuck", stuck)]
         else:
             cluster.assert_all_run()
-            faults = load.judge(collected, strikes, hand_overs) + audited(cluster, begun_at, now_ms())
-        by_word = load.repeats_by_nodes_word(collected, strikes, hand_overs)
-        return Figures(campaign.seed, time.monotonic() - begun, phases, collected, faults, rig.counted(), by_word)
+            faults = load.judge(collected, strikes, words_of(cluster.all_nodes)) + audited(cluster, begun_at, now_ms())
+        amid_moves = load.repeats_amid_moves(collected, strikes)
+        return Figures(campaign.seed, time.monotonic() - begun, phases, collected, faults, rig.counted(), amid_moves)
 
 
 def _phases(rig: Rig, load: Load, campaign: Campaign, say: Callable[[str], None]) -> list[Phase]:

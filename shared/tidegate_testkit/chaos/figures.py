@@ -56,7 +56,7 @@ class Figures:
         seconds: From its begin to its judgement.
         faults: Everything that must not have happened.
         counted: By nodes and proxies, over all.
-        repeats_by_nodes_word: Of messages that no strike explains, only what nodes themselves say: that they gave shards up in haste.
+        repeats_amid_moves: Of messages that no blow itself explains, only that shares moved while the cluster came back from it.
     """
 
     seed: int
@@ -65,7 +65,7 @@ class Figures:
     collected: Collected
     faults: Sequence[Fault]
     counted: Mapping[str, int]
-    repeats_by_nodes_word: int = 0
+    repeats_amid_moves: int = 0
 
     @property
     def holds(self) -> bool:
@@ -106,7 +106,7 @@ class Figures:
             "programs": got.programs,
             "messages": messages,
             "repeats": repeats_of(got.deliveries),
-            "repeats_by_nodes_word": self.repeats_by_nodes_word,
+            "repeats_amid_moves": self.repeats_amid_moves,
             "events": got.events,
             "stops": len(got.stops),
             "stops_within_500_ms": len(near),

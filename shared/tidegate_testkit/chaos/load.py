@@ -5,19 +5,21 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from tidegate_testkit.chaos.cluster import ChaosCluster
 from tidegate_testkit.chaos.crowd import Crowd
+from tidegate_testkit.chaos.own_words import Word, hint
 from tidegate_testkit.chaos.stop_load import StopLoad
 from tidegate_testkit.chaos.strike import Strike
 from tidegate_testkit.cluster.background import Repeatedly
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.judging.faults import Fault
-from tidegate_testkit.cluster.judging.messages import Crash, Delivery, Sent, judge_messages
+from tidegate_testkit.cluster.judging.messages import Delivery, Sent, judge_messages
 from tidegate_testkit.cluster.judging.runs import judge_blackout
 from tidegate_testkit.cluster.judging.stops import Stop, judge_stops
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
@@ -153,13 +155,13 @@ class Load:
             events=self.pipeline.events,
         )
 
-    def judge(self, collected: Collected, strikes: Sequence[Strike], hand_overs: Sequence[Crash]) -> list[Fault]:
+    def judge(self, collected: Collected, strikes: Sequence[Strike], words: Sequence[Word]) -> list[Fault]:
         """Judges everything; call it once it has settled.
 
         Args:
             collected: What came of it.
             strikes: All nemeses' faults.
-            hand_overs: What nodes themselves say of shards that they gave up before they had finished.
+            words: What nodes themselves say of shards that they gave up: for the text of a fault alone.
         """
         faults = self.pipeline.judge() + self._crowd.judge()
         runs = self._evidence.runs()
@@ -167,15 +169,19 @@ class Load:
         faults += [Fault("unanswered", f"apply of {schedule}") for schedule in collected.unanswered]
         for strike in strikes:
             faults += judge_blackout(strike.nemesis, *strike.silence, runs) if strike.silence else []
-        return faults + _judged(collected, strikes, hand_overs)
+        return faults + _judged(collected, strikes, words)
 
     @staticmethod
-    def repeats_by_nodes_word(collected: Collected, strikes: Sequence[Strike], hand_overs: Sequence[Crash]) -> int:
-        """Returns how many repeats only the nodes' own words explain: many say that something puts nodes out that no strike did."""
-        return len(_judged(collected, strikes, [])) - len(_judged(collected, strikes, hand_overs))
+    def repeats_amid_moves(collected: Collected, strikes: Sequence[Strike]) -> int:
+        """Returns how many repeats no blow itself explains, only that shares moved while the cluster came back from it: many say that hand-overs
+        are not finished in time.
+        """
+        without = [replace(strike, unrests=()) for strike in strikes]
+        return len(_judged(collected, without, [])) - len(_judged(collected, strikes, []))
 
 
-def _judged(collected: Collected, strikes: Sequence[Strike], hand_overs: Sequence[Crash]) -> list[Fault]:
-    crashes = [*hand_overs, *(crash for strike in strikes for crash in strike.crashes)]
+def _judged(collected: Collected, strikes: Sequence[Strike], words: Sequence[Word]) -> list[Fault]:
+    crashes = [crash for strike in strikes for crash in strike.crashes]
     wires = [wire for strike in strikes for wire in strike.wires]
-    return judge_messages(collected.sent, collected.deliveries, crashes, wires)
+    unrests = [unrest for strike in strikes for unrest in strike.unrests]
+    return judge_messages(collected.sent, collected.deliveries, crashes, wires, unrests, partial(hint, words))

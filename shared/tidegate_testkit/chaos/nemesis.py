@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from tidegate_testkit.chaos.rig import Rig, grown
 from tidegate_testkit.chaos.strike import Strike
-from tidegate_testkit.cluster.judging.messages import REPEATED_MAX, Crash, Wire
+from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS
+from tidegate_testkit.cluster.judging.messages import Crash, Wire
+from tidegate_testkit.cluster.judging.unrest import REPEATED_MAX, Unrest
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.waiting import now_ms
+
+ALL_SHARDS: Final = frozenset(range(SHARDS))
+SETTLED_MS: Final = int(SESSION_S * 1_000)
+"""Once all shards are served the group may still give some of them to who came last, for a round or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +51,14 @@ class Nemesis:
         name: As reports call it.
         blow: Makes the fault and heals it; of one node where it is about one. How long it lasts is drawn.
         needs: What has to be felt at least once in a phase of it.
+        moves_after_ms: How long after the blow shards may change hands at the earliest; None: it moves none.
         possible: Whether it can be made now; a phase in which it cannot is left out.
     """
 
     name: str
     blow: Callable[[Rig, ClusterProcess], Blow]
     needs: tuple[str, ...]
+    moves_after_ms: int | None = None
     possible: Callable[[Rig], bool] = lambda rig: True
 
     def strike(self, rig: Rig, node: ClusterProcess, just_before: Callable[[], None] = lambda: None) -> Strike:
@@ -70,6 +79,13 @@ class Nemesis:
             felt,
             crashes=[Crash(at, shards, recovered_at, last_messages=REPEATED_MAX) for at, shards in struck],
             wires=[Wire(blow.at, blow.healed_at, blow.shards)] if blow.wire else [],
+            unrests=self._unrests(blow, recovered_at),
             silence=None if blow.silent_from is None else (blow.silent_from, blow.healed_at),
             bit=all(felt.get(name, 0) > 0 for name in self.needs),
         )
+
+    def _unrests(self, blow: Blow, recovered_at: int) -> Sequence[Unrest]:
+        """Shares move when a node goes and when it comes back, also those of nodes that the blow did not meet."""
+        if self.moves_after_ms is None:
+            return []
+        return [Unrest(blow.at + self.moves_after_ms, recovered_at + SETTLED_MS, ALL_SHARDS)]

@@ -1,38 +1,62 @@
-"""What nodes themselves say of shards that they gave up before they had finished: it may explain repeats, and nothing else."""
+"""What nodes themselves say of shards that they gave up before they had finished: it excuses nothing, and helps who looks into a repeat."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from tidegate_testkit.cluster.cluster import SHARDS, TOPIC_PARTITIONS
-from tidegate_testkit.cluster.judging.messages import REPEATED_MAX, Crash
+from tidegate_testkit.cluster.judging.messages import Delivery
 from tidegate_testkit.cluster.process import ClusterProcess
 
 ENDED = ("drain_cut", "lost", "fenced", "not_a_member", "actor_failed")
 GUARD_MS = 3_000
 """Half a session: for so long before it says so a node may have sent nothing any more."""
-SERVED_MS = 30_000
-"""Somebody serves them again by then; what repeats later is not excused."""
+NEAR_MS = 30_000
+"""What was said longer before, or after, is of no help."""
 
 
-def given_up(nodes: Iterable[ClusterProcess]) -> list[Crash]:
-    """Returns a crash for each time that a node gave topic partitions up in haste: at its word, and as long before as it may
-    have been silent. Such a successor may follow at once.
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A node said that it gave something up in haste.
+
+    Attributes:
+        at: ms since the epoch.
+        shards: Of which.
     """
-    found: list[Crash] = []
+
+    node: str
+    event: str
+    at: int
+    shards: frozenset[int]
+
+
+def words_of(nodes: Iterable[ClusterProcess]) -> list[Word]:
+    """Returns what all nodes have said of shards that they gave up, all their lives, in no order."""
+    found: list[Word] = []
     for node in nodes:
         # Shards follow from the map of that time; its words do not tell which one, so each that it has known may be meant.
         counts = {TOPIC_PARTITIONS, *(said["topic_partitions"] for said in node.events("map_followed"))}
-        for name in ENDED:
-            for said in node.events(name):
+        for event in ENDED:
+            for said in node.events(event):
                 at = int(datetime.fromisoformat(said["at"]).timestamp() * 1_000)
                 shards = _shards(said.get("topic_partitions") or _one(said.get("topic_partition")), counts)
-                found += [
-                    Crash(each, shards, at + SERVED_MS, alone_ms=0, last_messages=REPEATED_MAX)
-                    for each in (at - GUARD_MS, at)
-                ]
+                found.append(Word(node.name, event, at, shards))
     return found
+
+
+def hint(words: Iterable[Word], first: Delivery, second: Delivery) -> str:
+    """Returns what nodes said of the shard about then, for the text of a fault; empty where they said nothing."""
+    about = [
+        word
+        for word in words
+        if first.shard in word.shards
+        and first.appended_at - GUARD_MS <= word.at <= second.appended_at + GUARD_MS
+        and min(abs(word.at - first.appended_at), abs(word.at - second.appended_at)) <= NEAR_MS
+    ]
+    said = ", ".join(f"{word.node} {word.event} at {word.at}" for word in sorted(about, key=lambda each: each.at))
+    return f"; nodes said: {said}" if said else ""
 
 
 def _one(topic_partition: int | None) -> Sequence[int]:

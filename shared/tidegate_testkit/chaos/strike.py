@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate_testkit.cluster.judging.messages import Crash, Wire
+from tidegate_testkit.cluster.judging.unrest import Unrest
 
 
 class VoidPhase(AssertionError):
@@ -22,7 +23,7 @@ class Strike:
         nodes: Whom it met.
         at, healed_at, recovered_at: ms since the epoch; the last one when all shards were served again.
         felt: How often what, by the nodes' counters and logs and by the proxies.
-        crashes, wires: Why messages may repeat (I8).
+        crashes, wires, unrests: Why messages may repeat (I8), by what the rig did.
         silence: Nothing may start between these two moments, ms since the epoch; None where it may.
         bit: Whether all that has to be felt of it was felt of this one.
     """
@@ -35,6 +36,7 @@ class Strike:
     felt: Mapping[str, int] = field(default_factory=dict)
     crashes: Sequence[Crash] = ()
     wires: Sequence[Wire] = ()
+    unrests: Sequence[Unrest] = ()
     silence: tuple[int, int] | None = None
     bit: bool = True
 

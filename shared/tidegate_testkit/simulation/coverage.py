@@ -66,7 +66,7 @@ FAMILIES: Final = (
     Family("batches", ("stalled_batch",), ("batch",)),
     Family("checkpoints", ("stalled_checkpoint",), ("checkpoint",)),
     Family("growth", ("grown",), (world.EVENTS, world.REQUESTS, "map")),
-    Family("topic", ("recreated",), (world.EVENTS, world.SOURCE_TOPIC)),
+    Family("topic", ("recreated",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
 )
 
 _API = "an API process sends it, not a node"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tidegate_core.model.position import Position
 from tidegate_testkit.simulation.requests import Asked
 
 
@@ -15,7 +16,7 @@ class Letter:
         due: When it shall be delivered; for `after` known once its record is appended.
         records: Append times of records that carry it.
         shards: Of the message that each of them makes, in the order of `records`.
-        topic_partitions: Of the requests topic, where each of them lies.
+        positions: Of the requests topic, where each of them lies.
         asked: Its send, when the sender wanted a receipt.
         ended: The request that replaced or cancelled it.
         expire_ms: Not delivered later than this after its time.
@@ -25,7 +26,7 @@ class Letter:
     due: int
     records: list[int] = field(default_factory=list)
     shards: list[int] = field(default_factory=list)
-    topic_partitions: list[int] = field(default_factory=list)
+    positions: list[Position] = field(default_factory=list)
     has_id: bool = False
     asked: Asked | None = None
     ended: Asked | None = None

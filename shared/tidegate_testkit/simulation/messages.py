@@ -10,6 +10,7 @@ from typing import Any
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import NotProduced
 from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.model.position import Position
 from tidegate_core.model.shards import message_shard
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.broker import Outgoing
@@ -32,12 +33,14 @@ class Senders:
     Attributes:
         letters: By name.
         broken: Records sent that are no requests.
+        broken_at: Where each of them lies, by its number.
         last_due: Time of the last of them.
     """
 
     def __init__(self, cluster: Cluster, requests: Requests) -> None:
         self.letters: dict[str, Letter] = {}
         self.broken = 0
+        self.broken_at: dict[int, list[Position]] = {}
         self.last_due = 0
         self._cluster = cluster
         self._requests = requests
@@ -181,17 +184,19 @@ class Senders:
 
     def request_appended(self, topic_partition: int, record: LogRecord) -> None:
         document = json.loads(record.value or b"{}")
+        topic_id = self._cluster.broker.topics[world.REQUESTS].id
+        position = record.position(topic_id, topic_partition, record.append_time)
+        if "wrong" in document:
+            self.broken_at.setdefault(document["wrong"], []).append(position)
         letter = self.letters.get(document.get("payload_text", ""))
         if letter is None:
             return
         letter.records.append(record.append_time)
-        letter.topic_partitions.append(topic_partition)
+        letter.positions.append(position)
         if letter.after_ms is not None:
             letter.due = letter.records[0] + letter.after_ms
             # Of a request that was written twice either record may be the one that is taken.
             self.last_due = max(self.last_due, record.append_time + letter.after_ms)
-        topic_id = self._cluster.broker.topics[world.REQUESTS].id
-        position = record.position(topic_id, topic_partition, record.append_time)
         letter.shards.append(self._shard_of(document.get("key"), document.get("id") or position.text()))
 
     def delivered(self, topic_partition: int, record: LogRecord) -> None:

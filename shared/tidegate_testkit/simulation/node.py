@@ -31,7 +31,6 @@ class Node:
     Attributes:
         owner: UUID of this life.
         offset_ms: How far its clock is off.
-        requests: The requests topic, as the brokers described it when it started; that does not change while it runs.
         tenures: Actors by ownership topic partition.
         maps: As it has read them.
         given: What the group has given and not taken, whether or not shards follow from it.
@@ -53,7 +52,6 @@ class Node:
         else:
             self.guard = Guard(HALF_SESSION_MS)
             self.member = MemberClient(self, coordinator)
-        self.requests: TopicFacts = cluster.broker.described((REQUESTS,))[REQUESTS]
         self.maps = tuple(cluster.maps)
         self.given: set[int] = set()
         self._latest = 0
@@ -64,6 +62,11 @@ class Node:
         """The checked clock: the machine's, but it never goes back."""
         self._latest = max(self._latest, self.cluster.timeline.now + self.offset_ms)
         return self._latest
+
+    @property
+    def requests(self) -> TopicFacts:
+        """Returns what the map says of the requests topic, as far as this node has read it."""
+        return TopicFacts(REQUESTS, self.maps[-1].topic_id, self.maps[-1].topic_partitions)
 
     def guard_holds(self) -> bool:
         return self.guard.holds(self.cluster.timeline.now)

@@ -60,6 +60,7 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "outputs": "simulated programs report their outputs with their end",
     "reject": "no simulated platform refuses a program for good",
     "rearm": "no world takes rows out of the store by hand",
+    "mend_recurring": "likewise",
     "lost": "there is one platform for all nodes: a run's host is never another one",
 }
 """Transactions of production that the simulation does not send, each with the reason."""

@@ -150,13 +150,27 @@ class Troubles:
                 after(at, partial(self._cluster.broker.grow, REQUESTS, more))
                 after(at + topics.map_follows, partial(self._map_follows, grown))
             after(at, partial(self._cluster.coordinator.grow, grown))
+        if topics.requests_recreated is not None:
+            at, later = topics.requests_recreated
+            after(at, self._recreate_requests)
+            after(at + later, self._map_follows_to_another_topic)
 
     def _map_follows(self, topic_partitions: int) -> None:
-        """Somebody writes the next map; nodes read it soon, and some of them late."""
-        chance = source(self._world.seed, "when a map is read")
+        """Somebody writes the next map, unless that of another topic has as many already."""
+        if topic_partitions > self._cluster.maps[-1].topic_partitions:
+            self._cluster.trace.bit("grown", "map")
+            self._next_map(topic_partitions, self._cluster.maps[-1].topic_id, "when a map is read")
+
+    def _map_follows_to_another_topic(self) -> None:
+        topic = self._cluster.broker.topics[REQUESTS]
+        self._cluster.trace.counted("map_of_another_topic", "map")
+        self._next_map(len(topic.logs), topic.id, "when the map of another topic is read")
+
+    def _next_map(self, topic_partitions: int, topic_id: str, name: str) -> None:
+        """Nodes read it soon, and some of them late."""
+        chance = source(self._world.seed, name)
         maps = self._cluster.maps
-        maps.append(Cut(maps[-1].version + 1, topic_partitions, maps[-1].topic_id))
-        self._cluster.trace.bit("grown", "map")
+        maps.append(Cut(maps[-1].version + 1, topic_partitions, topic_id))
         for node in self._cluster.nodes.values():
             node.process.after(chance.choice(MAP_READ_MS), node.look_at_the_map)
 
@@ -165,6 +179,11 @@ class Troubles:
         chance = source(self._world.seed, "unaware of another events topic")
         self._cluster.broker.recreate(EVENTS, lambda: chance.choice(UNAWARE_MS))
         self._world.producers.are_gone(by_source=False)
+
+    def _recreate_requests(self) -> None:
+        """What lies unread in the old one is found by the position that was never moved behind it (`Case.is_gone`)."""
+        chance = source(self._world.seed, "unaware of another requests topic")
+        self._cluster.broker.recreate(REQUESTS, lambda: chance.choice(UNAWARE_MS))
 
     def _recreate_source(self) -> None:
         self._cluster.broker.recreate(SOURCE_TOPIC, lambda: self._timeline.chance.choice(UNAWARE_MS))

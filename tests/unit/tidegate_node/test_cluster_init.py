@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidegate_core.effects import Committed, Refused, Unavailable
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.store.values import Item, Key, Transaction
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.schema import FIRST, NEWEST, StoreSchema
+from tidegate_core.store.keys import MAP_KEY, SCHEMA_KEY
+from tidegate_core.store.values import Delete, Item, Key, Put, Transaction
 from tidegate_core.transactions.map import map_of
 from tidegate_memory.store import MemoryStore
 from tidegate_node.cluster_init import initialise_cluster
 from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames
+from tidegate_ports.bus import Topic
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
@@ -102,3 +105,65 @@ def test_given_too_few_shards_then_it_is_refused(around: Surroundings) -> None:
 def test_given_an_unknown_fate_of_the_write_then_it_says_to_try_again(around: Surroundings) -> None:
     with pytest.raises(NotYet):
         _run(around, Bricks(around.store, answer=Unavailable("store")))
+
+
+def _set_schema(bricks: Bricks, schema: StoreSchema | None) -> None:
+    bricks.store.write([Delete(SCHEMA_KEY) if schema is None else Put(SCHEMA_KEY, to_item(schema, SCHEMA_KEY))])
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        pytest.param(None, "rows are written in version 1", id="of a release that knew of no versions"),
+        pytest.param(StoreSchema(writes=NEWEST, rows_from=FIRST), "some may be of version 1", id="not all rows moved"),
+    ],
+)
+def test_given_an_older_version_of_rows_then_a_check_names_migrate_and_init_goes_on(
+    around: Surroundings, schema: StoreSchema | None, said: str
+) -> None:
+    bricks = Bricks(around.store)
+    assert _run(around, bricks) == []
+    _set_schema(bricks, schema)
+
+    (difference,) = _run(around, bricks, check=True)
+
+    assert said in difference.text
+    assert "tidegate migrate --finish" in difference.text
+    assert not difference.unsafe
+    assert _run(around, bricks) == []
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_given_a_newer_version_of_rows_then_a_newer_release_is_named(around: Surroundings, check: bool) -> None:
+    bricks = Bricks(around.store)
+    _run(around, bricks)
+    _set_schema(bricks, StoreSchema(writes=NEWEST + 1, rows_from=NEWEST))
+
+    (difference,) = _run(around, bricks, check=check)
+
+    assert "item SCHEMA" in difference.text
+    assert "run the newer release" in difference.text
+    assert difference.unsafe
+
+
+def test_given_a_check_then_a_requests_topic_that_was_made_anew_is_said_and_nothing_is_written(
+    around: Surroundings,
+) -> None:
+    bricks = Bricks(around.store)
+    _run(around, bricks)
+    made = list(bricks.made)
+    before = around.store.get([MAP_KEY])
+    count = map_of(before[MAP_KEY]).topic_partitions
+    around.bus.topics[NAMES.requests] = Topic(NAMES.requests, "cd" * 16, count)
+
+    (difference,) = _run(around, bricks, check=True)
+
+    assert "is another one than the map's" in difference.text
+    assert bricks.made == made
+    assert around.store.get([MAP_KEY]) == before
+
+
+def test_given_all_as_it_should_be_then_a_check_says_nothing(around: Surroundings) -> None:
+    bricks = Bricks(around.store)
+    _run(around, bricks)
+    assert _run(around, bricks, check=True) == []

@@ -41,6 +41,12 @@ GOOD = Standing({"membership": 5, "reader": 9}, True, frozenset({0, 1}), frozens
             "topic t.events, topic partitions 3, 5 stand still",
             id="positions are gone",
         ),
+        pytest.param(
+            dataclasses.replace(GOOD, made_anew=("t.requests", "do it"), standing_still=frozenset({("t.requests", 3)})),
+            None,
+            "topic t.requests was made anew: do it",
+            id="the requests topic is another one, which is why its positions are gone",
+        ),
         pytest.param(dataclasses.replace(GOOD, stopping=True), None, "stopping", id="stopping"),
         pytest.param(
             dataclasses.replace(GOOD, held=frozenset(), serving=frozenset()), None, None, id="joined and given nothing"

@@ -10,7 +10,7 @@ import pytest
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.transactions.map import ClusterMap, Cut, follow_map, map_of, put_first_map
 from tidegate_node.holdings import Holdings
-from tidegate_node.map_watch import ASK_EVERY_MS, MapWatch
+from tidegate_node.map_watch import ASK_EVERY_MS, FOLLOWED, MapWatch
 from tidegate_ports.bus import Topic
 
 if TYPE_CHECKING:
@@ -130,3 +130,28 @@ async def test_given_no_growth_then_no_map_is_written(world: World, number: int,
     await world.watch().look()
     assert world.stored == dataclasses.replace(world.around.facts.cluster)
     assert ("requests_made_anew" in world.around.notes.names()) == (topic_id is not None)
+
+
+async def test_given_a_topic_made_anew_then_it_is_said_until_the_map_has_followed(world: World) -> None:
+    watch, said = world.watch(doubted=True), []
+    await watch.look()
+    said.append(watch.made_anew)
+    world.brokers_tell(4, "cd" * 16)
+    for _ in range(2):
+        await watch.look()
+        said.append(watch.made_anew)
+    assert said == [None, (world.around.facts.requests.name, FOLLOWED), None]
+
+
+async def test_given_a_topic_made_anew_with_fewer_topic_partitions_then_it_is_said_what_to_do(world: World) -> None:
+    world.brokers_tell(3, "cd" * 16)
+    watch, said = world.watch(doubted=True), []
+    await watch.look()
+    said.append(watch.made_anew)
+    world.brokers_tell(4, "ce" * 16)
+    for _ in range(2):
+        await watch.look()
+        said.append(watch.made_anew)
+    why = "the topic has 3 topic partitions, and the map 4; make it again, with at least 4 topic partitions"
+    name = world.around.facts.requests.name
+    assert said == [(name, f"the map cannot follow: {why}"), (name, FOLLOWED), None]

@@ -114,7 +114,8 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
         elif key.sk.startswith("K#"):
             create.present = True
         else:
-            create.mine = from_item(Message, item)
+            mine = from_item(Message, item)
+            create.mine = None if plane.elsewhere.is_gone(mine.origin) else mine
     for create in creates:
         if create.present:
             versions = yield from versions_of(plane, create.name.id, create.guard)

@@ -4,6 +4,9 @@ Under a former map a shard belonged to another topic partition, whose holder wro
 behind its last position say nothing: whoever reads these records now hands them over through the inbox, and only then
 they count. Until then their rows are left out, as if they were not there; no checkpoint waits for them, because what comes through
 the inbox gets a slot of its own where the old one was passed.
+
+Where the topic was made anew nobody will read these records any more: their rows never count, and a repeat of such a request, which its
+sender makes because nobody has answered, is a request like a first one.
 """
 
 from __future__ import annotations
@@ -38,6 +41,9 @@ class ReadElsewhere:
 
     def without(self, timers: Sequence[MessageTimer]) -> Operation[Sequence[MessageTimer]]:
         """Returns those of the rows that count."""
+        if not self._positions:
+            return timers
+        timers = [timer for timer in timers if not self.is_gone(timer.origin)]
         if not any(self._is_unread(timer) for timer in timers):
             return timers
         wanted = former_positions(self._host)
@@ -45,10 +51,19 @@ class ReadElsewhere:
         # The inbox after the positions: what they have passed is there, unless it was dealt with.
         assert self._look_at_inbox is not None
         yield from self._look_at_inbox()
-        self._positions |= {wanted[key]: cursor_of(key, item).next for key, item in items.items()}
+        self._positions |= {wanted[key].place: cursor_of(key, item).next for key, item in items.items()}
         return [timer for timer in timers if not self._is_unread(timer)]
 
+    def is_gone(self, origin: str) -> bool:
+        """Whether the create was not read before its topic was made anew: nobody will ever read it, and what is written of it is as if
+        it were not there, also for a repeat of its request.
+        """
+        position = Position.parse(origin)
+        return position.topic_id != self._host.holding.requests.id and self._is_behind(position)
+
     def _is_unread(self, timer: MessageTimer) -> bool:
-        position = Position.parse(timer.origin)
+        return self._is_behind(Position.parse(timer.origin))
+
+    def _is_behind(self, position: Position) -> bool:
         passed = self._positions.get((position.topic_id, position.topic_partition))
         return passed is not None and position.offset >= passed

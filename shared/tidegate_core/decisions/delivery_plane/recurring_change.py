@@ -32,14 +32,15 @@ def _keys(shard: int, namespace: str, name: str) -> tuple[Key, Key]:
     return keys.recurring(shard, namespace, name), keys.recurring_far(shard, namespace, name)
 
 
-def _record(unit: UnitOfWork, namespace: str, name: str) -> Recurring:
+def record_of(unit: UnitOfWork, namespace: str, name: str) -> Recurring:
+    """Returns the record, wherever it lies; an empty one where there is none."""
     near, far = _keys(unit.shard, namespace, name)
     unit.items([near, far])
     found = unit.record(Recurring, near) or unit.record(Recurring, far)
     return found or Recurring(namespace=namespace, name=name)
 
 
-def _write(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: list[Interval]) -> bool:
+def write_record(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: list[Interval]) -> bool:
     """Writes the record where it belongs, and removes it from where it was; False when it is there as it should be.
 
     Its own revision begins anew whenever it comes back to a place, so the same transaction has to write the schedule's state,
@@ -53,7 +54,7 @@ def _write(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: 
     if record == before and is_stored_near == belongs.is_near:
         return False
     if before.summons is not None:
-        unit.forget_row(_summons(before, before.summons).key(unit.shard))
+        unit.forget_row(summons_of(before, before.summons).key(unit.shard))
     if not belongs.spans:
         unit.delete(near)
         unit.delete(far)
@@ -62,14 +63,14 @@ def _write(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: 
         unit.delete(far)
     else:
         if first is not None:
-            summons = _summons(before, first)
+            summons = summons_of(before, first)
             unit.set_row(summons, summons.key(unit.shard))
         unit.put(record, far)
         unit.delete(near)
     return True
 
 
-def _consume(unit: UnitOfWork, namespace: str, name: str) -> None:
+def consume(unit: UnitOfWork, namespace: str, name: str) -> None:
     """Writes the schedule's state as it is: whatever goes with it is refused when it is sent again."""
     key = keys.schedule_state(unit.shard, namespace, name)
     state = unit.record(ScheduleState, key)
@@ -77,9 +78,34 @@ def _consume(unit: UnitOfWork, namespace: str, name: str) -> None:
         unit.put(state, key)
 
 
-def _summons(record: Recurring, slot: int) -> Summons:
+def summons_of(record: Recurring, slot: int) -> Summons:
+    """Returns the row that brings a far record near."""
     namespace, name = record.namespace, record.name
     return Summons(slot=slot, id=series_id(namespace, name), namespace=namespace, name=name)
+
+
+def opened_interval(state: ScheduleState, definition: Definition, begin: int, first: int) -> Interval:
+    """Returns the interval of a schedule that counts from here on.
+
+    Args:
+        state: Of the generation that it is of.
+        definition: Of the state's version.
+        begin: No fire has an earlier slot.
+        first: First nominal.
+    """
+    spec = ScheduleSpec.from_canonical(definition.spec)
+    assert isinstance(spec.target, MessageTarget)
+    return Interval(
+        generation=state.generation,
+        version=state.version,
+        incarnation=state.incarnation,
+        origin=state.position,
+        begin=begin,
+        since=first,
+        trigger=spec.trigger.canonical_json(),
+        size=len(spec.target.payload_bytes),
+        catch_up=spec.catchup.mode,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +128,13 @@ class PlaceRecord:
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, name = self.ref.split("/", 1)
-        record = _record(unit, namespace, name)
+        record = record_of(unit, namespace, name)
         summons = self.summons
         if summons is not None:
             unit.forget_row(summons)
             unit.after(lambda: self.source.summoned.answered(summons))
-        if _write(unit, self.source, record, record.spans()) or summons is not None:
-            _consume(unit, namespace, name)
+        if write_record(unit, self.source, record, record.spans()) or summons is not None:
+            consume(unit, namespace, name)
 
 
 class RecurringChange:
@@ -172,32 +198,19 @@ class RecurringChange:
             state: As it is after the request.
             first: First nominal of what is opened; None opens nothing.
         """
-        record = _record(unit, self._namespace, self._name)
+        record = record_of(unit, self._namespace, self._name)
         boundary = self._boundary(record)
         open_before = [span.closed(boundary, self.since) for span in record.spans() if span.is_open]
         spans = [*(span for span in record.spans() if not span.is_open), *open_before]
         if first is not None:
-            spans.append(self._opened(unit, state, first))
-        _write(unit, self._source, record, spans)
+            definition = unit.record(
+                Definition, keys.definition(unit.shard, state.namespace, state.name, state.version)
+            )
+            assert definition is not None
+            spans.append(opened_interval(state, definition, self.since, first))
+        write_record(unit, self._source, record, spans)
         unit.after(lambda: self._source.ended.end(self.ref, state.generation - 1))
         return open_before[-1].text() if open_before else None
-
-    def _opened(self, unit: UnitOfWork, state: ScheduleState, first: int) -> Interval:
-        definition = unit.record(Definition, keys.definition(unit.shard, state.namespace, state.name, state.version))
-        assert definition is not None
-        spec = ScheduleSpec.from_canonical(definition.spec)
-        assert isinstance(spec.target, MessageTarget)
-        return Interval(
-            generation=state.generation,
-            version=state.version,
-            incarnation=state.incarnation,
-            origin=state.position,
-            begin=self.since,
-            since=first,
-            trigger=spec.trigger.canonical_json(),
-            size=len(spec.target.payload_bytes),
-            catch_up=spec.catchup.mode,
-        )
 
     def _boundary(self, record: Recurring) -> int:
         """Returns the slot before which all was acknowledged, or has rows after a refusal; nothing behind it is sent again."""

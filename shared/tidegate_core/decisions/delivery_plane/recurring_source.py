@@ -229,6 +229,11 @@ class RecurringSource:
     def is_near(self, ref: str) -> bool:
         return ref in self._near
 
+    def kept(self, ref: str) -> Recurring | None:
+        """Returns the record of a schedule that is near, as the lane has written or read it last."""
+        near = self._near.get(ref)
+        return None if near is None else near.record
+
     # -- outages of an owner that was there all along -----------------------------------------------------------------
 
     @property

@@ -7,6 +7,7 @@ their versions, then the schedule's state, then the receipt.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
@@ -34,10 +35,7 @@ def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[No
     """
     rows = yield from _index_rows(lane, state, spec)
     if rows:
-        yield from lane.host.write_for_good(
-            Batch("index", tuple(Put(row.key(), to_item(row, row.key())) for row in rows))
-        )
-        yield from _raise_versions(lane, rows)
+        yield from listen_again(lane, rows)
 
 
 def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
@@ -69,30 +67,78 @@ def _event_keys(lane: Lane, state: ScheduleState) -> Operation[list[str]]:
     return sorted({leaf.event_key(state.namespace) for leaf in leaves} - {""})
 
 
-def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[list[IndexRow]]:
+class HeardLeaf(NamedTuple):
+    """A leaf of a trigger that hears something.
+
+    Attributes:
+        number: Among the trigger's leaves.
+        starts: See `IndexRow.starts`.
+    """
+
+    number: int
+    event_key: str
+    starts: bool | None
+
+
+def heard_leaves(spec: ScheduleSpec) -> tuple[HeardLeaf, ...]:
+    """Returns what a schedule hears; a leaf of time hears nothing."""
     if not isinstance(spec.trigger, EventTrigger):
-        return []
+        return ()
     keyed = [(number, leaf, leaf.event_key(spec.namespace)) for number, leaf in enumerate(spec.trigger.leaves())]
-    heard = [each for each in keyed if each[2]]  # A leaf of time hears nothing.
+    return tuple(
+        HeardLeaf(number, event_key, leaf.hears_starts or None) for number, leaf, event_key in keyed if event_key
+    )
+
+
+def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[list[IndexRow]]:
+    heard = heard_leaves(spec)
     vector = None
-    if any(not event_key.startswith(RUNS) for _, _, event_key in heard):
+    if any(not leaf.event_key.startswith(RUNS) for leaf in heard):
         vector = yield from _activation_vector(lane, state)
-    return [
-        IndexRow(
-            event_key=event_key,
-            namespace=spec.namespace,
-            name=spec.name,
-            incarnation=state.incarnation,
-            generation=state.generation,
-            leaf=number,
-            shard=lane.shard,
-            activated_at=state.activated_at,
-            vector=None if event_key.startswith(RUNS) else vector,
-            asked_at=Position.parse(state.position).append_time,
-            starts=leaf.hears_starts or None,
-        )
-        for number, leaf, event_key in heard
-    ]
+    return [_row(lane, state, leaf, vector) for leaf in heard]
+
+
+def _row(lane: Lane, state: ScheduleState, leaf: HeardLeaf, vector: str | None) -> IndexRow:
+    return IndexRow(
+        event_key=leaf.event_key,
+        namespace=state.namespace,
+        name=state.name,
+        incarnation=state.incarnation,
+        generation=state.generation,
+        leaf=leaf.number,
+        shard=lane.shard,
+        activated_at=state.activated_at,
+        vector=None if leaf.event_key.startswith(RUNS) else vector,
+        asked_at=Position.parse(state.position).append_time,
+        starts=leaf.starts,
+    )
+
+
+def unheard(lane: Lane, state: ScheduleState, heard: Sequence[HeardLeaf]) -> Operation[list[IndexRow]]:
+    """Returns the rows of the present generation that are not there, or whose vector is gone, as they are to be written anew.
+
+    They have the vector of the leaves beside them. Where none is left the append times tell what came after the last request (`Listener.hears`).
+    """
+    rows: list[IndexRow] = []
+    for event_key in sorted({leaf.event_key for leaf in heard}):
+        pk, low, high = keys.index_rows_of(event_key, state.namespace, state.name)
+        rows += [from_item(IndexRow, item) for item in (yield from lane.read_range(low, high, pk))]
+    present = [row for row in rows if (row.incarnation, row.generation) == (state.incarnation, state.generation)]
+    named = sorted({row.vector for row in present if row.vector is not None})
+    there: set[str] = set()
+    if named:
+        found = yield from lane.host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in named)))
+        assert isinstance(found, Items)
+        there = {vector for vector in named if keys.offsets_vector(vector) in found.found}
+    hears = {row.leaf for row in present if row.vector is None or row.vector in there}
+    vector = min(there, default=None)
+    return [_row(lane, state, leaf, vector) for leaf in heard if leaf.number not in hears]
+
+
+def listen_again(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
+    """Writes rows that were gone, and has every reader of the index see them."""
+    yield from lane.host.write_for_good(Batch("index", tuple(Put(row.key(), to_item(row, row.key())) for row in rows)))
+    yield from _raise_versions(lane, rows)
 
 
 def _activation_vector(lane: Lane, state: ScheduleState) -> Operation[str]:

@@ -105,7 +105,8 @@ class IndexRow:
     """One leaf of a schedule, under the event key that it listens to; one row for each of its generations.
 
     Attributes:
-        vector: Id of the shared item with the first offset that counts per topic partition; None for run_status.
+        vector: Id of the shared item with the first offset that counts per topic partition; None for run_status, and for a row that was
+            gone and whose vector nobody knows any more: what came after `asked_at` counts.
         activated_at: Runs count that were admitted not earlier than this minus 1 s.
         asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
         starts: True where starts of runs count, not only their ends.

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from tidegate_testkit.chaos.nemesis import Blow, Nemesis
+from tidegate_testkit.chaos.nemesis import ALL_SHARDS, Blow, Nemesis
 from tidegate_testkit.chaos.proxies.store_faults import StoreFaults
 from tidegate_testkit.chaos.rig import Rig
-from tidegate_testkit.cluster.cluster import SHARDS
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.waiting import now_ms
 
-ALL_SHARDS = frozenset(range(SHARDS))
 SPOILT = StoreFaults(
     rates={
         "throttle": 0.10,
@@ -81,7 +79,9 @@ def _with_faults(rig: Rig, faults: StoreFaults, seconds: tuple[float, float]) ->
     return Blow(("store",), at, now_ms())
 
 
-BROKER_RESTART = Nemesis("broker restart", broker_restart, ("broker_restarts", "guard_lapsed"))
-STORE_FAULTS = Nemesis("store faults", store_faults, ("lost_answers", "store_throttle", "failed_calls"))
+BROKER_RESTART = Nemesis("broker restart", broker_restart, ("broker_restarts", "guard_lapsed"), moves_after_ms=0)
+STORE_FAULTS = Nemesis(
+    "store faults", store_faults, ("lost_answers", "store_throttle", "failed_calls"), moves_after_ms=0
+)
 API_KILLED = Nemesis("API killed", api_killed, ("api_kills", "launched_meanwhile"))
-BLACKOUT = Nemesis("store black-out", blackout, ("store_black_hole", "failed_calls"))
+BLACKOUT = Nemesis("store black-out", blackout, ("store_black_hole", "failed_calls"), moves_after_ms=0)

@@ -51,7 +51,7 @@ def growth(name: str, grow: Callable[[Rig, int], None]) -> Nemesis:
             felt={"maps": int(wanted == rig.view.map.topic_partitions)},
         )
 
-    return Nemesis(name, blow, ("maps", "rebalances"), possible=has_room)
+    return Nemesis(name, blow, ("maps", "rebalances"), moves_after_ms=0, possible=has_room)
 
 
 def has_room(rig: Rig) -> bool:

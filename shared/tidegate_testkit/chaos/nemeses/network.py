@@ -11,6 +11,7 @@ from tidegate_testkit.chaos.nemesis import Blow, Nemesis
 from tidegate_testkit.chaos.proxies.link import DIRECTIONS, Ending
 from tidegate_testkit.chaos.rig import Rig, grown
 from tidegate_testkit.cluster.cluster import SESSION_S
+from tidegate_testkit.cluster.judging.messages import TAKEN_OVER_MS_MIN
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.waiting import now_ms
 
@@ -47,7 +48,9 @@ def cut(
         felt = {"cuts": 1, "waited": sum(waited.get(count, 0) for count in WAITED)}
         return Blow((node.name,), at, healed_at, shards, wire=link == broker_link(node.name), felt=felt)
 
-    return Nemesis(name, blow, ("waited", *needs))
+    # The group notices a silence; a node that does not reach the store goes by itself.
+    moves_after_ms = TAKEN_OVER_MS_MIN if link_of is broker_link else 0
+    return Nemesis(name, blow, ("waited", *needs), moves_after_ms)
 
 
 BROKER_CUT = cut("cut from the broker", broker_link, BROKER_S, ("rebalances", "guard_lapsed"))

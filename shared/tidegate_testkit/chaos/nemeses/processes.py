@@ -9,6 +9,7 @@ from tidegate_testkit.chaos.nemesis import Blow, Nemesis
 from tidegate_testkit.chaos.proxies.store_faults import StoreFaults
 from tidegate_testkit.chaos.rig import TAKE_OVER_S_MAX, Rig
 from tidegate_testkit.cluster.cluster import SESSION_S
+from tidegate_testkit.cluster.judging.messages import TAKEN_OVER_MS_MIN
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
 
@@ -60,7 +61,8 @@ def pause(sessions: float) -> Nemesis:
         rig.recovered()
         return Blow((node.name,), at, healed_at, shards, wire=True, felt={"pauses": 1, "stale_writes_refused": stale})
 
-    return Nemesis(f"pause of {sessions:g} sessions", blow, ("rebalances", "put_out", "stale_writes_refused"))
+    needs = ("rebalances", "put_out", "stale_writes_refused")
+    return Nemesis(f"pause of {sessions:g} sessions", blow, needs, TAKEN_OVER_MS_MIN)
 
 
 def _stopped_amid_writes(rig: Rig, node: ClusterProcess, for_s: float) -> tuple[int, float]:
@@ -119,6 +121,6 @@ def storm(rig: Rig, _: ClusterProcess) -> Blow:
     return Blow((node.name,), at, now_ms(), felt={"comings": COMINGS}, crashes=[each for each in crashes if each[1]])
 
 
-KILL = Nemesis("kill", kill, ("rebalances",))
-ROLLING_RESTART = Nemesis("rolling restart", rolling_restart, ("rebalances", "restarts"))
-STORM = Nemesis("join and leave storm", storm, ("rebalances",))
+KILL = Nemesis("kill", kill, ("rebalances",), TAKEN_OVER_MS_MIN)
+ROLLING_RESTART = Nemesis("rolling restart", rolling_restart, ("rebalances", "restarts"), moves_after_ms=0)
+STORM = Nemesis("join and leave storm", storm, ("rebalances",), moves_after_ms=0)

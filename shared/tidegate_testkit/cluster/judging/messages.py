@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.judging.unrest import (
+    CHECKPOINT_WRITE_MS,
+    REPEATED_AFTER_MS_MAX,
+    REPEATED_MAX,
+    REPEATED_SPAN_MS,
+    Unrest,
+)
 
-REPEATED_SPAN_MS = 5_000
-"""I8: what was sent in the last 5 s before a crash may repeat ..."""
-REPEATED_MAX = 1_000
-"""... or the last 1,000 messages of a shard."""
-CHECKPOINT_WRITE_MS = 1_000
-"""A checkpoint begins after 5 s; this is for its own write on a busy machine."""
 _COVERED_AFTER_MS = REPEATED_SPAN_MS + CHECKPOINT_WRITE_MS
 ON_THE_WIRE_MS = 1_000
 """A record that was in the broker's socket when its sender was killed is appended a moment later."""
@@ -25,8 +26,6 @@ GUARD_MS = 4_000
 """So long after a cut a node may still send: half a session of 6 s, and a moment between its look at the guard and the send."""
 LATE_COPY_MS_MAX = 10_000
 """What was kept comes at once when the way is open; this is for a busy machine."""
-REPEATED_AFTER_MS_MAX = 10_000
-"""Once all its shards are served, what repeats is sent at once; this is for a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +113,23 @@ class Wire:
 
 
 def judge_messages(
-    sent: Sequence[Sent], deliveries: Sequence[Delivery], crashes: Sequence[Crash], wires: Sequence[Wire] = ()
+    sent: Sequence[Sent],
+    deliveries: Sequence[Delivery],
+    crashes: Sequence[Crash],
+    wires: Sequence[Wire] = (),
+    unrests: Sequence[Unrest] = (),
+    hint: Callable[[Delivery, Delivery], str] = lambda first, second: "",
 ) -> list[Fault]:
-    """Judges a sink after everything was due and had time to arrive."""
+    """Judges a sink after everything was due and had time to arrive.
+
+    Args:
+        sent: What clients asked for.
+        deliveries: On the sink.
+        crashes: Falls that the tests themselves made; with `wires` and `unrests` all that lets a message repeat.
+        wires: What was kept on its way, and came late.
+        unrests: From when to when shards changed hands because of what was done to nodes.
+        hint: Words for who looks into a repeat that none of these explains, such as what nodes said about then.
+    """
     by_number: dict[int, list[Delivery]] = defaultdict(list)
     needed = frozenset(message.number for message in sent if message.must == "deliver")
     for delivery in on_time_copies(deliveries, needed, wires):
@@ -127,7 +140,7 @@ def judge_messages(
     for message in sent:
         faults += _judge_one(message, by_number[message.number])
     faults += _wrong_ids(by_number)
-    faults += _judge_repeats(by_number.values(), crashes)
+    faults += _judge_repeats(by_number.values(), crashes, unrests, hint)
     return faults
 
 
@@ -180,26 +193,35 @@ def _wrong_ids(by_number: dict[int, list[Delivery]]) -> Iterable[Fault]:
             yield Fault("wrong_id", f"id {each} stands on {count} different messages")
 
 
-def _judge_repeats(deliveries: Iterable[Sequence[Delivery]], crashes: Sequence[Crash]) -> Iterable[Fault]:
+def _judge_repeats(
+    deliveries: Iterable[Sequence[Delivery]],
+    crashes: Sequence[Crash],
+    unrests: Sequence[Unrest],
+    hint: Callable[[Delivery, Delivery], str],
+) -> Iterable[Fault]:
     of_messages = [copies for copies in deliveries if copies]
     firsts: dict[int, list[Delivery]] = defaultdict(list)
     for copies in of_messages:
         firsts[copies[0].shard].append(copies[0])
-    repeated: Counter[tuple[int, int]] = Counter()
+    repeated: Counter[tuple[str, int, int]] = Counter()
     for copies in of_messages:
         for first, second in pairwise(copies):
-            crash = _cause(first, second, crashes, firsts[first.shard])
-            if crash is None:
+            others = firsts[first.shard]
+            crash = _cause(first, second, crashes, others)
+            unrest = next((each for each in unrests if each.explains(first, second, others)), None)
+            if crash is not None:
+                repeated["crash", crash.at, first.shard] += 1
+            elif unrest is not None:
+                repeated["unrest", unrest.begin, first.shard] += 1
+            else:
                 yield Fault(
                     "repeated",
                     f"message {first.number} of shard {first.shard}: at {first.appended_at} and {second.appended_at}, "
-                    "no crash of its owner explains it",
+                    f"no crash of its owner explains it{hint(first, second)}",
                 )
-            else:
-                repeated[crash.at, first.shard] += 1
-    for (at, shard), count in repeated.items():
+    for (what, at, shard), count in repeated.items():
         if count > REPEATED_MAX:
-            yield Fault("repeated", f"{count} messages of shard {shard} after the crash at {at}")
+            yield Fault("repeated", f"{count} messages of shard {shard} after the {what} at {at}")
 
 
 def _cause(

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from tidegate_core.decisions.delivery_plane import checkpoints
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, LedgerPlace, LedgerRow
+from tidegate_core.store import keys
+from tidegate_core.transactions.ownership import cursor_of
 from tidegate_testkit.simulation.checks.controls import WideSpans
 from tidegate_testkit.simulation.checks.history import Segment, Step, segments_of, steps_of
+from tidegate_testkit.simulation.cluster import CLUSTER_ID, REQUESTS
 from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
+    from tidegate_core.model.position import Position
     from tidegate_testkit.simulation.record import Body, Stint
     from tidegate_testkit.simulation.schedules import Life
     from tidegate_testkit.simulation.world import World
@@ -95,9 +99,29 @@ class Case:
         """Whether one stint of its owners lasted from `begin` to `end`, and its node was not frozen meanwhile."""
         return self._lasts(self.stints_of_shard(shard), begin, end)
 
-    def is_held(self, topic_partition: int, begin: int, end: int) -> bool:
-        """Whether somebody read it, and served its shards, from `begin` to `end` without a break."""
-        return self._lasts(self._stints_of(topic_partition), begin, end)
+    def is_held(self, topic_partition: int, begin: int, end: int, topic_id: str | None = None) -> bool:
+        """Whether somebody read it, and served its shards, from `begin` to `end` without a break; of the requests topic of this id, where
+        one is named.
+        """
+        stints = self._stints_of(topic_partition)
+        return self._lasts([stint for stint in stints if topic_id in (None, stint.map.topic_id)], begin, end)
+
+    def is_gone(self, record: Position, *, open_too: bool = False) -> bool:
+        """Whether a record of the requests topic is gone with one that was made anew: nobody ever moved the position behind it.
+
+        Args:
+            record: Where it lay.
+            open_too: What was passed with its dead letter open is gone as well: nobody can read it again.
+        """
+        cluster = self.world.cluster
+        if record.topic_id == cluster.broker.topics[REQUESTS].id:
+            return False
+        key = keys.topic_position(CLUSTER_ID, record.topic_id, record.topic_partition)
+        item = cluster.store.memory.look(key)
+        if item is None:
+            return True
+        position = cursor_of(key, item)
+        return record.offset >= position.next or (open_too and record.offset in position.open)
 
     def topic_partitions(self, at: int) -> range:
         """Returns those of the requests topic, which may have grown by then."""

@@ -53,6 +53,7 @@ ALWAYS_TURNED: Final[tuple[Knob, ...]] = (
     ("decisions.run_plane.retry_budget:BUDGET_WINDOW_MS", 20_000),
     ("triggers.base:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
     ("decisions.run_plane.timer_sweep:LOOK_MS", 86_400_000),
+    ("decisions.run_plane.standing_sweep:LOOK_MS", 86_400_000),
 )
 """What is longer than a world lives: it would not come to rest in ten minutes, and would be reminded of nothing in one. And what
 mends a store that somebody has changed: no world does, so it would only make all others' reads come otherwise.

@@ -23,6 +23,7 @@ class TopicFaults:
         requests_grown: When the requests topic gets some, of which nothing is read before the map follows.
         map_follows: How long after that it does; None = not while the world lasts.
         source_recreated: When the topic of the world's source, if it has one, is deleted and made again.
+        requests_recreated: When the requests topic is, and how long after that the map follows; set by a trap (`topic_traps.py`).
         metadata_lag_ms: For so long after a growth a broker may still tell the old number.
     """
 
@@ -32,6 +33,7 @@ class TopicFaults:
     metadata_lag_ms: int = 0
     source_recreated: int | None = None
     map_follows: int | None = None
+    requests_recreated: tuple[int, int] | None = None
 
 
 def calm_topics() -> TopicFaults:

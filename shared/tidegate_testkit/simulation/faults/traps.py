@@ -29,6 +29,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
     rare_suspends,
     rare_voids,
 )
+from tidegate_testkit.simulation.faults.topic_traps import requests_topic_made_anew
 from tidegate_testkit.simulation.pacing import RATES
 from tidegate_testkit.simulation.reminders import REMINDERS
 from tidegate_testkit.simulation.retrying import FAILURES
@@ -296,4 +297,5 @@ TRAPS: Mapping[str, Trap] = {
     "rare_refusals": Trap(rare_refusals, 0.1, "refused"),
     REMINDERS: Trap(rare_reminders, 0.1),
     FAILURES: Trap(failures, 0.05, "early_death"),
+    "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.04, "recreated"),
 }

@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from tidegate_core.decisions import partition_actor
+from tidegate_core.decisions import former_maps, partition_actor
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.decisions.partition_actor import PartitionActor
+from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.model.shards import message_shard
+from tidegate_core.store import keys
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.map import ClusterMap, Cut, follow_map, map_of, put_first_map
@@ -49,6 +51,31 @@ def at_once(_: Any) -> Any:
         return {}
 
     return nothing_is_carried
+
+
+def named_by_the_first_topic(original: Any) -> Any:
+    def begin(cursor: TopicCursor, host: Host, topic: TopicFacts, topic_partition: int, copies: str) -> None:
+        original(cursor, host, topic, topic_partition, copies)
+        holding = host.holding
+        if topic.name == holding.requests.name and holding.former_maps:
+            first = holding.former_maps[0].topic_id
+            cursor.key = keys.topic_position(holding.cluster_id, first, topic_partition)
+
+    return begin
+
+
+def whatever_is_written(_: Any) -> Any:
+    return lambda rows, origin: False
+
+
+def of_the_map_before_alone(original: Any) -> Any:
+    def positions(host: Host) -> Any:
+        before = host.holding.former_maps[-1:]
+        return {
+            key: former for key, former in original(host).items() if former.place[0] in {cut.topic_id for cut in before}
+        }
+
+    return positions
 
 
 def whatever_was_read(_: Any) -> Any:
@@ -136,6 +163,47 @@ def its_topic_is_made_anew_and_longer_than_before() -> Iterable[str]:
             yield f"I6: {name} was delivered {counts[name]} times"
 
 
+def its_topic_is_made_anew_before_a_position_says_what_was_written() -> Iterable[str]:
+    """Its sender has no answer, and asks again: the rows of the first time are there, and nobody will ever read that record."""
+    bench = Bench(shards=SHARDS)
+    bench.run(SECOND)
+    bench.hold_back(a_commit("cursor"))
+    bench.request(a_send("asked again", after="15s"))
+    bench.run(SECOND)
+    of_another_topic(bench, 2)
+    bench.request(a_send("asked again", after="15s"))
+    bench.run(MINUTE)
+    if len(bench.delivered()) != 1:
+        yield f"I8: a request that was repeated in another topic was delivered {len(bench.delivered())} times"
+
+
+def its_topic_is_made_anew_twice() -> Iterable[str]:
+    """What was not read of the first one stays gone when the second one has gone as well."""
+    bench = Bench(shards=SHARDS)
+    bench.run(SECOND)
+    bench.hold_back(a_commit("cursor"))
+    bench.request(a_send("gone", after="40s"))
+    bench.run(SECOND)
+    of_another_topic(bench, 2)
+    bench.run(10 * SECOND)
+    of_another_topic(bench, 3)
+    bench.run(MINUTE)
+    if bench.delivered():
+        yield f"I6: {bench.delivered()} were sent, of records that nobody had read before their topic was gone"
+
+
+def of_another_topic(bench: Bench, version: int) -> None:
+    """The requests topic is made anew, and the holder falls and comes back under the map that follows it."""
+    topic_id = f"{version:x}" * 32
+    bench.create_topic(REQUESTS, 1, topic_id)
+    bench.log(REQUESTS, 0).clear()
+    before = Cut(version - 1, 1, bench._holding.get("requests", TopicFacts(REQUESTS, REQUESTS_ID, 1)).id)
+    former = (*bench._holding.get("former_maps", ()), before)
+    another = TopicFacts(REQUESTS, topic_id, 1)
+    bench._holding |= {"map_version": version, "former_maps": former, "requests": another}
+    bench.crash()
+
+
 def _unnamed(name: str) -> Doc:
     return a_send(None, payload={"of": name}, after="1s")
 
@@ -161,6 +229,28 @@ RULES_OF_GROWTH = (
         breaks="I8",
         patches=(Patch(ReadElsewhere, "_is_unread", whatever_was_read),),
         scenario=its_record_is_read_again_after_its_time,
+    ),
+    Mutant(
+        "one position for all topics",
+        "a topic that was made anew is read from where the one before was left: what lies before that is read by nobody",
+        breaks="I8",
+        patches=(Patch(TopicCursor, "__init__", named_by_the_first_topic),),
+        trap="requests_topic_made_anew",
+        within=4,
+    ),
+    Mutant(
+        "a gone record's rows",
+        "a request that nobody has read before its topic was made anew is repeated, and its rows of before say that it is there",
+        breaks="I8",
+        patches=(Patch(ReadElsewhere, "is_gone", whatever_is_written),),
+        scenario=its_topic_is_made_anew_before_a_position_says_what_was_written,
+    ),
+    Mutant(
+        "topics of before forgotten",
+        "what was not read of a topic is gone with it, and comes back once the topic that followed it is gone as well",
+        breaks="I6",
+        patches=(Patch(former_maps, "former_positions", of_the_map_before_alone),),
+        scenario=its_topic_is_made_anew_twice,
     ),
     dropped(
         "map_is",

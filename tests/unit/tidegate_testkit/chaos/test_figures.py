@@ -29,7 +29,7 @@ GOT = Collected(
 
 
 def the_figures(*phases: Phase, faults: tuple[Fault, ...] = ()) -> Figures:
-    return Figures(7, 120.0, phases, GOT, faults, {"fenced": 2}, repeats_by_nodes_word=3)
+    return Figures(7, 120.0, phases, GOT, faults, {"fenced": 2}, repeats_amid_moves=3)
 
 
 def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> 
         "minutes": 2.0,
         "strikes": 1,
         "strikes_that_bit": 1,
-        "repeats_by_nodes_word": 3,
+        "repeats_amid_moves": 3,
         "fires": 5,
         "repeats": 1,
         "events": 6,

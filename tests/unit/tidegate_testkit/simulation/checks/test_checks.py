@@ -232,12 +232,14 @@ def test_given_a_message_whose_record_nobody_read_in_time_then_it_may_have_expir
 ) -> None:
     """Seed 300227: its shard was served all along, the topic partition of its record had an owner at the last moment."""
     owners = case.swarm.topic_partitions
-    letter = next(each for each in letters_known_early(case) if each.shards[0] % owners != each.topic_partitions[0])
+    letter = next(
+        each for each in letters_known_early(case) if each.shards[0] % owners != each.positions[0].topic_partition
+    )
     expired_unsent(case, letter, monkeypatch)
     late = {
         name: replace(stint, serving=letter.due)
         for name, stint in case.record.stints.items()
-        if stint.topic_partition == letter.topic_partitions[0]
+        if stint.topic_partition == letter.positions[0].topic_partition
     }
     monkeypatch.setattr(case.record, "stints", {**case.record.stints, **late})
     assert not found(check_messages(case), "I8", f"{letter.name},")

@@ -1,0 +1,74 @@
+"""Rows of creates that nobody has read under the present map, and of those that nobody will ever read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
+from tidegate_core.decisions.former_maps import former_positions
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.inputs import TopicFacts
+from tidegate_core.model.position import Position
+from tidegate_core.transactions.map import Cut
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_holding, a_send
+from tidegate_testkit.simulation.mutants.rules_of_growth import (
+    its_topic_is_made_anew_before_a_position_says_what_was_written,
+    its_topic_is_made_anew_twice,
+    of_another_topic,
+)
+
+SECOND_ID, THIRD_ID = "2" * 32, "3" * 32
+
+
+def a_host_on_the_third_topic() -> Host:
+    former = (Cut(1, 1, REQUESTS_ID), Cut(2, 2, REQUESTS_ID), Cut(3, 2, SECOND_ID))
+    return Host(
+        a_holding(topic_partitions=2, map_version=4, former_maps=former, requests=TopicFacts(REQUESTS, THIRD_ID, 2))
+    )
+
+
+def test_given_topics_that_are_gone_then_their_positions_have_to_carry_the_map_that_followed_them() -> None:
+    wanted = former_positions(a_host_on_the_third_topic()).values()
+    assert {(each.place, each.carries) for each in wanted} == {
+        ((REQUESTS_ID, 0), 3),
+        ((REQUESTS_ID, 1), 3),
+        ((SECOND_ID, 0), 4),
+        ((SECOND_ID, 1), 4),
+    }
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "offset", "is_gone"),
+    [
+        pytest.param(REQUESTS_ID, 6, False, id="the last one that was read"),
+        pytest.param(REQUESTS_ID, 7, True, id="the first one that was not"),
+        pytest.param(SECOND_ID, 0, True, id="of a topic of which nothing was read"),
+        pytest.param(THIRD_ID, 99, False, id="of the present one it is still to be read"),
+    ],
+)
+def test_given_a_create_then_it_is_gone_where_its_topic_is_and_nobody_has_read_it(
+    topic_id: str, offset: int, is_gone: bool
+) -> None:
+    positions = {(REQUESTS_ID, 0): 7, (SECOND_ID, 0): 0, (THIRD_ID, 0): 5}
+    elsewhere = ReadElsewhere(a_host_on_the_third_topic(), positions)
+    assert elsewhere.is_gone(Position(1, topic_id, 0, offset).text()) is is_gone
+
+
+def test_given_a_request_that_nobody_had_read_when_its_topic_was_made_anew_then_its_repeat_is_a_first_one() -> None:
+    assert list(its_topic_is_made_anew_before_a_position_says_what_was_written()) == []
+
+
+def test_given_two_topics_made_anew_then_what_was_not_read_of_the_first_one_stays_gone() -> None:
+    assert list(its_topic_is_made_anew_twice()) == []
+
+
+def test_given_a_message_that_was_read_in_time_then_it_is_sent_once_under_the_new_topic() -> None:
+    bench = Bench()
+    bench.run(SECOND)
+    bench.request(a_send("in time", after="15s"))
+    bench.run(SECOND)
+    of_another_topic(bench, 2)
+    bench.request(a_send("in time", after="15s"))
+    bench.run(MINUTE)
+    assert len(bench.delivered()) == 1
