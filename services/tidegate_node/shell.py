@@ -13,6 +13,7 @@ from tidegate_core.effects import (
     Notice,
     Poke,
     Produce,
+    ProduceMany,
     ProveMembership,
     Read,
     ReadEndOffsets,
@@ -42,6 +43,7 @@ Asked: TypeAlias = (
     | Write
     | ReadEndOffsets
     | Produce
+    | ProduceMany
     | Submit
     | Lookup
     | Watch
@@ -94,6 +96,8 @@ class Shell:
                 return await self.bus.read_end_offsets(effect)
             case Produce():
                 return await self.bus.produce(effect)
+            case ProduceMany():
+                return await self.bus.produce_many(effect)
             case ProveMembership():
                 return await self.bus.prove_membership(effect)
             case Submit():

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
+from tidegate_core.effects import EndOffsets, Outcome, Produce, Unavailable
 
 END: Literal["end"] = "end"
 Position: TypeAlias = int | Literal["end"]
@@ -167,8 +167,12 @@ class PartitionReader(Protocol):
 class Publisher(Protocol):
     """Sends records."""
 
-    async def produce(self, order: Produce) -> Produced | NotProduced:
+    async def produce(self, order: Produce) -> Outcome:
         """Sends one record and waits for the brokers' answer. Never raises for an outcome that `NotProduced` can say."""
+        ...
+
+    async def produce_many(self, orders: Sequence[Produce]) -> Sequence[Outcome]:
+        """Sends records in this order, and waits until each has an outcome of its own; likewise."""
         ...
 
 

@@ -113,6 +113,67 @@ async def test_given_reports_then_each_waiter_gets_its_own_in_one_hop(clock: Man
     assert await stage.publisher.stop()
 
 
+async def test_given_records_that_go_together_then_each_has_its_own_outcome_in_their_order(
+    clock: ManualClock, notes: Notes
+) -> None:
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    client.raises = BufferError()
+    orders = [Produce("t", None, value) for value in (b"queue full", b"there", b"too large")]
+
+    together = asyncio.ensure_future(stage.publisher.produce_many(orders))
+    for _ in orders[1:]:
+        assert await asyncio.to_thread(client.handed.acquire, timeout=PATIENCE_S)
+    client.answer(None)
+    alone = stage.publisher.send(ORDER)
+    client.answer(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), None)
+    await asyncio.wait_for(alone, PATIENCE_S)
+
+    outcomes = await asyncio.wait_for(together, PATIENCE_S)
+    assert [outcome.kind if isinstance(outcome, NotProduced) else "" for outcome in outcomes] == [
+        "unavailable",
+        "",
+        "refused",
+    ]
+    assert [value for _, value, *_ in client.sent] == [b"there", b"too large", b"v"]
+    assert await stage.publisher.stop()
+
+
+async def test_given_a_guard_that_lapses_among_records_that_go_together_then_the_rest_is_not_handed_over(
+    clock: ManualClock, notes: Notes
+) -> None:
+    looks = 0
+
+    def holds() -> bool:
+        nonlocal looks
+        looks += threading.current_thread() is threading.main_thread()
+        return looks <= 2
+
+    stage = Stage(clock, notes, holds)
+    client = await stage.client()
+
+    outcomes = await asyncio.wait_for(stage.publisher.produce_many([ORDER] * 4), PATIENCE_S)
+
+    assert len(client.sent) == 2
+    kinds = [outcome.kind for outcome in outcomes if isinstance(outcome, NotProduced)]
+    assert kinds == ["unavailable"] * 2 + ["guard"] * 2, "the first two were purged"
+    assert await stage.publisher.stop()
+
+
+async def test_given_who_gave_up_waiting_then_the_reports_disturb_nobody(clock: ManualClock, notes: Notes) -> None:
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    together = asyncio.ensure_future(stage.publisher.produce_many([ORDER]))
+    assert await asyncio.to_thread(client.handed.acquire, timeout=PATIENCE_S)
+    together.cancel()
+    other = stage.publisher.send(ORDER)
+
+    client.answer(None, None)
+
+    assert await asyncio.wait_for(other, PATIENCE_S) == Produced()
+    assert await stage.publisher.stop()
+
+
 async def test_given_an_append_time_then_it_is_told_and_a_producer_s_own_is_not(
     clock: ManualClock, notes: Notes
 ) -> None:

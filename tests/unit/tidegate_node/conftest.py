@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.inputs import Poked, TopicFacts
-from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
+from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_core.transactions.map import ClusterMap
 from tidegate_memory.store import MemoryStore
 from tidegate_node.bus_effects import BusEffects
@@ -100,10 +100,13 @@ class FakeBus:
         self.calls.append(("unassign", topic, topic_partition))
 
     # Publisher
-    async def produce(self, order: Produce) -> Produced | NotProduced:
+    async def produce(self, order: Produce) -> Outcome:
         self.produced.append(order)
         self.on_produce(order)
         return self.outcome
+
+    async def produce_many(self, orders: Sequence[Produce]) -> Sequence[Outcome]:
+        return [await self.produce(order) for order in orders]
 
     # Topics
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
