@@ -15,7 +15,6 @@ from tidegate_core.effects import (
     Outcome,
     Poke,
     Produce,
-    Produced,
     ProduceMany,
     ProveMembership,
     ReadEndOffsets,
@@ -81,22 +80,21 @@ class BusEffects:
         self._pokes: set[asyncio.Task[Outcome]] = set()
 
     async def produce(self, effect: Produce) -> Outcome:
-        (outcome,) = (await self.produce_many(ProduceMany((effect,)))).outcomes
+        outcome = await (self._guarded if effect.guarded else self._plain).produce(effect)
+        self._count([effect], [outcome])
         return outcome
 
-    async def produce_many(self, effect: ProduceMany) -> ManyProduced:
+    def produce_many(self, effect: ProduceMany, answer: Callable[[ManyProduced], None]) -> None:
+        """Hands the records over now, and answers on the loop."""
         records = effect.records
         guarded = records[0].guarded
         assert all(record.guarded == guarded for record in records)
-        outcomes = await (self._guarded if guarded else self._plain).produce_many(records)
-        for outcome in outcomes:
-            if isinstance(outcome, NotProduced):
-                self._metrics.count("tidegate_records_not_produced_total", kind=outcome.kind)
-        if guarded:
-            self._delivered(
-                [record for record, outcome in zip(records, outcomes, strict=True) if isinstance(outcome, Produced)]
-            )
-        return ManyProduced(outcomes)
+
+        def settled(outcomes: Sequence[Outcome]) -> None:
+            answer(ManyProduced(outcomes))
+            self._count(records, outcomes)
+
+        (self._guarded if guarded else self._plain).produce_many(records, settled)
 
     async def read_end_offsets(self, effect: ReadEndOffsets) -> EndOffsets | Unavailable:
         return await self._topics.end_offsets(effect.topic, may_be_missing=effect.may_be_missing)
@@ -152,6 +150,16 @@ class BusEffects:
 
     async def _send(self, record: Produce) -> Outcome:
         return await self._plain.produce(record)
+
+    def _count(self, records: Sequence[Produce], outcomes: Sequence[Outcome]) -> None:
+        delivered = []
+        for record, outcome in zip(records, outcomes, strict=True):
+            if isinstance(outcome, NotProduced):
+                self._metrics.count("tidegate_records_not_produced_total", kind=outcome.kind)
+            elif record.guarded:
+                delivered.append(record)
+        if delivered:
+            self._delivered(delivered)
 
     def _delivered(self, messages: Sequence[Produce]) -> None:
         now = self._clock.now_ms()

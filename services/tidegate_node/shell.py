@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -10,6 +11,7 @@ from tidegate_core.effects import (
     Commit,
     Inspect,
     Lookup,
+    ManyProduced,
     Notice,
     Poke,
     Produce,
@@ -43,7 +45,6 @@ Asked: TypeAlias = (
     | Write
     | ReadEndOffsets
     | Produce
-    | ProduceMany
     | Submit
     | Lookup
     | Watch
@@ -82,6 +83,10 @@ class Shell:
             case _:
                 assert_never(effect)
 
+    def produce_many(self, effect: ProduceMany, answer: Callable[[ManyProduced], None]) -> None:
+        """Messages leave in the very step that sends them: no task for each group, and none behind what others decide meanwhile."""
+        self.bus.produce_many(effect, answer)
+
     async def ask(self, effect: Asked) -> Result:
         match effect:
             case Read():
@@ -96,8 +101,6 @@ class Shell:
                 return await self.bus.read_end_offsets(effect)
             case Produce():
                 return await self.bus.produce(effect)
-            case ProduceMany():
-                return await self.bus.produce_many(effect)
             case ProveMembership():
                 return await self.bus.prove_membership(effect)
             case Submit():

@@ -6,17 +6,15 @@ what one `poll` brought goes over together. Nor has a message a future of its ow
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
 
 from tidegate_core.effects import NotProduced, Outcome, Produced
 from tidegate_kafka.outcomes import UNAVAILABLE, not_produced
 from tidegate_kafka.post import Post
-
-T = TypeVar("T")
+from tidegate_ports.bus import Settled
 
 PRODUCED: Final = Produced()
 NOT_YET: Final = NotProduced(UNAVAILABLE, "nothing is known yet")
@@ -30,7 +28,7 @@ class Group:
         settled: Told their outcomes, in their order, once there are all.
     """
 
-    def __init__(self, size: int, settled: Callable[[Sequence[Outcome]], None]) -> None:
+    def __init__(self, size: int, settled: Settled) -> None:
         self._settled = settled
         self._outcomes: list[Outcome] = [NOT_YET] * size
         self._open = size
@@ -45,12 +43,6 @@ class Group:
 
 Waiter: TypeAlias = tuple[Group, int]
 """One of a group."""
-
-
-def settle(waited_for: asyncio.Future[T], outcome: T) -> None:
-    """Tells whoever waits; who has given up is not told."""
-    if not waited_for.done():
-        waited_for.set_result(outcome)
 
 
 class Deliveries:

@@ -23,12 +23,12 @@ from tidegate_core.effects import NotProduced, Outcome, Produce
 from tidegate_kafka.client_config import producer_config
 from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
-from tidegate_kafka.delivery import Deliveries, Group, Waiter, settle
+from tidegate_kafka.delivery import Deliveries, Group, Waiter
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.outcomes import GUARD, UNAVAILABLE, not_produced
 from tidegate_kafka.post import post_to
 from tidegate_kafka.settings import KafkaSettings
-from tidegate_ports.bus import Notices
+from tidegate_ports.bus import Notices, Settled
 from tidegate_ports.clock import Clock
 
 POLL_S = 0.05
@@ -108,18 +108,18 @@ class KafkaPublisher:
     async def produce(self, order: Produce) -> Outcome:
         return await self.send(order)
 
-    async def produce_many(self, orders: Sequence[Produce]) -> Sequence[Outcome]:
-        settled: asyncio.Future[Sequence[Outcome]] = self._loop.create_future()
-        self._send(orders, lambda outcomes: settle(settled, outcomes))
-        return await settled
-
     def send(self, order: Produce) -> asyncio.Future[Outcome]:
         """Hands one record over and returns its outcome-to-be; thousands may be under way. From the loop."""
-        settled: asyncio.Future[Outcome] = self._loop.create_future()
-        self._send([order], lambda outcomes: settle(settled, outcomes[0]))
-        return settled
+        told: asyncio.Future[Outcome] = self._loop.create_future()
 
-    def _send(self, orders: Sequence[Produce], settled: Callable[[Sequence[Outcome]], None]) -> None:
+        def settled(outcomes: Sequence[Outcome]) -> None:
+            if not told.done():  # Else nobody waits any more.
+                told.set_result(outcomes[0])
+
+        self.produce_many([order], settled)
+        return told
+
+    def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
         group = Group(len(orders), settled)
         for index, order in enumerate(orders):
             with self._lock:

@@ -6,7 +6,7 @@ the order in which things happened; commands may be given from the loop only and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -14,6 +14,8 @@ from tidegate_core.effects import EndOffsets, Outcome, Produce, Unavailable
 
 END: Literal["end"] = "end"
 Position: TypeAlias = int | Literal["end"]
+Settled: TypeAlias = Callable[[Sequence[Outcome]], None]
+"""Told the outcomes of records, in their order."""
 
 
 class Record(NamedTuple):
@@ -171,8 +173,13 @@ class Publisher(Protocol):
         """Sends one record and waits for the brokers' answer. Never raises for an outcome that `NotProduced` can say."""
         ...
 
-    async def produce_many(self, orders: Sequence[Produce]) -> Sequence[Outcome]:
-        """Sends records in this order, and waits until each has an outcome of its own; likewise."""
+    def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
+        """Hands records over at once, in this order; from the loop.
+
+        Args:
+            orders: Each has a fate of its own.
+            settled: Called on the loop once each of them has an outcome; before this returns where that is known by then.
+        """
         ...
 
 

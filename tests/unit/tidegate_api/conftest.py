@@ -30,7 +30,7 @@ from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_core.transactions.settlement import Verdict
 from tidegate_dynamo.settled import carry_out
 from tidegate_memory.store import MemoryStore
-from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Topic
+from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Settled, Topic
 from tidegate_ports.launcher import LogPaths
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import API_METRICS
@@ -155,8 +155,8 @@ class FakeBus:
                 self.announce(receipt)
         return Produced()
 
-    async def produce_many(self, orders: Sequence[Produce]) -> Sequence[Outcome]:
-        return [await self.produce(order) for order in orders]
+    def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
+        raise AssertionError("the API sends one by one")
 
     def announce(self, receipt: Receipt) -> None:
         assert self.listener is not None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message
 
-from tidegate_core.effects import NotProduced, Produce, Produced
+from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_kafka.settings import KafkaSettings
 
@@ -121,9 +121,8 @@ async def test_given_records_that_go_together_then_each_has_its_own_outcome_in_t
     client.raises = BufferError()
     orders = [Produce("t", None, value) for value in (b"queue full", b"there", b"too large")]
 
-    together = asyncio.ensure_future(stage.publisher.produce_many(orders))
-    for _ in orders[1:]:
-        assert await asyncio.to_thread(client.handed.acquire, timeout=PATIENCE_S)
+    together: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
+    stage.publisher.produce_many(orders, together.set_result)
     client.answer(None)
     alone = stage.publisher.send(ORDER)
     client.answer(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), None)
@@ -152,7 +151,9 @@ async def test_given_a_guard_that_lapses_among_records_that_go_together_then_the
     stage = Stage(clock, notes, holds)
     client = await stage.client()
 
-    outcomes = await asyncio.wait_for(stage.publisher.produce_many([ORDER] * 4), PATIENCE_S)
+    together: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
+    stage.publisher.produce_many([ORDER] * 4, together.set_result)
+    outcomes = await asyncio.wait_for(together, PATIENCE_S)
 
     assert len(client.sent) == 2
     kinds = [outcome.kind for outcome in outcomes if isinstance(outcome, NotProduced)]
@@ -163,9 +164,9 @@ async def test_given_a_guard_that_lapses_among_records_that_go_together_then_the
 async def test_given_who_gave_up_waiting_then_the_reports_disturb_nobody(clock: ManualClock, notes: Notes) -> None:
     stage = Stage(clock, notes, None)
     client = await stage.client()
-    together = asyncio.ensure_future(stage.publisher.produce_many([ORDER]))
+    given_up = asyncio.ensure_future(stage.publisher.produce(ORDER))
     assert await asyncio.to_thread(client.handed.acquire, timeout=PATIENCE_S)
-    together.cancel()
+    given_up.cancel()
     other = stage.publisher.send(ORDER)
 
     client.answer(None, None)

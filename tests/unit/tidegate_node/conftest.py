@@ -21,7 +21,7 @@ from tidegate_node.load.effects import LoadEffects
 from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
-from tidegate_ports.bus import BeginOffsets, Position, Topic
+from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
 from tidegate_telemetry.metrics import Metrics
 
@@ -105,8 +105,13 @@ class FakeBus:
         self.on_produce(order)
         return self.outcome
 
-    async def produce_many(self, orders: Sequence[Produce]) -> Sequence[Outcome]:
-        return [await self.produce(order) for order in orders]
+    def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
+        outcomes = []
+        for order in orders:
+            self.produced.append(order)
+            self.on_produce(order)
+            outcomes.append(self.outcome)
+        settled(outcomes)
 
     # Topics
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:

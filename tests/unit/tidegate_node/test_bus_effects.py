@@ -9,6 +9,7 @@ import pytest
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import (
     EndOffsets,
+    ManyProduced,
     Membership,
     NotProduced,
     Poke,
@@ -137,8 +138,10 @@ async def test_given_messages_that_go_together_then_what_came_of_each_is_counted
         )
     )
 
-    answer = await around.bus_effects().produce_many(wanted)
+    answers: list[ManyProduced] = []
+    around.bus_effects().produce_many(wanted, answers.append)
 
+    (answer,) = answers
     assert [isinstance(outcome, Produced) for outcome in answer.outcomes] == [True, True, True, False]
     assert around.metrics.value("tidegate_messages_delivered_total") == 3
     assert around.metrics.value("tidegate_records_not_produced_total", kind="refused") == 1
