@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+
 from tidegate_node import bootstrap
 from tidegate_node.startup import EXIT_CONFIGURATION
+from tidegate_node.workers import Workers, environments_of
 from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
 
 
-def run(settings: bootstrap.Settings | None = None) -> int:
+def run(settings: bootstrap.Settings | None = None, workers: int = 1) -> int:
     """Returns the exit code: 0 ended by a signal, 70 a bug, 75 try again later, 78 the configuration must change.
 
     Args:
         settings: Instead of those of the environment.
+        workers: Node processes; above 1 this one only looks after them (`workers.py`).
     """
     if settings is None:
         try:
@@ -21,4 +26,13 @@ def run(settings: bootstrap.Settings | None = None) -> int:
             set_up_logs()
             Notifier(Metrics())("settings_refused", message="; ".join(refusal.lines))
             return EXIT_CONFIGURATION
-    return bootstrap.run(settings)
+    if workers == 1:
+        return bootstrap.run(settings)
+    set_up_logs(settings.log.level, settings.log.format)
+    told = environments_of(workers, settings.node, settings.health.port, os.environ)
+    notices = Notifier(Metrics(), node=settings.node)
+
+    async def life() -> int:
+        return await Workers(told, notices).run()
+
+    return asyncio.run(life())

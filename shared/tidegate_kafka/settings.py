@@ -78,9 +78,10 @@ class KafkaSettings(KafkaSecurity):
         "`consumer` what the brokers say takes its place.",
     )
     heartbeat_ms: int = Field(
-        default=1_000,
+        default=500,
         ge=100,
-        description="A sixth of the session: five may get lost. The brokers' as well with the protocol `consumer`.",
+        description="A twelfth of the session: eleven may get lost, and others learn soon that somebody is gone. The brokers' "
+        "as well with the protocol `consumer`.",
     )
     poll_gap_ms_max: int = Field(
         default=10_000,

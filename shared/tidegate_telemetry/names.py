@@ -248,6 +248,11 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "The end begins (a signal, too many bugs, a clock that is off): topic partitions are drained and given away."
     ),
     "node_stopped": LogEvent("Everything is closed; running programs go on."),
+    "worker_ended": LogEvent(
+        "With `--workers`: one of the node processes has ended by itself, with that status; it is started again, but after 78 "
+        "(settings), which ends all of them.",
+        "warning",
+    ),
     "node_refused": LogEvent("The node does not serve as things are; the message says what to do.", "error"),
     "reading_stands_still": LogEvent(
         "A log does not hold the stored position any more (retention passed it, or the log was cut). Records were lost; "

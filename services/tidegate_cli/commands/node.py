@@ -26,14 +26,25 @@ LOOK_EVERY_S = 1.0
 
 
 @app.callback()
-def node(context: typer.Context) -> None:
+def node(
+    context: typer.Context,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=256,
+            help="Node processes: one uses one core. Names, and health ports, count up from the one that is set; one that "
+            "ends by itself is started again. On Kubernetes take more pods instead.",
+        ),
+    ] = 1,
+) -> None:
     """Run a node until SIGTERM: it owns shards, ingests, fires and launches. With a subcommand: look at nodes, drain one, stop all
     firing.
 
     Settings: TIDEGATE_KAFKA__…, TIDEGATE_DYNAMODB__…, TIDEGATE_GATE__…, TIDEGATE_DATA_DIR, TIDEGATE_HEALTH__….
     """
     if context.invoked_subcommand is None:
-        become(NODE)
+        become(NODE, workers=workers)
 
 
 @app.command("list")

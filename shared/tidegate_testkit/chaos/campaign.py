@@ -102,6 +102,9 @@ def _phases(rig: Rig, load: Load, campaign: Campaign, say: Callable[[str], None]
     phases: list[Phase] = []
     deadline = None if campaign.seconds is None else time.monotonic() + campaign.seconds
     for nemesis, count in campaign.phases:
+        if not nemesis.possible(rig):
+            say(f"{nemesis.name}: not possible any more")
+            continue
         phases.append(_phase(rig, load, nemesis, count, campaign.calm_s, deadline))
         say(phases[-1].line())
         if phases[-1].stuck or (deadline is not None and time.monotonic() >= deadline):
@@ -127,6 +130,8 @@ def _aim(rig: Rig, load: Load, node: ClusterProcess) -> None:
 def _phase(rig: Rig, load: Load, nemesis: Nemesis, count: int, calm_s: float, deadline: float | None) -> Phase:
     strikes: list[Strike] = []
     for _ in range(count):
+        if strikes and not nemesis.possible(rig):
+            break
         load.catch_up()
         # The moment shall be one of chance.
         time.sleep(rig.chance.uniform(CALM_S_MIN, calm_s))

@@ -44,11 +44,13 @@ class Nemesis:
         name: As reports call it.
         blow: Makes the fault and heals it; of one node where it is about one. How long it lasts is drawn.
         needs: What has to be felt at least once in a phase of it.
+        possible: Whether it can be made now; a phase in which it cannot is left out.
     """
 
     name: str
     blow: Callable[[Rig, ClusterProcess], Blow]
     needs: tuple[str, ...]
+    possible: Callable[[Rig], bool] = lambda rig: True
 
     def strike(self, rig: Rig, node: ClusterProcess, just_before: Callable[[], None] = lambda: None) -> Strike:
         """Makes the fault, of that node where it is one node's, and waits until all shards are served again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from tidegate_testkit.cluster.cluster import SHARDS, TOPIC_PARTITIONS
@@ -22,10 +22,12 @@ def given_up(nodes: Iterable[ClusterProcess]) -> list[Crash]:
     """
     found: list[Crash] = []
     for node in nodes:
+        # Shards follow from the map of that time; its words do not tell which one, so each that it has known may be meant.
+        counts = {TOPIC_PARTITIONS, *(said["topic_partitions"] for said in node.events("map_followed"))}
         for name in ENDED:
             for said in node.events(name):
                 at = int(datetime.fromisoformat(said["at"]).timestamp() * 1_000)
-                shards = _shards(said.get("topic_partitions") or _one(said.get("topic_partition")))
+                shards = _shards(said.get("topic_partitions") or _one(said.get("topic_partition")), counts)
                 found += [
                     Crash(each, shards, at + SERVED_MS, alone_ms=0, last_messages=REPEATED_MAX)
                     for each in (at - GUARD_MS, at)
@@ -37,5 +39,5 @@ def _one(topic_partition: int | None) -> Sequence[int]:
     return range(TOPIC_PARTITIONS) if topic_partition is None else [topic_partition]
 
 
-def _shards(topic_partitions: Sequence[int]) -> frozenset[int]:
-    return frozenset(shard for shard in range(SHARDS) if shard % TOPIC_PARTITIONS in topic_partitions)
+def _shards(topic_partitions: Sequence[int], counts: Collection[int]) -> frozenset[int]:
+    return frozenset(shard for shard in range(SHARDS) if any(shard % count in topic_partitions for count in counts))

@@ -26,11 +26,20 @@ class Place:
 
 
 class StoreView:
-    """Items of a running cluster."""
+    """Items of a running cluster.
+
+    Attributes:
+        map: As it was at the last look.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.map: ClusterMap = map_of(store.get([keys.MAP_KEY])[keys.MAP_KEY])
+        self.map: ClusterMap
+        self.look_at_the_map()
+
+    def look_at_the_map(self) -> None:
+        """Reads which map is in force; it changes only where somebody has the requests topic grow."""
+        self.map = map_of(self._store.get([keys.MAP_KEY])[keys.MAP_KEY])
 
     def shards_of(self, topic_partition: int) -> frozenset[int]:
         return frozenset(range(topic_partition, self.map.shards, self.map.topic_partitions))

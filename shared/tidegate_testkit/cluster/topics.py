@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
+    AdminClient,
+    NewPartitions,
+    NewTopic,
+)
 
 from tidegate_kafka.records import to_record
 from tidegate_ports.bus import Record
@@ -51,6 +55,13 @@ class Arrived:
 
     def header(self, name: str) -> str:
         return self.headers[name].decode()
+
+
+def add_topic_partitions(bootstrap_servers: str, name: str, topic_partitions: int) -> None:
+    """Has a topic grow to so many topic partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    for grown in admin.create_partitions([NewPartitions(name, topic_partitions)]).values():
+        grown.result(ASK_TIMEOUT_S)
 
 
 def make_topic(bootstrap_servers: str, name: str, topic_partitions: int, **config: str) -> None:

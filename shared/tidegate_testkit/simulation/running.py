@@ -19,10 +19,6 @@ REST_MS_MAX: Final = 300_000
 CATCH_UP_MS_MAX: Final = 1_200_000
 """After hours without a node thousands of instants are walked, two at a time where that knob is turned, in a store that is slow.
 So long it may also take until a thousand messages for one shard have gone through its inbox, where they go one at a time."""
-TICKS_CATCH_UP_MS_MAX: Final = 3_600_000
-"""The same where a decision takes one tick: the thousands that fell due without a node come one by one (seed 2000066: half an hour)."""
-TICKS_TAKEN: Final = "triggers.ticks:TICKS_TAKEN_MAX"
-"""The knob of how many."""
 LOOK_MS: Final = 1_000
 QUIET_MS: Final = 8_000
 """Nothing to do for this long is rest: what was lost is looked for again within it, or with the next sweep."""
@@ -48,8 +44,6 @@ def run(world: World) -> World:
 
 def rest_ms_max(swarm: Swarm) -> int:
     """How long such a world may take to come to rest once it is healed, ms."""
-    if swarm.node.black_outs and dict(swarm.knobs).get(TICKS_TAKEN) == 1:
-        return TICKS_CATCH_UP_MS_MAX
     floods = any(burst.in_shard is not None for burst in swarm.bursts)
     return CATCH_UP_MS_MAX if swarm.node.black_outs or floods else REST_MS_MAX
 

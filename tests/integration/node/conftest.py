@@ -134,6 +134,10 @@ class Cluster:
     def start_node(self, **variables: str) -> NodeProcess:
         return self._start(["tidegate_node"], variables)
 
+    def start_workers(self, count: int) -> NodeProcess:
+        """Starts several nodes by one command; what they log is in one file."""
+        return self._start(["tidegate_cli.main", "node", "--workers", str(count)], {})
+
     def start_node_ahead(self, by_ms: int) -> NodeProcess:
         """Starts a node whose machine's wall clock is ahead."""
         clock = self.folder / f"node-{len(self.nodes)}.clock"

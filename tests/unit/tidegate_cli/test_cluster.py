@@ -98,10 +98,11 @@ def test_given_shards_then_those_that_stand_still_can_be_picked(
 
 
 def test_given_node_alone_then_a_node_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[str] = []
-    monkeypatch.setattr(node, "become", begun.append)
+    begun: list[object] = []
+    monkeypatch.setattr(node, "become", lambda process, **options: begun.append((process, options)))
     assert main.run(["node"]) == 0
-    assert begun == [NODE]
+    assert main.run(["node", "--workers", "4"]) == 0
+    assert begun == [(NODE, {"workers": 1}), (NODE, {"workers": 4})]
 
 
 LIMITS: list[dict[str, Any]] = [

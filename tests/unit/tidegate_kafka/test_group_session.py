@@ -51,7 +51,7 @@ class Brokers:
 
 
 def test_given_the_classic_protocol_then_the_session_is_our_own_and_nobody_is_asked() -> None:
-    assert group_session(KafkaSettings(allow_plaintext=True)) == GroupSession("classic", 6_000, 1_000, "settings")
+    assert group_session(KafkaSettings(allow_plaintext=True)) == GroupSession("classic", 6_000, 500, "settings")
 
 
 @pytest.mark.parametrize(

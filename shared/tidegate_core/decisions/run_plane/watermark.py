@@ -49,6 +49,10 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         if not unread or host.now >= give_up:
             return tuple(unread)
         yield from host.sleep(LOOK_MS)
+        # A source that is deleted meanwhile has no reader any more: its position stays where it is for good.
+        still = (yield from present_sources(host)).topics_of(namespaces)
+        topics = tuple(topic for topic in topics if topic in still)
+        ends = {topic: offsets for topic, offsets in ends.items() if topic in {host.holding.events_topic, *topics}}
 
 
 def _unread(host: Host, ends: Mapping[str, int]) -> Operation[list[int]]:

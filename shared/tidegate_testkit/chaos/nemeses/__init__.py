@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate_testkit.chaos.nemeses import bricks, clocks, network, poison, processes
+from tidegate_testkit.chaos.nemeses import bricks, clocks, growth, network, poison, processes
 from tidegate_testkit.chaos.nemesis import Nemesis
 
 NEMESES: Mapping[str, Nemesis] = {
@@ -26,6 +26,8 @@ NEMESES: Mapping[str, Nemesis] = {
         clocks.CLOCK_STEP,
         processes.ROLLING_RESTART,
         processes.STORM,
+        growth.BY_COMMAND,
+        growth.BY_ANOTHER_TOOL,
         poison.POISON,
     )
 }

@@ -27,6 +27,10 @@ A_MESSAGE_WAITS_FOR: Final = SENDING_WAITS_FOR | {"cursor", "inboxed"}
 """The same, and those without which nobody may rely on its create."""
 SENT_BEHIND: Final = "decisions.delivery_plane.checkpoints:CHECKPOINT_AFTER_FIRES"
 """The knob of I8's bound."""
+CALLS_BEFORE: Final = 100
+"""Of the store, one after the other: what a shard, or who reads for it, does already goes first, in some worlds one decision
+or one batch of requests at a time.
+"""
 LATE_NEWS_MS: Final = 4_000
 """A node that goes on learns within this that it has lost its membership."""
 
@@ -62,6 +66,11 @@ class Case:
 
     def segments(self, life: Life) -> list[Segment]:
         return segments_of(self.steps(life))
+
+    @property
+    def queued_ms(self) -> int:
+        """How long what came before may keep something waiting that is served: in the slowest store 20 s."""
+        return int(CALLS_BEFORE * self.swarm.store.latency_ms)
 
     # -- who was in charge -----------------------------------------------------------------------------------------------
 

@@ -87,7 +87,8 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
 
     Whoever reads its record and hands it over need not be the owner of its shard.
     """
-    begin, since = max(letter.records) + WRITTEN_MS, letter.due - WRITTEN_MS
+    written = WRITTEN_MS + case.queued_ms
+    begin, since = max(letter.records) + written, letter.due - written
     return (
         begin <= letter.due
         and letter.name not in case.record.not_sent

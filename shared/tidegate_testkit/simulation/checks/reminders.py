@@ -33,8 +33,6 @@ SETTLE_MS: Final = 6_000
 SETTLE_AMID_FAULTS_MS: Final = 15_000
 NOTICED_MS: Final = ASK_AGAIN_MS + LOOK_MS + LOOK_MS // 10
 """So long after brokers tell of it a holder knows at the latest that the events topic has changed."""
-CALLS_BEFORE: Final = 100
-"""Of the store, one after the other: what the shard does already goes first, in some worlds one decision at a time."""
 WAITS_FOR: Final = frozenset({"fire", "at_least_every", "count", "cursor", "mixed"})
 """Transactions without which a reminder is not dealt with."""
 
@@ -154,14 +152,13 @@ def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
         # Who was there before the events topic changed leaves the new part unread until it asks again, and a reminder waits.
         noticed = START + max(changed) + topics.metadata_lag_ms + NOTICED_MS
         comes = max(comes, healed, noticed)
-    queued = int(CALLS_BEFORE * case.swarm.store.latency_ms)
     stints = [each.serving for each in case.record.stints.values() if each.serving is not None]
     shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
     # Requests of before, which a take-over in a slow world deals with for most of a minute, go first.
     looks = (case.emptied(shard, each) for each in [comes, *sorted(each for each in stints if each > comes)])
     for look in (each for each in looks if each is not None):
         is_healed = look >= healed
-        settled = look + (SETTLE_MS if is_healed else SETTLE_AMID_FAULTS_MS) + queued
+        settled = look + (SETTLE_MS if is_healed else SETTLE_AMID_FAULTS_MS) + case.queued_ms
         if settled >= until:
             continue
         held = all(case.is_held(number, look, settled) for number in case.topic_partitions(settled))

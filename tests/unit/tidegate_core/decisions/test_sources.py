@@ -531,6 +531,24 @@ def test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them(b
     assert len(bench.rows("R#")) == 1
 
 
+def test_given_a_time_out_that_waits_for_a_source_and_its_delete_then_it_waits_no_longer(bench: Bench) -> None:
+    """Seed 6001155: its reader is gone, so its position stays before the end that was awaited; it took five minutes."""
+    pair = all_of(on_data("raw"), on_data("other"), correlate="data_partition", timeout="1m")
+    bench.request(an_apply(a_spec(trigger=pair)))
+    ask(bench, a_source_apply())
+    bench.event(an_event("d1", "other"))
+    bench.run(50 * SECOND)
+    bench.hold_back(
+        lambda effect: isinstance(effect, Commit) and effect.transaction.name == "cursor" and "c" * 32 in str(effect)
+    )
+    produce(bench, "d1")
+    bench.run(30 * SECOND)
+    assert bench.ledger() == []
+    assert ask(bench, a_source_delete())["status"] == "accepted"
+    bench.run(5 * SECOND)
+    assert len(bench.ledger()) == 1
+
+
 def test_given_a_wide_resume_then_records_of_before_it_do_not_count(bench: Bench) -> None:
     bench.request(an_apply(WAITS))
     ask(bench, a_source_apply())

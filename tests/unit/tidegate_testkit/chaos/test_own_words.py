@@ -36,5 +36,11 @@ def test_given_one_topic_partition_or_none_then_its_shards_or_all() -> None:
     assert expelled.shards == frozenset(range(SHARDS))
 
 
+def test_given_the_map_has_grown_since_or_before_then_the_shards_of_each_map_may_be_meant() -> None:
+    grown = TOPIC_PARTITIONS + 3
+    (crash, _) = given_up([ALog(fenced={"topic_partition": 1}, map_followed={"topic_partitions": grown})])
+    assert crash.shards == {*range(1, SHARDS, TOPIC_PARTITIONS), *range(1, SHARDS, grown)}
+
+
 def test_given_other_words_then_nothing_is_explained() -> None:
     assert given_up([ALog(serving={"topic_partition": 0})]) == []

@@ -9,12 +9,9 @@ from tidegate_testkit.simulation.faults.node import calm_nodes
 from tidegate_testkit.simulation.running import (
     CATCH_UP_MS_MAX,
     REST_MS_MAX,
-    TICKS_CATCH_UP_MS_MAX,
-    TICKS_TAKEN,
     rest_ms_max,
 )
 from tidegate_testkit.simulation.swarm import Burst
-from tidegate_testkit.simulation.ticking import KNOBS
 
 
 @pytest.mark.parametrize(
@@ -36,22 +33,3 @@ def test_given_a_world_then_it_has_the_time_that_it_needs_to_come_to_rest(
         bursts=(Burst(1_000, (8_000, 22_000), (32_000, 44_000), in_shard),),
     )
     assert rest_ms_max(swarm) == wanted
-
-
-@pytest.mark.parametrize(
-    ("taken", "black_outs", "wanted"),
-    [
-        (1, ((20_000, 3_620_000),), TICKS_CATCH_UP_MS_MAX),
-        (2, ((20_000, 3_620_000),), CATCH_UP_MS_MAX),
-        (1, (), REST_MS_MAX),
-    ],
-    ids=["one by one after hours", "more than one", "no absence"],
-)
-def test_given_ticks_that_go_one_by_one_then_a_world_that_was_without_a_node_has_the_time_for_them(
-    taken: int, black_outs: tuple[tuple[int, int], ...], wanted: int
-) -> None:
-    """Seed 2000066: 3,200 of them, in half an hour."""
-    swarm = swarm_of(0, faults=False)
-    swarm = replace(swarm, node=replace(calm_nodes(), black_outs=black_outs), knobs=((TICKS_TAKEN, taken),))
-    assert rest_ms_max(swarm) == wanted
-    assert TICKS_TAKEN in KNOBS

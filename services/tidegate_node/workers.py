@@ -1,0 +1,112 @@
+"""`tidegate node --workers N`: a node process for each core of a machine that has nobody else to start several.
+
+A Python process uses one core. Each worker is a node of its own, with its own share, name (`<node>-1`, ...), health port (the
+set one, the next, ...) and log lines on the same standard error. On Kubernetes take more pods instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from tidegate_node.process import EXIT_SIGNAL_BASE, STOP_SIGNALS
+from tidegate_node.startup import EXIT_CONFIGURATION
+from tidegate_ports.bus import Notices
+
+COMMAND: Final = (sys.executable, "-P", "-m", "tidegate_node")
+PAUSE_FIRST_S: Final = 1.0
+PAUSE_LAST_S: Final = 30.0
+STEADY_S: Final = 60.0
+"""A worker that has run so long is started again after the first pause."""
+
+
+class Workers:
+    """Starts workers, starts those again that end by themselves, and ends all of them with itself.
+
+    Args:
+        environments: Of each worker.
+        notices: Told of each worker that ends by itself.
+        command: Starts one.
+        pause_first_s: Before a worker is started again; twice as long each next time, up to 30 s.
+    """
+
+    def __init__(
+        self,
+        environments: Sequence[Mapping[str, str]],
+        notices: Notices,
+        command: Sequence[str] = COMMAND,
+        pause_first_s: float = PAUSE_FIRST_S,
+    ) -> None:
+        self._environments = environments
+        self._notices = notices
+        self._command = command
+        self._pause_first_s = pause_first_s
+        self._running: dict[int, asyncio.subprocess.Process] = {}
+        self._ends = asyncio.Event()
+
+    async def run(self) -> int:
+        """Returns 0 when a signal has ended all of them well, else the first status that was not 0.
+
+        78 of any ends all: the settings are the same for each of them, and another start would change nothing.
+        """
+        loop = asyncio.get_running_loop()
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self._end, number)
+        statuses = await asyncio.gather(*map(self._keep, range(len(self._environments))))
+        return EXIT_CONFIGURATION if EXIT_CONFIGURATION in statuses else next((each for each in statuses if each), 0)
+
+    async def _keep(self, worker: int) -> int:
+        """Runs one worker until the end; returns the status that it ended with."""
+        pause_s = self._pause_first_s
+        while True:
+            begun = asyncio.get_running_loop().time()
+            status = await self._live(worker)
+            if self._ends.is_set():
+                return status
+            self._notices("worker_ended", worker=worker + 1, status=status)
+            if status == EXIT_CONFIGURATION:
+                self._end(signal.SIGTERM)
+                return status
+            if asyncio.get_running_loop().time() - begun >= STEADY_S:
+                pause_s = self._pause_first_s
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ends.wait(), pause_s)
+                return 0  # There was nothing to hand over.
+            pause_s = min(2 * pause_s, PAUSE_LAST_S)
+
+    async def _live(self, worker: int) -> int:
+        """One life of a worker. Its own session: a terminal's Ctrl-C reaches it once, from here."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command, env=dict(self._environments[worker]), start_new_session=True
+        )
+        self._running[worker] = process
+        if self._ends.is_set():
+            process.send_signal(signal.SIGTERM)  # The order to end came while it was being started.
+        try:
+            status = await process.wait()
+        finally:
+            del self._running[worker]
+        return status if status >= 0 else EXIT_SIGNAL_BASE - status
+
+    def _end(self, number: signal.Signals) -> None:
+        """Passes a signal on to all: the first one drains them, a second one ends them at once."""
+        self._ends.set()
+        for process in self._running.values():
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+
+def environments_of(count: int, node: str, health_port: int, environment: Mapping[str, str]) -> list[dict[str, str]]:
+    """Returns what each worker is told: the same as this process, but for its name and its health port (0: any free one)."""
+    return [
+        {
+            **environment,
+            "TIDEGATE_NODE": f"{node}-{number + 1}",
+            "TIDEGATE_HEALTH__PORT": str(health_port + number if health_port else 0),
+        }
+        for number in range(count)
+    ]

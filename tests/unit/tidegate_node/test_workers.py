@@ -1,0 +1,109 @@
+"""Real processes, with a few lines of Python in the node's place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tidegate_node.workers import Workers, environments_of
+
+PATIENCE_S = 60.0
+WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit({status})); say('up'); signal.pause()"
+HEAD = """
+import os, pathlib, signal, sys
+here = pathlib.Path(os.environ["FOLDER"]); name = os.environ["TIDEGATE_NODE"]
+def say(what):
+    with (here / name).open("a") as file: file.write(what + "\\n")
+lives = len((here / name).read_text().splitlines()) if (here / name).exists() else 0
+"""
+
+
+class Told:
+    """Notices, as they came."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, dict[str, Any]]] = []
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        self.all.append((event, fields))
+
+
+def said(folder: Path, node: str) -> list[str]:
+    file = folder / node
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def run_workers(folder: Path, body: str, told: Told, *moments: Callable[[], bool]) -> int:
+    """Runs two workers with that body, sends this process SIGTERM at each of the moments, and returns the status."""
+    environments = environments_of(2, "n", 0, {**os.environ, "FOLDER": str(folder)})
+    command = (sys.executable, "-c", HEAD + body)
+
+    async def life() -> int:
+        running = asyncio.ensure_future(Workers(environments, told, command, pause_first_s=0.01).run())
+        async with asyncio.timeout(PATIENCE_S):
+            for has_come in moments:
+                while not has_come():  # noqa: ASYNC110 - what is looked at are files of other processes
+                    await asyncio.sleep(0.01)
+                os.kill(os.getpid(), signal.SIGTERM)
+            return await running
+
+    return asyncio.run(life())
+
+
+def both_said(folder: Path, *words: str) -> Callable[[], bool]:
+    return lambda: said(folder, "n-1") == said(folder, "n-2") == list(words)
+
+
+def test_given_two_workers_then_each_has_a_name_and_a_health_port_of_its_own() -> None:
+    told = environments_of(2, "host", 8081, {"PATH": "x", "TIDEGATE_NODE": "host"})
+    assert [(each["TIDEGATE_NODE"], each["TIDEGATE_HEALTH__PORT"], each["PATH"]) for each in told] == [
+        ("host-1", "8081", "x"),
+        ("host-2", "8082", "x"),
+    ]
+    assert {each["TIDEGATE_HEALTH__PORT"] for each in environments_of(3, "host", 0, {})} == {"0"}
+
+
+def test_given_a_signal_then_all_are_told_to_end_and_the_status_is_0(tmp_path: Path) -> None:
+    told = Told()
+    assert run_workers(tmp_path, WAITS.format(status=0), told, both_said(tmp_path, "up")) == 0
+    assert told.all == []
+
+
+def test_given_one_that_does_not_end_well_then_that_is_the_status(tmp_path: Path) -> None:
+    assert (
+        run_workers(tmp_path, WAITS.format(status="70 if name == 'n-2' else 0"), Told(), both_said(tmp_path, "up"))
+        == 70
+    )
+
+
+def test_given_a_worker_that_dies_then_it_is_told_and_started_again_while_the_other_goes_on(tmp_path: Path) -> None:
+    body = "if name == 'n-2' and lives < 2: say('up'); os.kill(os.getpid(), signal.SIGKILL)\n" + WAITS.format(status=0)
+    told = Told()
+    assert (
+        run_workers(tmp_path, body, told, lambda: [*said(tmp_path, "n-1"), *said(tmp_path, "n-2")] == ["up"] * 4) == 0
+    )
+    assert told.all == [("worker_ended", {"worker": 2, "status": 128 + signal.SIGKILL})] * 2
+
+
+def test_given_settings_that_cannot_be_then_all_end_and_none_is_started_again(tmp_path: Path) -> None:
+    body = "if name == 'n-2': sys.exit(78)\n" + WAITS.format(status=0)
+    told = Told()
+    assert run_workers(tmp_path, body, told) == 78
+    assert told.all == [("worker_ended", {"worker": 2, "status": 78})]
+
+
+def test_given_a_second_signal_then_it_reaches_them_as_well(tmp_path: Path) -> None:
+    """A node that drains ends at once with it."""
+    body = (
+        "def ends(*_):\n"
+        "    signal.signal(signal.SIGTERM, lambda *_: os._exit(143)); say('drains')\n"
+        "signal.signal(signal.SIGTERM, ends); say('up')\n"
+        "while True: signal.pause()\n"
+    )
+    moments = (both_said(tmp_path, "up"), both_said(tmp_path, "up", "drains"))
+    assert run_workers(tmp_path, body, Told(), *moments) == 143
