@@ -140,7 +140,9 @@ def assemble(around: Surroundings) -> Node:
         takes=lambda: node.takes,
         limits=Limits(overload.lag_ms, overload.after_ms, overload.back_ms),
     )
-    drivers = DriverMaker(facts, Shell(around.store, bus, launch, load, clock, notices), node, loop)
+    drivers = DriverMaker(
+        facts, Shell(around.store, bus, launch, load, clock, notices, clients.membership.guard_holds), node, loop
+    )
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
     card = CardMaker(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)

@@ -30,6 +30,10 @@ Pause: TypeAlias = Callable[[int], Awaitable[None]]
 """Waits behind a call that left something; told how many in a row got nothing done."""
 
 
+class _MayNotSend(Exception):
+    """Whoever asked for it must not write now."""
+
+
 @dataclass(slots=True)
 class _Batch:
     """One batch on its way.
@@ -37,12 +41,14 @@ class _Batch:
     Attributes:
         chunks: Room of its chunks.
         calls: Room of the calls of all batches.
+        may_send: Whether a call may be made now.
         rows_max: Of one call: what took too long as a whole comes about in halves, each within the time.
         written: Rows that are acknowledged so far.
     """
 
     chunks: asyncio.Semaphore
     calls: BatchRoom
+    may_send: Callable[[], bool]
     rows_max: int = WRITES_PER_CALL_MAX
     written: int = 0
 
@@ -61,11 +67,16 @@ class BatchWrites:
         self._room = room
         self._pause = pause
 
-    async def write(self, actions: Actions) -> bool | Invalid:
-        """Returns whether all is acknowledged; a chunk that can never work spoils no other."""
+    async def write(self, actions: Actions, may_send: Callable[[], bool] = lambda: True) -> bool | Invalid:
+        """Returns whether all is acknowledged; a chunk that can never work spoils no other.
+
+        Args:
+            actions: Its rows.
+            may_send: Asked right before each call; what it forbids is not acknowledged.
+        """
         # One row is no more than a plain put: signs of life, and what people look at, do not wait behind hundreds.
         calls = self._room if len(actions) > 1 else BatchRoom(1)
-        batch = _Batch(asyncio.Semaphore(CHUNKS_AT_ONCE_MAX), calls)
+        batch = _Batch(asyncio.Semaphore(CHUNKS_AT_ONCE_MAX), calls, may_send)
         chunks = [actions[start : start + WRITES_PER_CALL_MAX] for start in range(0, len(actions), WRITES_PER_CALL_MAX)]
         done = await asyncio.gather(*(self._write_chunk(chunk, batch) for chunk in chunks))
         invalid = next((each for each in done if isinstance(each, Invalid)), None)
@@ -81,6 +92,8 @@ class BatchWrites:
                     left, untouched = await self._write_some(pending, batch)
             except StoreRequestInvalid as invalid:
                 return Invalid(str(invalid))
+            except _MayNotSend:
+                return False
             failures = 0 if len(left) + len(untouched) < len(pending) else failures + 1
             # Of the whole batch. Each round that gets on has fewer left, so this ends.
             idle = 0 if batch.written > written else idle + 1
@@ -92,6 +105,8 @@ class BatchWrites:
     async def _write_some(self, pending: Actions, batch: _Batch) -> tuple[Actions, Actions]:
         """Makes one call with the first of them. Returns what is left of those, and the others."""
         async with batch.calls.place() as call:
+            if not batch.may_send():
+                raise _MayNotSend
             some = pending[: batch.rows_max]
             try:
                 left = await self._send(some)

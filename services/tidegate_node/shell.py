@@ -32,7 +32,7 @@ from tidegate_core.effects import (
 from tidegate_node.bus_effects import BusEffects
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.load.effects import LoadEffects
-from tidegate_node.store_effects import StoreEffects
+from tidegate_node.store_effects import StoreEffects, always
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 
@@ -65,6 +65,7 @@ class Shell:
     load: LoadEffects
     clock: Clock
     notices: Notices
+    guard_holds: Callable[[], bool]
 
     def tell(self, effect: Told) -> None:
         match effect:
@@ -96,7 +97,7 @@ class Shell:
             case Commit():
                 return await self.store.commit(effect)
             case Write():
-                return await self.store.write(effect)
+                return await self.store.write(effect, self.guard_holds if effect.guarded else always)
             case ReadEndOffsets():
                 return await self.bus.read_end_offsets(effect)
             case Produce():

@@ -32,6 +32,12 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
 from tidegate_telemetry.metrics import Metrics
 
+
+def always() -> bool:
+    """Of what may be sent whoever is a member."""
+    return True
+
+
 BATCHES_SHARE: Final = 2
 """All batches together have one thread of so many: reads and transactions, which prove and move what a shard owns, find one free."""
 READ_ATTEMPTS_MAX: Final = 3
@@ -104,9 +110,9 @@ class StoreEffects:
                 continue
             return await self._read_back(settlement, step) if isinstance(step, ReadWitness) else step
 
-    async def write(self, effect: Write) -> Written | Unavailable | Invalid:
-        """Sends until each row is acknowledged, or nothing of it gets on any more."""
-        done = await self._batches.write(effect.batch.actions)
+    async def write(self, effect: Write, may_send: Callable[[], bool] = always) -> Written | Unavailable | Invalid:
+        """Sends until each row is acknowledged, nothing of it gets on any more, or it may not be sent any more."""
+        done = await self._batches.write(effect.batch.actions, may_send)
         self._metrics.set("tidegate_store_batch_room", self._room.size)
         if isinstance(done, Invalid):
             return done

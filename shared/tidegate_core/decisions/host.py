@@ -223,13 +223,13 @@ class Host:
             yield from self.sleep(pause + self.jitter(transaction.token, pause))
             pause = min(2 * pause, RETRY_LAST_MS)
 
-    def write(self, batch: Batch) -> Operation[bool]:
+    def write(self, batch: Batch, *, guarded: bool = False) -> Operation[bool]:
         """Sends an unconditional batch once; returns whether all of it is acknowledged.
 
         Raises:
             InvalidWrite: The store will never take it; some of it may be there.
         """
-        answer = yield Write(batch)
+        answer = yield Write(batch, guarded)
         if isinstance(answer, Invalid):
             raise InvalidWrite(batch, answer.message)
         return not isinstance(answer, Unavailable)

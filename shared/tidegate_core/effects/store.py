@@ -37,9 +37,14 @@ class Commit:
 class Write:
     """An unconditional batch, repeated until all of it is acknowledged. Answer: `Written`, `Unavailable` or `Invalid`; with
     either of these some of it may be there.
+
+    Attributes:
+        guarded: It is sent, and sent again, only while membership is proven, else `Unavailable`: who stood still, and has been
+            put out meanwhile, must not write over what others have written since.
     """
 
     batch: Batch
+    guarded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

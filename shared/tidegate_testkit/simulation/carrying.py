@@ -63,8 +63,8 @@ class Carrier:
                 node.store.read_range(wanted, answer)
             case Commit(transaction):
                 node.store.commit(transaction, answer)
-            case Write(batch):
-                node.store.write(batch.actions, answer)
+            case Write(batch, guarded):
+                node.store.write(batch.actions, answer, partial(self._may_write, guarded))
             case ReadEndOffsets(topic):
                 self._cluster.broker.end_offsets(topic, lambda ends: node.process.post(lambda: answer(ends)))
             case Produce():
@@ -97,6 +97,10 @@ class Carrier:
                 self._prove(token)
             case Taken():
                 pass
+
+    def _may_write(self, guarded: bool) -> bool:
+        """A driver that is dropped ends what it had under way: what is with the store is, and nothing is sent again."""
+        return self._tenure.alive and (not guarded or self._node.guard_holds())
 
     def _answer_soon(self, token: int, result: Result) -> None:
         self._node.process.after(1, lambda: self._tenure.answer(token, result))

@@ -65,9 +65,16 @@ class StoreClient:
             done(step)
 
     def write(
-        self, actions: Sequence[Put | Delete], done: Callable[[Written | Unavailable], None], idle_sends: int = 0
+        self,
+        actions: Sequence[Put | Delete],
+        done: Callable[[Written | Unavailable], None],
+        may_send: Callable[[], bool] | None = None,
+        idle_sends: int = 0,
     ) -> None:
-        """Sends a batch until all of it is acknowledged, or nothing got on for a while."""
+        """Sends a batch until all of it is acknowledged, nothing got on for a while, or it may not be sent any more."""
+        if may_send is not None and not may_send():
+            self._process.after(1, lambda: done(Unavailable("the guard has lapsed")))
+            return
 
         def answered(left: Sequence[Put | Delete] | None) -> None:
             self._process.post(lambda: follow(left))
@@ -82,7 +89,7 @@ class StoreClient:
                 done(Unavailable("store, a batch"))
                 return
             pause = min(PAUSE_FIRST_MS << idle, PAUSE_LAST_MS) * self._process.timeline.chance.random()
-            self._process.after(pause, lambda: self.write(pending, done, idle))
+            self._process.after(pause, lambda: self.write(pending, done, may_send, idle))
 
         self._store.write(actions, answered, self._writer)
 

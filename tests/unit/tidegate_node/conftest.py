@@ -242,6 +242,7 @@ class Surroundings:
             LoadEffects({}, self.clock),
             self.clock,
             self.notes,
+            self.bus.guard_holds,
         )
 
 

@@ -128,3 +128,18 @@ async def test_given_batches_that_wait_for_room_then_one_of_a_single_row_does_no
 
     answers.set()
     assert await large is True
+
+
+async def test_given_a_guard_that_lapses_amid_a_batch_then_no_further_call_is_made_and_it_is_not_acknowledged() -> None:
+    """Seed 6001604: a node went on after a freeze and sent the rest of a batch over what its successor had written."""
+    store = Store(lambda actions: len(actions) - 5)
+    asked: list[bool] = []
+
+    def may_send() -> bool:
+        asked.append(len(asked) < 2)
+        return asked[-1]
+
+    assert await store.writes(room=1).write(rows(25), may_send) is False
+
+    assert store.calls == [25, 5]
+    assert asked == [True, True, False]

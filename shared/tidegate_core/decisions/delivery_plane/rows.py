@@ -44,7 +44,11 @@ def presence_expiry(append_time: int) -> int:
 
 
 def write(host: Host, name: str, actions: Sequence[Put | Delete]) -> Operation[None]:
-    """Writes until all of it is acknowledged. Raises InvalidWrite."""
+    """Writes until all of it is acknowledged, and only while this is the owner. Raises InvalidWrite.
+
+    Rows have no fence. What a former owner still sends after a freeze could name another record of the same request, and slot,
+    than those by which its successor has sent the message already.
+    """
     batch = Batch(name, tuple(actions))
-    while not (yield from host.write(batch)):
+    while not (yield from host.write(batch, guarded=True)):
         yield from host.sleep(WRITE_RETRY_MS)

@@ -47,7 +47,7 @@ def _check_facts(case: Case) -> Iterator[str]:
                 for stint in case.stints_of_shard(shard)
             )
             known = case.record.outages.get(shard, {})
-            if served and not any(_spans(fact, _went_on(case, begin), end) for fact in known):
+            if served and not any(_spans(fact, _heard(case, begin), end) for fact in known):
                 yield f"I1: shard {shard} was away from {at_text(begin)} to {at_text(end)}, and its facts are {_texts(known)}"
 
 
@@ -79,7 +79,8 @@ def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
     for begin, end in ((START + begin, START + end) for begin, end in absences(case.swarm)):
         # What a suspend that came meanwhile has ended was never made.
         made = [row for row in rows if row.covered is None and row.reason != "suspended"]
-        first = _went_on(case, begin) + SKEW_MS
+        # Who was frozen meanwhile decides in one transaction on what was due by then, before it can know of the outage.
+        first = _went_on(case, begin, begin + OUTAGE_GRACE_MS) + SKEW_MS
         alone = [row.nominal for row in made if first < row.nominal < end - SKEW_MS]
         if len(alone) > UNDER_WAY_MAX:
             yield (
@@ -88,18 +89,22 @@ def _check_missed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str
             )
 
 
-def _went_on(case: Case, begin: int) -> int:
-    """Returns when the last node went on that was frozen as everybody went away, or `begin`.
+def _heard(case: Case, begin: int) -> int:
+    """Returns until when somebody may have heard the last that the store answered.
 
-    What was due by then it decides in one transaction, which may arrive; and it hears only then what the store answered to
-    what had reached it before, so that its sign of life says that much. By the grace it would know better.
+    Who is frozen by then hears only as it goes on what the store had answered to what had reached it before, so that its sign of life
+    says that much. By the grace it would know better.
     """
-    answered = begin + case.swarm.store.under_way_ms_max
+    return _went_on(case, begin, begin + case.swarm.store.under_way_ms_max)
+
+
+def _went_on(case: Case, begin: int, frozen_by: int) -> int:
+    """Returns when the last node went on that was frozen by then, and no longer than the grace, or `begin`."""
     return max(
         (
             goes_on
             for _, start, goes_on in case.record.pauses
-            if start <= answered and begin < goes_on < begin + OUTAGE_GRACE_MS
+            if start <= frozen_by and begin < goes_on < begin + OUTAGE_GRACE_MS
         ),
         default=begin,
     )
