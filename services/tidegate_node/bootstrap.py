@@ -42,6 +42,7 @@ from tidegate_launchers.local_settings import LocalSettings
 from tidegate_node.assembly import Clients, Surroundings, assemble
 from tidegate_node.cluster_init import initialise_cluster
 from tidegate_node.facts import NodeFacts
+from tidegate_node.garbage import seldom_looked_for
 from tidegate_node.grow.growth import grow_cluster
 from tidegate_node.holdings import GroupListener, Holdings, OthersListener
 from tidegate_node.load.host import HostLoad
@@ -172,7 +173,8 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             notices=notices,
         )
         try:
-            return await run_until(stop, assemble(surroundings))
+            with seldom_looked_for():
+                return await run_until(stop, assemble(surroundings))
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import (
     EndOffsets,
+    ManyProduced,
     NotProduced,
+    Outcome,
     Poke,
     Produce,
-    Produced,
+    ProduceMany,
     ProveMembership,
     ReadEndOffsets,
     StartReading,
@@ -74,15 +77,24 @@ class BusEffects:
         self._poke_here = poke_here
         self._clock = clock
         self._metrics = metrics
-        self._pokes: set[asyncio.Task[Produced | NotProduced]] = set()
+        self._pokes: set[asyncio.Task[Outcome]] = set()
 
-    async def produce(self, effect: Produce) -> Produced | NotProduced:
+    async def produce(self, effect: Produce) -> Outcome:
         outcome = await (self._guarded if effect.guarded else self._plain).produce(effect)
-        if isinstance(outcome, NotProduced):
-            self._metrics.count("tidegate_records_not_produced_total", kind=outcome.kind)
-        elif effect.guarded:
-            self._delivered(effect)
+        self._count([effect], [outcome])
         return outcome
+
+    def produce_many(self, effect: ProduceMany, answer: Callable[[ManyProduced], None]) -> None:
+        """Hands the records over now, and answers on the loop."""
+        records = effect.records
+        guarded = records[0].guarded
+        assert all(record.guarded == guarded for record in records)
+
+        def settled(outcomes: Sequence[Outcome]) -> None:
+            answer(ManyProduced(outcomes))
+            self._count(records, outcomes)
+
+        (self._guarded if guarded else self._plain).produce_many(records, settled)
 
     async def read_end_offsets(self, effect: ReadEndOffsets) -> EndOffsets | Unavailable:
         return await self._topics.end_offsets(effect.topic, may_be_missing=effect.may_be_missing)
@@ -136,12 +148,23 @@ class BusEffects:
         self._pokes.add(sending)
         sending.add_done_callback(self._pokes.discard)
 
-    async def _send(self, record: Produce) -> Produced | NotProduced:
+    async def _send(self, record: Produce) -> Outcome:
         return await self._plain.produce(record)
 
-    def _delivered(self, message: Produce) -> None:
-        self._metrics.count("tidegate_messages_delivered_total")
-        for name, value in message.headers:
-            if name == NOMINAL_HEADER:
-                late_ms = self._clock.now_ms() - parse_instant(value.decode())
-                self._metrics.observe("tidegate_fire_lateness_seconds", late_ms / 1000, plane="delivery")
+    def _count(self, records: Sequence[Produce], outcomes: Sequence[Outcome]) -> None:
+        delivered = []
+        for record, outcome in zip(records, outcomes, strict=True):
+            if isinstance(outcome, NotProduced):
+                self._metrics.count("tidegate_records_not_produced_total", kind=outcome.kind)
+            elif record.guarded:
+                delivered.append(record)
+        if delivered:
+            self._delivered(delivered)
+
+    def _delivered(self, messages: Sequence[Produce]) -> None:
+        now = self._clock.now_ms()
+        nominals = Counter(value for each in messages for name, value in each.headers if name == NOMINAL_HEADER)
+        self._metrics.count("tidegate_messages_delivered_total", len(messages))
+        for nominal, times in nominals.items():
+            late_s = (now - parse_instant(nominal.decode())) / 1000
+            self._metrics.observe("tidegate_fire_lateness_seconds", late_s, times, plane="delivery")

@@ -24,6 +24,7 @@ from tidegate_core.effects import (
     Drained,
     Notice,
     Poke,
+    ProduceMany,
     Result,
     StartReading,
     StopReading,
@@ -221,6 +222,8 @@ class PartitionDriver:
                 self._shell.tell(ask.effect)
             case Notice() | Poke() | Cancel() | Taken():
                 self._shell.tell(ask.effect)
+            case ProduceMany() as group:
+                self._shell.produce_many(group, partial(self._settled, actor, ask.token))
             case effect:
                 self._begin_task(actor, ask.token, self._shell.ask(effect))
 
@@ -238,6 +241,10 @@ class PartitionDriver:
             self._fail(failure)
         elif token:
             self.give(Answer(token, task.result()))
+
+    def _settled(self, actor: Actor, token: int, result: Result) -> None:
+        if actor is self._actor:
+            self.give(Answer(token, result))
 
     # -- time ---------------------------------------------------------------------------------------------------------
 

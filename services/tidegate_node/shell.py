@@ -11,9 +11,11 @@ from tidegate_core.effects import (
     Commit,
     Inspect,
     Lookup,
+    ManyProduced,
     Notice,
     Poke,
     Produce,
+    ProduceMany,
     ProveMembership,
     Read,
     ReadEndOffsets,
@@ -81,6 +83,10 @@ class Shell:
                 self.bus.taken(effect)
             case _:
                 assert_never(effect)
+
+    def produce_many(self, effect: ProduceMany, answer: Callable[[ManyProduced], None]) -> None:
+        """Messages leave in the very step that sends them: no task for each group, and none behind what others decide meanwhile."""
+        self.bus.produce_many(effect, answer)
 
     async def ask(self, effect: Asked) -> Result:
         match effect:

@@ -1,23 +1,48 @@
-"""Delivery reports: from the client's callbacks to the futures of those who wait, a whole batch at a time.
+"""Delivery reports: from the client's callbacks to those who wait, a whole batch at a time.
 
 One hop to the loop per message would cost more than the message (13 µs instead of 4); so the callbacks only collect, and
-what one `poll` brought goes over together.
+what one `poll` brought goes over together. Nor has a message a future of its own: those that were handed over together have one.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
 
-from tidegate_core.effects import NotProduced, Produced
+from tidegate_core.effects import NotProduced, Outcome, Produced
 from tidegate_kafka.outcomes import UNAVAILABLE, not_produced
 from tidegate_kafka.post import Post
+from tidegate_ports.bus import Settled
 
-Outcome: TypeAlias = Produced | NotProduced
-Waiter: TypeAlias = "asyncio.Future[Outcome]"
+PRODUCED: Final = Produced()
+NOT_YET: Final = NotProduced(UNAVAILABLE, "nothing is known yet")
+
+
+class Group:
+    """Records that were handed over together. On the loop alone.
+
+    Args:
+        size: How many.
+        settled: Told their outcomes, in their order, once there are all.
+    """
+
+    def __init__(self, size: int, settled: Settled) -> None:
+        self._settled = settled
+        self._outcomes: list[Outcome] = [NOT_YET] * size
+        self._open = size
+
+    def settle(self, index: int, outcome: Outcome) -> None:
+        """Takes what became of one of them; told once for each."""
+        self._outcomes[index] = outcome
+        self._open -= 1
+        if self._open == 0:
+            self._settled(self._outcomes)
+
+
+Waiter: TypeAlias = tuple[Group, int]
+"""One of a group."""
 
 
 class Deliveries:
@@ -43,7 +68,7 @@ class Deliveries:
         self._waiting.discard(waiter)
         if error is None:
             kind, instant = message.timestamp()
-            self._reported.append((waiter, Produced(instant if kind == TIMESTAMP_LOG_APPEND_TIME else None)))
+            self._reported.append((waiter, Produced(instant) if kind == TIMESTAMP_LOG_APPEND_TIME else PRODUCED))
             return
         self.fatal = self.fatal or error.fatal()
         self._reported.append((waiter, not_produced(error)))
@@ -63,6 +88,5 @@ class Deliveries:
 
 
 def _resolve(reported: Sequence[tuple[Waiter, Outcome]]) -> None:
-    for waiter, outcome in reported:
-        if not waiter.done():
-            waiter.set_result(outcome)
+    for (group, index), outcome in reported:
+        group.settle(index, outcome)

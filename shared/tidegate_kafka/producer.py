@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from confluent_kafka import KafkaException, Producer
 
-from tidegate_core.effects import NotProduced, Produce
+from tidegate_core.effects import NotProduced, Outcome, Produce
 from tidegate_kafka.client_config import producer_config
 from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
-from tidegate_kafka.delivery import Deliveries, Outcome, Waiter
+from tidegate_kafka.delivery import Deliveries, Group, Waiter
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.outcomes import GUARD, UNAVAILABLE, not_produced
 from tidegate_kafka.post import post_to
 from tidegate_kafka.settings import KafkaSettings
-from tidegate_ports.bus import Notices
+from tidegate_ports.bus import Notices, Settled
 from tidegate_ports.clock import Clock
 
 POLL_S = 0.05
@@ -108,14 +108,24 @@ class KafkaPublisher:
     async def produce(self, order: Produce) -> Outcome:
         return await self.send(order)
 
-    def send(self, order: Produce) -> Waiter:
+    def send(self, order: Produce) -> asyncio.Future[Outcome]:
         """Hands one record over and returns its outcome-to-be; thousands may be under way. From the loop."""
-        waiter: Waiter = self._loop.create_future()
-        with self._lock:
-            refusal = self._hand_over(order, waiter)
-        if refusal is not None:
-            waiter.set_result(refusal)
-        return waiter
+        told: asyncio.Future[Outcome] = self._loop.create_future()
+
+        def settled(outcomes: Sequence[Outcome]) -> None:
+            if not told.done():  # Else nobody waits any more.
+                told.set_result(outcomes[0])
+
+        self.produce_many([order], settled)
+        return told
+
+    def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
+        group = Group(len(orders), settled)
+        for index, order in enumerate(orders):
+            with self._lock:
+                refusal = self._hand_over(order, (group, index))
+            if refusal is not None:
+                group.settle(index, refusal)
 
     def _hand_over(self, order: Produce, waiter: Waiter) -> NotProduced | None:
         if self._guard_holds is not None and not self._guard_holds():

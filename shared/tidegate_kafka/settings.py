@@ -153,7 +153,9 @@ class KafkaSettings(KafkaSecurity):
         description="An unguarded record that is not acknowledged by then is `unavailable` (dead letters, receipts).",
     )
     queue_records_max: int = Field(
-        default=20_000, ge=1, description="Records inside one producer; more are `unavailable` at once."
+        default=100_000,
+        ge=1,
+        description="Records inside one producer (within 64 MiB); more are `unavailable` at once.",
     )
     record_bytes_max: int = Field(
         default=5 * MIB + 64 * 1024,

@@ -6,14 +6,16 @@ the order in which things happened; commands may be given from the loop only and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
+from tidegate_core.effects import EndOffsets, Outcome, Produce, Unavailable
 
 END: Literal["end"] = "end"
 Position: TypeAlias = int | Literal["end"]
+Settled: TypeAlias = Callable[[Sequence[Outcome]], None]
+"""Told the outcomes of records, in their order."""
 
 
 class Record(NamedTuple):
@@ -167,8 +169,17 @@ class PartitionReader(Protocol):
 class Publisher(Protocol):
     """Sends records."""
 
-    async def produce(self, order: Produce) -> Produced | NotProduced:
+    async def produce(self, order: Produce) -> Outcome:
         """Sends one record and waits for the brokers' answer. Never raises for an outcome that `NotProduced` can say."""
+        ...
+
+    def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
+        """Hands records over at once, in this order; from the loop.
+
+        Args:
+            orders: Each has a fate of its own.
+            settled: Called on the loop once each of them has an outcome; before this returns where that is known by then.
+        """
         ...
 
 

@@ -38,11 +38,13 @@ from tidegate_core.effects import (
     Items,
     LoadSampled,
     Lookup,
+    ManyProduced,
     Membership,
     Notice,
     Poke,
     Produce,
     Produced,
+    ProduceMany,
     ProveMembership,
     Read,
     ReadEndOffsets,
@@ -269,6 +271,8 @@ class World:
                 return EndOffsets({f"{TOPIC_IDS[topic]}/0": len(self._logs[topic])} if own else {})
             case Produce():
                 return self._produced(ask.effect)
+            case ProduceMany(produced):
+                return ManyProduced([self._produced(record) for record in produced])
             case Submit() | Lookup() | Watch() | Cancel():
                 return self._programs.carry_out(ask, ask.effect)
             case SampleLoad():

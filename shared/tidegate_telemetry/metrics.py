@@ -30,11 +30,13 @@ class Metrics:
         assert isinstance(counter, Counter), name
         (counter.labels(**labels) if labels else counter).inc(by)
 
-    def observe(self, name: str, value: float, /, **labels: str) -> None:
-        """Adds one observation to a histogram."""
+    def observe(self, name: str, value: float, times: int = 1, /, **labels: str) -> None:
+        """Adds an observation to a histogram, as often as it was made."""
         histogram = self._made[name]
         assert isinstance(histogram, Histogram), name
-        (histogram.labels(**labels) if labels else histogram).observe(value)
+        series = histogram.labels(**labels) if labels else histogram
+        for _ in range(times):
+            series.observe(value)
 
     def set(self, name: str, value: float, /, **labels: str) -> None:
         """Sets a gauge."""

@@ -31,6 +31,7 @@ from tidegate_core.effects import (
     Poke,
     Produce,
     Produced,
+    ProduceMany,
     ProveMembership,
     Read,
     ReadEndOffsets,
@@ -51,6 +52,7 @@ from tidegate_core.store.values import Batch, Transaction
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
+from tidegate_testkit.bench_groups import Groups
 from tidegate_testkit.bench_outcomes import Outcomes, Sent
 from tidegate_testkit.bench_programs import Behaviour, Programs
 from tidegate_testkit.bench_scripts import Scripts
@@ -126,6 +128,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         self.lives += 1
         self.holding = a_holding(owner or f"node-{self.lives}", **self._holding)
         self.actor = PartitionActor(self.holding, EventIndex())
+        self._groups = Groups()
         self._soon.clear()
         self._reading.clear()
         self._held.clear()
@@ -208,8 +211,10 @@ class Bench(Programs, Outcomes, Scripts, Topics):
             following = self._soon.popleft()
             if isinstance(following, Ask):
                 self._carry_out(following)
-            else:
-                self._soon.extend(self.actor.step(self.now, following))
+                continue
+            told = self._groups.together(following) if isinstance(following, Answer) else following
+            if told is not None:
+                self._soon.extend(self._groups.apart(self.actor.step(self.now, told)))
         raise AssertionError("the actor goes round in circles")
 
     def _soon_give(self, *inputs: Input) -> None:
@@ -271,6 +276,8 @@ class Bench(Programs, Outcomes, Scripts, Topics):
                 self._reading.discard((topic, topic_partition))
             case Taken() | Notice() | Drained():
                 pass
+            case ProduceMany():
+                raise AssertionError("taken apart")
         return None
 
     def transact(self, transaction: Transaction) -> Committed | Refused | Unavailable | Invalid:

@@ -14,10 +14,13 @@ from tidegate_core.effects import (
     Committed,
     Effect,
     Invalid,
+    ManyProduced,
     Notice,
     NotProduced,
+    Outcome,
     Produce,
     Produced,
+    ProduceMany,
     Read,
     Refused,
     Unavailable,
@@ -250,6 +253,14 @@ class Host:
                 return answer.message
             yield from self.sleep(pause)
             pause = min(2 * pause, PRODUCE_RETRY_LAST_MS)
+
+    def produce_once(self, records: Sequence[Produce]) -> Operation[Sequence[Outcome]]:
+        """Sends records once, together and in this order; returns what became of each, once that is known of all."""
+        if not records:
+            return ()
+        answer = yield ProduceMany(tuple(records))
+        assert isinstance(answer, ManyProduced)
+        return answer.outcomes
 
     def read_for_good(self, effect: Effect) -> Operation[object]:
         """Asks until there is an answer other than `Unavailable`.

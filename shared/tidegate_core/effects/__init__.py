@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tidegate_core.effects.bus import NotProduced, Poke, Produce, Produced
+from tidegate_core.effects.bus import ManyProduced, NotProduced, Outcome, Poke, Produce, Produced, ProduceMany
 from tidegate_core.effects.launchers import (
     DUPLICATE,
     Cancel,
@@ -63,12 +63,15 @@ __all__ = [
     "LoadSampled",
     "LookedUp",
     "Lookup",
+    "ManyProduced",
     "Membership",
     "NotProduced",
     "NotSubmitted",
     "Notice",
+    "Outcome",
     "Poke",
     "Produce",
+    "ProduceMany",
     "Produced",
     "ProveMembership",
     "Read",
@@ -96,6 +99,7 @@ Effect: TypeAlias = (
     | Write
     | ReadEndOffsets
     | Produce
+    | ProduceMany
     | Poke
     | Submit
     | Lookup
@@ -121,6 +125,7 @@ Result: TypeAlias = (
     | EndOffsets
     | Produced
     | NotProduced
+    | ManyProduced
     | Submitted
     | SubmitFailed
     | NotSubmitted

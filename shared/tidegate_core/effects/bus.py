@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,30 @@ class NotProduced:
 
     kind: str
     message: str
+
+
+Outcome: TypeAlias = Produced | NotProduced
+"""What became of one record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceMany:
+    """Records that are handed over together, in this order. Answer: `ManyProduced`, once each of them has an outcome.
+
+    Each has a fate of its own: the guard is asked before each one, and any of them may fail while the others are there.
+
+    Attributes:
+        records: At least one; all guarded, or none.
+    """
+
+    records: tuple[Produce, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ManyProduced:
+    """`outcomes`: of each record, in their order."""
+
+    outcomes: Sequence[Outcome]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from tidegate_core.effects import (
     NotSubmitted,
     Poke,
     Produce,
+    ProduceMany,
     ProveMembership,
     Read,
     ReadEndOffsets,
@@ -37,7 +38,7 @@ from tidegate_core.effects import (
     Write,
 )
 from tidegate_testkit.simulation.broker import Reader
-from tidegate_testkit.simulation.producing import acts, produce
+from tidegate_testkit.simulation.producing import acts, produce, produce_many
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.tenure import Tenure
@@ -68,6 +69,8 @@ class Carrier:
                 self._cluster.broker.end_offsets(topic, lambda ends: node.process.post(lambda: answer(ends)))
             case Produce():
                 produce(self._tenure, ask.effect, answer)
+            case ProduceMany(records):
+                produce_many(self._tenure, records, answer)
             case Submit(order):
                 self._submit(order, token)
             case Lookup(run_id, attempt):

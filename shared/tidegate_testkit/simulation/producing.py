@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import NotProduced, Produce, Produced
+from tidegate_core.effects import ManyProduced, NotProduced, Outcome, Produce
 from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.simulation.broker import Outgoing
 from tidegate_testkit.simulation.record import Sent
@@ -28,7 +29,7 @@ def acts(tenure: Tenure, what: str) -> None:
         cluster.record.failures.append(f"I5: {tenure.name} did {what} while {holder} held its topic partition")
 
 
-def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Produced | NotProduced], None]) -> None:
+def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Outcome], None]) -> None:
     """Hands a record to the broker's client, if the guard allows, and answers once."""
     cluster, node = tenure.node.cluster, tenure.node
     headers, patience = wanted.headers, float(PRODUCE_PATIENCE_MS)
@@ -36,7 +37,7 @@ def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Produced | NotPro
     said = {name: value.decode() for name, value in wanted.headers if name in {"tidegate-id", "tidegate-nominal"}}
     stint = tenure.stint.name
 
-    def done(result: Produced | NotProduced) -> None:
+    def done(result: Outcome) -> None:
         if isinstance(result, NotProduced) and wanted.guarded:
             cluster.record.not_sent.add(message)
             occurrence = f"{message.split('/')[0]}@{parse_instant(said['tidegate-nominal'])}"
@@ -68,6 +69,19 @@ def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Produced | NotPro
     cluster.broker.produce(
         Outgoing(wanted.topic, wanted.key, wanted.value, headers, wanted.topic_partition, patience, fits), done
     )
+
+
+def produce_many(tenure: Tenure, wanted: Sequence[Produce], answer: Callable[[ManyProduced], None]) -> None:
+    """Hands records over, each with a fate of its own, and answers once that is known of all."""
+    outcomes: dict[int, Outcome] = {}
+
+    def done(index: int, outcome: Outcome) -> None:
+        outcomes[index] = outcome
+        if len(outcomes) == len(wanted):
+            answer(ManyProduced([outcomes[each] for each in range(len(wanted))]))
+
+    for index, record in enumerate(wanted):
+        produce(tenure, record, partial(done, index))
 
 
 def sent_of(record: LogRecord) -> Sent:

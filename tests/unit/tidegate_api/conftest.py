@@ -18,7 +18,7 @@ from tidegate_api.logs import FileLogs
 from tidegate_api.parts import Parts
 from tidegate_api.submission import Timing
 from tidegate_api.tokens import run_token
-from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
+from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_core.model.identity import run_id
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.schedule import ScheduleSpec
@@ -30,7 +30,7 @@ from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_core.transactions.settlement import Verdict
 from tidegate_dynamo.settled import carry_out
 from tidegate_memory.store import MemoryStore
-from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Topic
+from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Settled, Topic
 from tidegate_ports.launcher import LogPaths
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import API_METRICS
@@ -145,7 +145,7 @@ class FakeBus:
     listener: ReaderListener | None = None
     is_down: bool = False
 
-    async def produce(self, order: Produce) -> Produced | NotProduced:
+    async def produce(self, order: Produce) -> Outcome:
         if self.failure is not None:
             return self.failure
         self.produced.append(order)
@@ -154,6 +154,9 @@ class FakeBus:
             if receipt is not None:
                 self.announce(receipt)
         return Produced()
+
+    def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
+        raise AssertionError("the API sends one by one")
 
     def announce(self, receipt: Receipt) -> None:
         assert self.listener is not None

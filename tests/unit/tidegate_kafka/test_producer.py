@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message
 
-from tidegate_core.effects import NotProduced, Produce, Produced
+from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_kafka.settings import KafkaSettings
 
@@ -110,6 +110,68 @@ async def test_given_reports_then_each_waiter_gets_its_own_in_one_hop(clock: Man
     kinds = [outcome.kind if isinstance(outcome, NotProduced) else "" for outcome in await asyncio.gather(*waiting)]
     assert kinds == ["", "refused", "unavailable"]
     assert client.sent[0] == ("t", b"v", b"k", 3, [("h", b"1")])
+    assert await stage.publisher.stop()
+
+
+async def test_given_records_that_go_together_then_each_has_its_own_outcome_in_their_order(
+    clock: ManualClock, notes: Notes
+) -> None:
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    client.raises = BufferError()
+    orders = [Produce("t", None, value) for value in (b"queue full", b"there", b"too large")]
+
+    together: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
+    stage.publisher.produce_many(orders, together.set_result)
+    client.answer(None)
+    alone = stage.publisher.send(ORDER)
+    client.answer(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), None)
+    await asyncio.wait_for(alone, PATIENCE_S)
+
+    outcomes = await asyncio.wait_for(together, PATIENCE_S)
+    assert [outcome.kind if isinstance(outcome, NotProduced) else "" for outcome in outcomes] == [
+        "unavailable",
+        "",
+        "refused",
+    ]
+    assert [value for _, value, *_ in client.sent] == [b"there", b"too large", b"v"]
+    assert await stage.publisher.stop()
+
+
+async def test_given_a_guard_that_lapses_among_records_that_go_together_then_the_rest_is_not_handed_over(
+    clock: ManualClock, notes: Notes
+) -> None:
+    looks = 0
+
+    def holds() -> bool:
+        nonlocal looks
+        looks += threading.current_thread() is threading.main_thread()
+        return looks <= 2
+
+    stage = Stage(clock, notes, holds)
+    client = await stage.client()
+
+    together: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
+    stage.publisher.produce_many([ORDER] * 4, together.set_result)
+    outcomes = await asyncio.wait_for(together, PATIENCE_S)
+
+    assert len(client.sent) == 2
+    kinds = [outcome.kind for outcome in outcomes if isinstance(outcome, NotProduced)]
+    assert kinds == ["unavailable"] * 2 + ["guard"] * 2, "the first two were purged"
+    assert await stage.publisher.stop()
+
+
+async def test_given_who_gave_up_waiting_then_the_reports_disturb_nobody(clock: ManualClock, notes: Notes) -> None:
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    given_up = asyncio.ensure_future(stage.publisher.produce(ORDER))
+    assert await asyncio.to_thread(client.handed.acquire, timeout=PATIENCE_S)
+    given_up.cancel()
+    other = stage.publisher.send(ORDER)
+
+    client.answer(None, None)
+
+    assert await asyncio.wait_for(other, PATIENCE_S) == Produced()
     assert await stage.publisher.stop()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.inputs import Poked, TopicFacts
-from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced, Unavailable
+from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_core.transactions.map import ClusterMap
 from tidegate_memory.store import MemoryStore
 from tidegate_node.bus_effects import BusEffects
@@ -21,7 +21,7 @@ from tidegate_node.load.effects import LoadEffects
 from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
-from tidegate_ports.bus import BeginOffsets, Position, Topic
+from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
 from tidegate_telemetry.metrics import Metrics
 
@@ -100,10 +100,18 @@ class FakeBus:
         self.calls.append(("unassign", topic, topic_partition))
 
     # Publisher
-    async def produce(self, order: Produce) -> Produced | NotProduced:
+    async def produce(self, order: Produce) -> Outcome:
         self.produced.append(order)
         self.on_produce(order)
         return self.outcome
+
+    def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
+        outcomes = []
+        for order in orders:
+            self.produced.append(order)
+            self.on_produce(order)
+            outcomes.append(self.outcome)
+        settled(outcomes)
 
     # Topics
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:

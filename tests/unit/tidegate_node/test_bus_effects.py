@@ -9,11 +9,13 @@ import pytest
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import (
     EndOffsets,
+    ManyProduced,
     Membership,
     NotProduced,
     Poke,
     Produce,
     Produced,
+    ProduceMany,
     ProveMembership,
     ReadEndOffsets,
     StartReading,
@@ -120,6 +122,31 @@ async def test_given_a_record_that_is_not_taken_then_its_kind_is_counted(around:
 
     assert around.metrics.value("tidegate_records_not_produced_total", kind="guard") == 1
     assert around.metrics.value("tidegate_messages_delivered_total") == 0
+
+
+async def test_given_messages_that_go_together_then_what_came_of_each_is_counted(around: Surroundings) -> None:
+    def outcome_of(record: Produce) -> None:
+        around.bus.outcome = NotProduced("refused", "unknown topic") if record.topic == "unknown" else Produced()
+
+    around.bus.on_produce = outcome_of
+    late = [format_instant(around.clock.now_ms() - each).encode() for each in (40, 40, 10, 1_000)]
+    topics = ("sink", "sink", "sink", "unknown")
+    wanted = ProduceMany(
+        tuple(
+            Produce(topic, None, b"{}", (("tidegate-nominal", nominal),), guarded=True)
+            for topic, nominal in zip(topics, late, strict=True)
+        )
+    )
+
+    answers: list[ManyProduced] = []
+    around.bus_effects().produce_many(wanted, answers.append)
+
+    (answer,) = answers
+    assert [isinstance(outcome, Produced) for outcome in answer.outcomes] == [True, True, True, False]
+    assert around.metrics.value("tidegate_messages_delivered_total") == 3
+    assert around.metrics.value("tidegate_records_not_produced_total", kind="refused") == 1
+    assert around.metrics.value("tidegate_fire_lateness_seconds_count", plane="delivery") == 3
+    assert around.metrics.value("tidegate_fire_lateness_seconds_sum", plane="delivery") == pytest.approx(0.09)
 
 
 @pytest.mark.parametrize("proof", [True, False, None])

@@ -18,14 +18,19 @@ from tidegate_core.effects import (
     Drained,
     EndOffsets,
     Items,
+    ManyProduced,
     Notice,
+    NotProduced,
     Produce,
+    Produced,
+    ProduceMany,
     Read,
     StartReading,
     Watch,
 )
 from tidegate_core.store.values import Item, Key
 from tidegate_node.partition_driver import REBUILDS_MAX, DriverEvents, PartitionDriver, partition_actor
+from tidegate_ports.bus import Settled
 from tidegate_ports.launcher import Ended
 
 if TYPE_CHECKING:
@@ -161,6 +166,50 @@ async def test_given_an_effect_then_its_answer_comes_back_under_its_token(around
     assert watched.actors[0].given[1] == Answer(7, Items({}))
     await until(lambda: around.bus.produced, "the record")
     assert around.notes.said == [("serving", {"a": 1})]
+
+
+async def test_given_messages_that_go_together_then_they_leave_in_that_step_and_the_answer_is_an_input_behind_it(
+    around: Surroundings, until: Any
+) -> None:
+    records = (Produce("sink", None, b"1", guarded=True), Produce("sink", None, b"2", guarded=True))
+
+    def script(incoming: Input) -> list[Ask]:
+        return [Ask(7, ProduceMany(records))] if isinstance(incoming, Begin) else []
+
+    def leaves(_: Produce) -> None:
+        given_by_then.append(list(watched.actors[0].given))
+
+    given_by_then: list[list[Input]] = []
+    around.bus.on_produce = leaves
+    watched = Watched(around, lambda: ScriptedActor(script))
+
+    await until(lambda: len(watched.actors[0].given) == 2, "the answer")
+    assert given_by_then == [[Begin()], [Begin()]]
+    assert watched.actors[0].given[1] == Answer(7, ManyProduced([Produced(), Produced()]))
+
+
+async def test_given_messages_of_an_actor_that_is_dropped_then_their_outcomes_are_nobodys(
+    around: Surroundings, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[Settled] = []
+
+    monkeypatch.setattr(around.bus, "produce_many", lambda _, told: settled.append(told))
+
+    def script(incoming: Input) -> list[Ask]:
+        return [Ask(7, ProduceMany((Produce("sink", None, b"1"),)))] if isinstance(incoming, Begin) else []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+    await until(lambda: settled, "it is with the broker's client")
+    watched.driver.drop()
+    watched.driver.begin()
+    await until(lambda: len(settled) == 2, "its successor's")
+
+    settled[0]([Produced()])
+    settled[1]([NotProduced("refused", "too large")])
+
+    await until(lambda: len(watched.actors[-1].given) == 2, "the answer")
+    assert watched.actors[-1].given[1] == Answer(7, ManyProduced([NotProduced("refused", "too large")]))
+    assert watched.actors[0].given == [Begin()]
 
 
 async def test_given_a_wake_then_the_tick_comes_when_the_wall_clock_says_so(around: Surroundings, until: Any) -> None:

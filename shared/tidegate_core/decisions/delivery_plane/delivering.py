@@ -15,7 +15,7 @@ from tidegate_core.decisions.delivery_plane.outgoing import delivered, not_sent,
 from tidegate_core.decisions.delivery_plane.retrying import refused
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import NotProduced, Produced
+from tidegate_core.effects import Produced
 from tidegate_core.records.messages import Message
 from tidegate_core.transactions.delivery import Tally
 
@@ -32,20 +32,21 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     wanted, covered = plane.holding.parted(_in_order(plane, rows))
     for row, _ in wanted:
         row.handed = True
-    answers = yield tuple(record_of(plane.shard, message, row.attempt) for row, message in wanted)
+    outcomes = yield from plane.host.produce_once(
+        [record_of(plane.shard, message, row.attempt) for row, message in wanted]
+    )
     problems: list[tuple[Slotted, Message, str]] = []
     unanswered: list[Slotted] = []
-    for (row, message), answer in zip(wanted, answers, strict=True):
-        if isinstance(answer, Produced):
+    for (row, message), outcome in zip(wanted, outcomes, strict=True):
+        if isinstance(outcome, Produced):
             plane.close(row, Stage.DONE, delivered(plane.shard, message))
             continue
-        assert isinstance(answer, NotProduced)
         row.handed = False
-        if answer.kind == "refused":
-            problems.append((row, message, answer.message))
+        if outcome.kind == "refused":
+            problems.append((row, message, outcome.message))
         else:
             # Without an acknowledgement it may be there all the same: a cancel is too late from now on.
-            row.maybe_sent = row.maybe_sent or answer.kind == "unavailable"
+            row.maybe_sent = row.maybe_sent or outcome.kind == "unavailable"
             unanswered.append(row)
     yield from plane.holding.hold(covered)
     if problems:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 
 from tidegate_core.decisions.host import Host
 from tidegate_core.effects import Produce
@@ -14,24 +15,37 @@ from tidegate_core.records.messages import Message, MessageName, public_id
 from tidegate_core.transactions.delivery import DIGEST_MODULUS, Tally
 
 PROBLEM_BYTES_MAX = 1_024
+NO_HEADERS = "[]"
+"""Stored of a message that has none of its user's."""
+INSTANTS_KEPT = 64
+"""Of many messages that are due together all have one; its text costs as much as the rest of the record."""
 
 
 def record_of(shard: int, message: Message, attempt: int) -> Produce:
     """Returns the record that delivers the message."""
-    headers = [(name, value.encode()) for name, value in json.loads(message.headers)]
+    headers = [] if message.headers == NO_HEADERS else _headers_of(message)
     headers += [
         ("tidegate-id", _id(shard, message).encode()),
-        ("tidegate-nominal", format_instant(message.nominal).encode()),
+        ("tidegate-nominal", _instant(message.nominal)),
         ("tidegate-attempt", str(attempt).encode()),
     ]
     if message.covered_from is not None and message.covered_to is not None:
         headers += [
-            ("tidegate-covered-from", format_instant(message.covered_from).encode()),
-            ("tidegate-covered-to", format_instant(message.covered_to).encode()),
+            ("tidegate-covered-from", _instant(message.covered_from)),
+            ("tidegate-covered-to", _instant(message.covered_to)),
             ("tidegate-covered-count", str(message.covered_count).encode()),
         ]
     key = None if message.message_key is None else message.message_key.encode()
     return Produce(message.topic, key, message.payload, tuple(headers), guarded=True)
+
+
+def _headers_of(message: Message) -> list[tuple[str, bytes]]:
+    return [(name, value.encode()) for name, value in json.loads(message.headers)]
+
+
+@lru_cache(maxsize=INSTANTS_KEPT)
+def _instant(instant: int) -> bytes:
+    return format_instant(instant).encode()
 
 
 def dead_letter_of(host: Host, shard: int, message: Message, attempt: int, problem: str) -> Produce:

@@ -115,18 +115,18 @@ def _first_row(message: Message, slot: int) -> Message:
 def _bury(plane: DeliveryPlane, dead: Sequence[tuple[Slotted, Message, str]]) -> Operation[None]:
     left = list(dead)
     while left:
-        letters = tuple(
+        letters = [
             dead_letter_of(plane.host, plane.shard, message, row.attempt, problem) for row, message, problem in left
-        )
-        answers = yield letters
+        ]
+        outcomes = yield from plane.host.produce_once(letters)
         unanswered = []
-        for each, letter, answer in zip(left, letters, answers, strict=True):
-            if isinstance(answer, NotProduced) and answer.kind != "refused":
+        for each, letter, outcome in zip(left, letters, outcomes, strict=True):
+            if isinstance(outcome, NotProduced) and outcome.kind != "refused":
                 unanswered.append(each)
                 continue
-            if isinstance(answer, NotProduced):
+            if isinstance(outcome, NotProduced):
                 # No topic takes it: said in the log, because a checkpoint that waits for it would hold up all others.
-                plane.host.note("dead_letter_refused", topic=letter.topic, message=answer.message)
+                plane.host.note("dead_letter_refused", topic=letter.topic, message=outcome.message)
             plane.close(each[0], Stage.DONE, Tally(dead=each[1].covered_count))
         left = unanswered
         if left:

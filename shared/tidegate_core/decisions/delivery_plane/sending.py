@@ -307,13 +307,13 @@ def publish_receipts(plane: DeliveryPlane, receipts: Sequence[Receipt]) -> Opera
 
 def produce(plane: DeliveryPlane, records: Sequence[Produce]) -> Operation[None]:
     """Produces something of our own until each record is acknowledged, or refused for good."""
-    left = tuple(records)
+    left = records
     while left:
-        answers = yield left
-        left = tuple(
+        outcomes = yield from plane.host.produce_once(left)
+        left = [
             record
-            for record, answer in zip(left, answers, strict=True)
-            if isinstance(answer, NotProduced) and answer.kind != "refused"
-        )
+            for record, outcome in zip(left, outcomes, strict=True)
+            if isinstance(outcome, NotProduced) and outcome.kind != "refused"
+        ]
         if left:
             yield from plane.host.sleep(RETRY_MS)
