@@ -161,7 +161,7 @@ def test_given_a_mistyped_setting_of_the_api_then_the_right_one_is_named(variabl
         ),
         ("TIDEGATE_HEALTH__PORT", "x", "health.port: Input should be a valid integer"),
         ("TIDEGATE_HEALTH__PORT", "70000", "health.port: Input should be less than or equal to 65535"),
-        ("TIDEGATE_KAFKA__SESSION_MS", "1000", "kafka: heartbeat_ms 1000 is more than a third"),
+        ("TIDEGATE_KAFKA__SESSION_MS", "1000", "kafka: heartbeat_ms 500 is more than a third"),
         ("TIDEGATE_KAFKA__EXTRA", "{", "environment:"),
         ("TIDEGATE_CONFIG", "/nowhere.yaml", "TIDEGATE_CONFIG names /nowhere.yaml, which cannot be read"),
     ],

@@ -53,7 +53,7 @@ def _check_entries(case: Case, life: Life, leaves: dict[int, dict[str, Any]]) ->
             yield f"I1: {life.name} was latched {number} times by its tick of {at_text(at)}"
         if not names(leaves[place], at):
             yield f"I1: {life.name} was latched by {at_text(at)}, which its trigger does not name"
-        if not any(segment.maybe(at - SKEW_MS) or segment.maybe(at + SKEW_MS) for segment in segments):
+        if not any(segment.maybe(each) for segment in segments for each in (at - SKEW_MS, at, at + SKEW_MS)):
             yield f"I1: {life.name} was latched by its tick of {at_text(at)}, when it was not active"
 
 

@@ -111,7 +111,7 @@ CONDITIONS = (
         breaks="I2",
         patches=(without("may_start", clauses="attribute_exists(#state)", values=(":driver",)),),
         within=6,
-        directed=(2,),
+        directed=(16,),
     ),
     Mutant(
         "permit",

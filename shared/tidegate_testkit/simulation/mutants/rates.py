@@ -142,7 +142,7 @@ RATE_BUGS: Final = (
         patches=(Patch(parking, "give_permit_back", keeping_what_came_to_nothing),),
         within=18,
         trap=RATES,
-        directed=(6,),
+        directed=(21,),
     ),
     Mutant(
         "rate heap",

@@ -70,6 +70,7 @@ RECURRING = (
         breaks="I7",
         patches=(Patch(recurring_rows, "_is_live", lambda _: lambda timer, item: True),),
         within=4,
+        directed=(5,),
         trap="refusals",
     ),
     Mutant(
