@@ -69,7 +69,7 @@ def _parsed(body: bytes) -> Any:
     # Here and not only at the topic's reader: what is sent on was written anew from the document, without them.
     if problem := unholdable_number(body):
         raise InvalidInput([problem])
-    if repeated := repeated_names(body):
+    if repeated := repeated_names(body, document):
         raise InvalidInput(repetition(repeated))
     return document
 

@@ -27,7 +27,7 @@ from tidegate_core.transactions.settlement import Verdict
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
-from tidegate_dynamo.store import DynamoStore, UnitsListener
+from tidegate_dynamo.store import DynamoStore
 from tidegate_kafka.log_reader import KafkaLogReader
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.producer import KafkaPublisher
@@ -40,6 +40,7 @@ from tidegate_ports.clock import Clock, SystemClock
 from tidegate_ports.load_settings import SettingsRefused, load_settings
 from tidegate_ports.store import Store
 from tidegate_telemetry.metrics import Metrics
+from tidegate_telemetry.store_calls import calls_measured, units_counted
 
 __all__ = ["Settings", "SettingsRefused", "build", "load"]
 
@@ -70,7 +71,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
     secret = read_secret(settings.gate)
     kafka, dynamo, local = kafka_settings(settings), dynamo_settings(settings), local_settings(settings)
     clock = SystemClock()
-    store = DynamoStore(make_client(dynamo), dynamo, units=units_counted(metrics))
+    store = DynamoStore(make_client(dynamo).items, dynamo, calls_measured(metrics), units_counted(metrics))
     try:
         topics = TopicFacts(kafka)
     except KafkaException as wrong:
@@ -93,15 +94,6 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
         quotas=settings.quotas,
     )
     return make_app(parts)
-
-
-def units_counted(metrics: Metrics) -> UnitsListener:
-    """Returns what the store's adapter tells of each call's cost; any thread."""
-
-    def count(operation: str, table: str, kind: str, units: float) -> None:
-        metrics.count("tidegate_store_units_total", units, operation=operation, table=table, kind=kind)
-
-    return count
 
 
 def settled_on(store: Store) -> CarryOut:

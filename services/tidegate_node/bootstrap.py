@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from confluent_kafka import KafkaException
@@ -51,7 +51,7 @@ from tidegate_node.process import exit_code_of, run_until, stop_on_signals, unle
 from tidegate_node.settings import OTHERS, NodeSettings
 from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, gate_secret, node_facts, patiently
 from tidegate_node.steady_clock import SteadyClock
-from tidegate_node.store_effects import StoreEffects, calls_measured, units_counted
+from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import Notices, Topic
 from tidegate_ports.clock import Clock, SystemClock
 from tidegate_ports.landed import LandedRecords
@@ -61,9 +61,7 @@ from tidegate_ports.store import Store
 from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import NODE_METRICS
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from tidegate_telemetry.store_calls import calls_measured, units_counted
 
 __all__ = [
     "NotYet",
@@ -256,9 +254,10 @@ class _Bricks:
 
     def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         self._dynamo = _dynamo_settings(settings)
-        self._client: DynamoDBClient = make_client(self._dynamo)
+        client = make_client(self._dynamo)
+        self._tables = client.tables
         self._kafka = settings.kafka
-        self.store = DynamoStore(self._client, self._dynamo, *_measuring(metrics))
+        self.store = DynamoStore(client.items, self._dynamo, *_measuring(metrics))
 
     def tables(self) -> Sequence[Difference]:
         # Billing and expiry are an operator's choice; a table that is not there, or has another key, is not.
@@ -294,7 +293,7 @@ class _Bricks:
 
     def _asked_store(self, ask: Any) -> Any:
         try:
-            return ask(self._dynamo, self._client)
+            return ask(self._dynamo, self._tables)
         except (ClientError, BotoCoreError, PynamoDBException) as failure:
             raise NotYet(f"store: {failure}") from failure
 

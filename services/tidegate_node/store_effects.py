@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
@@ -24,10 +24,11 @@ from tidegate_core.effects import (
     Write,
     Written,
 )
-from tidegate_core.store.values import Lost, Page, RawOutcome
+from tidegate_core.store.values import Lost, Page, RangeRead, RawOutcome
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement, Verdict
 from tidegate_node.batch_room import BatchRoom
 from tidegate_node.batch_writes import BatchWrites
+from tidegate_node.joined_reads import JoinedReads
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
 from tidegate_telemetry.metrics import Metrics
@@ -40,6 +41,8 @@ def always() -> bool:
 
 BATCHES_SHARE: Final = 2
 """All batches together have one thread of so many: reads and transactions, which prove and move what a shard owns, find one free."""
+READS_SHARE: Final = 4
+"""All reads of single items together have one thread of so many: what waits goes along with the next call."""
 READ_ATTEMPTS_MAX: Final = 3
 """Then its author is told; it asks again by itself. With the client's time-out of 2 s that is about half a session."""
 PAUSE_FIRST_MS: Final = 50
@@ -77,17 +80,18 @@ class StoreEffects:
         self._jitter = jitter
         self._room = BatchRoom(threads_max // BATCHES_SHARE)
         self._batches = BatchWrites(lambda actions: self._call(store.write, actions), self._room, self._pause_after)
+        self._reads = JoinedReads(lambda keys: self._call(store.get, keys), threads_max // READS_SHARE)
         metrics.set("tidegate_store_batch_room", self._room.size)
         self._doubtful: OrderedDict[str, bool] = OrderedDict()
         self.answered_at_ms = clock.monotonic_ms()
         """When the store last answered anything, on the monotonic clock."""
 
     async def read(self, effect: Read) -> Items | Unavailable | Invalid:
-        found = await self._read(self._store.get, effect.keys)
+        found = await self._read(self._reads.get, effect.keys)
         return found if isinstance(found, Unavailable | Invalid) else Items(found)
 
     async def read_range(self, effect: ReadRange) -> Page | Unavailable | Invalid:
-        return await self._read(self._store.query, effect.range)
+        return await self._read(self._query, effect.range)
 
     async def commit(self, effect: Commit) -> Verdict | Invalid:
         """Sends until the transaction is settled, or nobody can say. What can never work is the author's to deal with."""
@@ -118,17 +122,22 @@ class StoreEffects:
             return done
         return Written() if done else Unavailable(f"store, batch {effect.batch.name}")
 
-    async def _read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Unavailable | Invalid:
+    async def _read(
+        self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T | Unavailable | Invalid:
         what = ""
         for attempt in range(READ_ATTEMPTS_MAX):
             try:
-                return await self._call(call, *args, **kwargs)
+                return await call(*args, **kwargs)
             except StoreRequestInvalid as invalid:
                 return Invalid(str(invalid))
             except StoreUnavailable as silence:
                 what = str(silence)
             await self._pause(PAUSE_FIRST_MS << attempt)
         return Unavailable(f"store: {what}")
+
+    async def _query(self, wanted: RangeRead) -> Page:
+        return await self._call(self._store.query, wanted)
 
     async def _transact(self, effect: Commit) -> RawOutcome:
         outcome = await self._on_thread(self._store.transact, effect.transaction)
@@ -169,23 +178,3 @@ class StoreEffects:
 
     async def _pause(self, milliseconds_max: int) -> None:
         await asyncio.sleep(milliseconds_max * self._jitter() / 1000)
-
-
-def calls_measured(metrics: Metrics) -> Callable[[str, str, float], None]:
-    """Returns what the store's adapter tells of each call (operation, outcome, seconds); any thread."""
-
-    def observe(operation: str, outcome: str, seconds: float) -> None:
-        metrics.observe("tidegate_store_call_seconds", seconds, operation=operation)
-        if outcome != "ok":
-            metrics.count("tidegate_store_call_failures_total", operation=operation, code=outcome)
-
-    return observe
-
-
-def units_counted(metrics: Metrics) -> Callable[[str, str, str, float], None]:
-    """Returns what the store's adapter tells of each call's cost (operation, table, `read` or `write`, units); any thread."""
-
-    def count(operation: str, table: str, kind: str, units: float) -> None:
-        metrics.count("tidegate_store_units_total", units, operation=operation, table=table, kind=kind)
-
-    return count

@@ -1,53 +1,32 @@
-"""The low-level client: no validation on our side, no retries of its own, short time-outs.
+"""The two clients of one store: ours for items, the SDK's for tables. Neither retries; both have short time-outs.
 
-The SDK's retries are off because a write whose answer was lost and which is sent again reports its own success as a
-failed condition (aws-sdk-java#2667): settling is ours (`settled.py`). Its validation is off because the requests are
-built in one module and tested against DynamoDB Local.
+The SDK's costs 0.75 ms of CPU a call, whatever the call carries, and an idle node with 256 shards makes 87 a second. So what is asked all the time
+goes through `items_client.py`, which does with a tenth of that; what is asked once, when a cluster is set up, stays with the
+SDK (docs/decisions/0029-a-thin-client-for-items.md). Region, credentials, endpoint, proxies and certificates are the SDK's
+decisions for both.
 
-Attribute values pass through the SDK untouched: its generic walk through them costs several times the CPU of our own
-translation (`attribute_values.py`), which is made for exactly this form. Measured with rows of 9 attributes and 200
-bytes of payload: an item of a query 41 -> 10 µs of CPU, one of a batched read 56 -> 27 µs, an action of a large transaction
-106 -> 83 µs, a batched write 65 -> 58 µs. A call by itself costs 0.75 ms, whatever it carries.
+Retries are off because a write whose answer was lost and which is sent again reports its own success as a failed condition
+(aws-sdk-java#2667): settling is ours (`settled.py`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import botocore.session
 from botocore.config import Config
-from botocore.loaders import Loader
+from botocore.credentials import Credentials
 
+from tidegate_dynamo.connections import Route
+from tidegate_dynamo.endpoint import resolved_endpoint
+from tidegate_dynamo.items_client import ItemsClient
 from tidegate_dynamo.settings import DynamoSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 FALLBACK_REGION: Final = "us-east-1"
-OPAQUE_SHAPES: Final = (
-    "AttributeValue",
-    "BatchGetItemOutput",
-    "BatchWriteItemOutput",
-    "DeleteItemOutput",
-    "PutItemOutput",
-    "QueryOutput",
-    "TransactWriteItemsOutput",
-    "UpdateItemOutput",
-)
-"""Shapes of the API that the SDK hands on as the JSON that they are."""
-
-
-class _OpaqueAttributes(Loader):
-    """Loads the API's description with `OPAQUE_SHAPES` as "documents", the SDK's word for JSON without a schema."""
-
-    def load_service_model(self, service_name: str, type_name: str, api_version: str | None = None) -> Any:
-        description = super().load_service_model(service_name, type_name, api_version)
-        if type_name != "service-2":
-            return description
-        shapes = description["shapes"]
-        # A copy: the loader caches what it has read.
-        opaque = {name: {**shapes[name], "document": True} for name in OPAQUE_SHAPES}
-        return {**description, "shapes": {**shapes, **opaque}}
 
 
 class Access(NamedTuple):
@@ -58,11 +37,43 @@ class Access(NamedTuple):
     secret_access_key: str | None = None
 
 
-def make_client(settings: DynamoSettings) -> DynamoDBClient:
-    """Returns a thread-safe client; making one costs a tenth of a second and opens no connection."""
+@dataclass(frozen=True, slots=True)
+class DynamoClient:
+    """Both clients. Thread-safe.
+
+    Attributes:
+        items: What is in the tables: all that a store does.
+        tables: The tables themselves, by the SDK.
+    """
+
+    items: ItemsClient
+    tables: DynamoDBClient
+
+    def close(self) -> None:
+        """Closes the connections that are idle."""
+        self.items.close()
+        self.tables.close()
+
+
+def make_client(settings: DynamoSettings) -> DynamoClient:
+    """Returns a thread-safe client; making one costs a tenth of a second and opens no connection.
+
+    Raises:
+        ValueError: An endpoint to which nothing can be sent, or trusted certificates that cannot be read.
+        botocore.exceptions.BotoCoreError: There is no region, or the SDK's configuration is wrong.
+    """
     session = botocore.session.get_session()
-    session.register_component("data_loader", _OpaqueAttributes(session.get_component("data_loader").search_paths))
     access = access_for(settings, session)
+    tables = sdk_client(settings, session, access)
+    credentials = session.get_credentials()
+    if access.access_key_id is not None and access.secret_access_key is not None:
+        credentials = Credentials(access.access_key_id, access.secret_access_key)
+    route = Route(resolved_endpoint(tables), settings, session.get_config_variable("ca_bundle"))
+    return DynamoClient(ItemsClient(credentials, route, settings), tables)
+
+
+def sdk_client(settings: DynamoSettings, session: botocore.session.Session, access: Access) -> DynamoDBClient:
+    """Returns the SDK's client, which sends a request once."""
     client: DynamoDBClient = session.create_client(  # type: ignore[assignment]  # botocore types its clients as one class
         "dynamodb",
         region_name=access.region,
@@ -76,6 +87,8 @@ def make_client(settings: DynamoSettings) -> DynamoDBClient:
             read_timeout=settings.read_timeout_s,
             max_pool_connections=settings.connections_max,
             tcp_keepalive=True,
+            # The region's endpoint serves every account, and does not change while a node runs.
+            account_id_endpoint_mode="disabled",
         ),
     )
     return client

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from tidegate_core.store.values import (
     ACTIONS_PER_TRANSACTION_MAX,
@@ -26,6 +26,7 @@ from tidegate_core.store.values import (
     Transaction,
 )
 from tidegate_dynamo.attribute_values import decoded_item, encoded_item
+from tidegate_dynamo.items_client import ItemsClient
 from tidegate_dynamo.outcomes import FAILURES, ForeignAnswer, error_code, outcome_of
 from tidegate_dynamo.requests import (
     Request,
@@ -38,9 +39,6 @@ from tidegate_dynamo.requests import (
 from tidegate_dynamo.settings import TABLE_NAMES, DynamoSettings
 from tidegate_dynamo.units import REFUSED, TRANSACTIONS, Kind, answered_units, by_table, computed_units, kind_of
 from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 WRITES_PER_CALL_MAX: Final = 25
 """DynamoDB's own limit of BatchWriteItem."""
@@ -70,7 +68,7 @@ class DynamoStore:
     """`tidegate_ports.store.Store` on two DynamoDB tables. Thread-safe.
 
     Args:
-        client: From `make_client`.
+        client: The one for items, from `make_client`.
         settings: The same.
         observer: Told of each call.
         units: Told what each call cost; None asks the store for no figures.
@@ -78,7 +76,7 @@ class DynamoStore:
 
     def __init__(
         self,
-        client: DynamoDBClient,
+        client: ItemsClient,
         settings: DynamoSettings,
         observer: Observer = lambda *_: None,
         units: UnitsListener | None = None,
@@ -187,7 +185,7 @@ class DynamoStore:
             request = {**request, "ReturnConsumedCapacity": "TOTAL"}
         answer: Mapping[str, Any] = {}
         try:
-            answer = getattr(self._client, operation)(**request)
+            answer = self._client.call(operation, request)
             _check_answer(operation, answer)
         except FAILURES as error:
             outcome = error_code(error)
@@ -216,10 +214,10 @@ class DynamoStore:
 
 
 def _check_answer(operation: str, answer: Mapping[str, Any]) -> None:
-    """Refuses answers that the SDK takes for good ones: a proxy's page, and DynamoDB's own when it broke off.
+    """Refuses answers without what a whole one has, whatever client brought them.
 
-    Of JSON that ends too early it makes an answer with nothing but the text as `message`, which would read as an item that
-    is not there, or as a batch of which nothing was left over.
+    They would read as an item that is not there, or as a batch of which nothing was left over. The SDK's client makes such
+    answers, with nothing but the text as `message`, of a proxy's page and of JSON that ends too early.
     """
     whole = "RequestId" in answer.get("ResponseMetadata", ()) and "message" not in answer
     if not whole or not all(part in answer for part in _PARTS.get(operation, ())):

@@ -43,7 +43,7 @@ def create_tables(settings: DynamoSettings, client: DynamoDBClient) -> list[str]
 
     Args:
         settings: Which tables, and where.
-        client: Of `make_client`, with the same settings.
+        client: The one for tables, from `make_client` with the same settings.
 
     Returns:
         One line for each thing that was done; empty when all was there.

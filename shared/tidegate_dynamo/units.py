@@ -1,7 +1,7 @@
 """What calls cost in DynamoDB's read and write units, by table. Pure.
 
 Reads, single writes and batches: what the store's own answer says. It is asked for in each call, where somebody listens:
-it is free of charge, and costs 40 bytes each way and a few microseconds of a call's 750.
+it is free of charge, and costs 40 bytes each way and a few microseconds of a call's 130 and more.
 
 Transactions: computed from what the call carries, because DynamoDB Local answers the same whatever was written. A put is
 rounded up from its item; of an update, delete or check nobody here knows the item, and it counts as one of up to 1 KB,

@@ -88,5 +88,12 @@ class Deliveries:
 
 
 def _resolve(reported: Sequence[tuple[Waiter, Outcome]]) -> None:
+    failures: list[Exception] = []
     for (group, index), outcome in reported:
-        group.settle(index, outcome)
+        try:
+            group.settle(index, outcome)
+        except Exception as failure:  # noqa: BLE001 - told to the loop below, once the others have theirs
+            failures.append(failure)
+    if failures:
+        # A bug of who waited. Without the rest of what one poll brought, other shards would wait for ever.
+        raise ExceptionGroup("who was told of deliveries failed", failures)

@@ -386,12 +386,16 @@ API_EVENTS: Final[dict[str, LogEvent]] = {
 
 LOG_EVENTS: Final[dict[str, LogEvent]] = {**CORE_NOTICES, **KAFKA_NOTICES, **NODE_EVENTS, **API_EVENTS}
 
-STORE_UNITS: Final = Metric(
-    "counter",
-    "Read and write units of the store that this process consumed: as the store says, of transactions computed from sizes.",
-    ("operation", "table", "kind"),
-)
-"""Nodes and API alike: a run's start and end are written by the API."""
+STORE_METRICS: Final[dict[str, Metric]] = {
+    "tidegate_store_call_seconds": Metric("histogram", "One call to the store.", ("operation",), CALL_BUCKETS_S),
+    "tidegate_store_call_failures_total": Metric("counter", "Store calls that failed, by code.", ("operation", "code")),
+    "tidegate_store_units_total": Metric(
+        "counter",
+        "Read and write units of the store that this process consumed: as the store says, of transactions computed from sizes.",
+        ("operation", "table", "kind"),
+    ),
+}
+"""Of nodes and API alike: a run's start and end are written by the API."""
 
 NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_launches_total": Metric(
@@ -468,9 +472,7 @@ NODE_METRICS: Final[dict[str, Metric]] = {
         "Settled transactions: committed, refused, invalid, or unavailable (nobody knows).",
         ("name", "verdict"),
     ),
-    "tidegate_store_call_seconds": Metric("histogram", "One call to the store.", ("operation",), CALL_BUCKETS_S),
-    "tidegate_store_call_failures_total": Metric("counter", "Store calls that failed, by code.", ("operation", "code")),
-    "tidegate_store_units_total": STORE_UNITS,
+    **STORE_METRICS,
     "tidegate_actor_failures_total": Metric("counter", "Bugs met by the logic of a topic partition."),
     "tidegate_pokes_dropped_total": Metric(
         "counter", "Pokes that were not sent; they cost up to ten seconds of latency."
@@ -514,7 +516,7 @@ NODE_METRICS: Final[dict[str, Metric]] = {
 API_METRICS: Final[dict[str, Metric]] = {
     "tidegate_api_requests_total": Metric("counter", "Answered HTTP requests.", ("method", "route", "status")),
     "tidegate_api_request_seconds": Metric("histogram", "Time to the answer.", ("method", "route"), ANSWER_BUCKETS_S),
-    "tidegate_store_units_total": STORE_UNITS,
+    **STORE_METRICS,
     "tidegate_gate_answers_total": Metric("counter", "Answers of the start gate and to reports.", ("action", "answer")),
     "tidegate_api_receipt_seconds": Metric(
         "histogram", "Time from a request's arrival to its receipt.", ("status",), ANSWER_BUCKETS_S

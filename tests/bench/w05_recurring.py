@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tidegate_testkit.benchmarks.load import apply, delete
+from tidegate_testkit.benchmarks.load import apply
 from tidegate_testkit.benchmarks.meter import spent
 from tidegate_testkit.benchmarks.one_shots import CHECKPOINT_S, MICROSECONDS, units_each
 from tidegate_testkit.benchmarks.stack import Stack
@@ -15,7 +15,7 @@ ENDLESS = 1 << 62
 
 
 def measure(stack: Stack, parameters: Parameters) -> Figures:
-    """Applies the schedules, lets them fire for a while, and deletes them."""
+    """Applies the schedules, and lets them fire for a while."""
     count, period_s, lasts_s = parameters["schedules"], parameters["period_s"], parameters["lasts_s"]
     topic = stack.sink_topic()
     spec = {
@@ -36,7 +36,6 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
         end, end_ms = meter.read(), time.time() * 1_000
         time.sleep(parameters["pause_s"])
         arrivals = consumer.end()
-    stack.apply([delete(name, stack.shards) for name in names])
     fires = len(arrivals.between(begun_ms, end_ms).first)
     # Of the last period some may still be on their way; of the one before, each schedule has delivered one.
     last_ms = end_ms - period_s * 1_000

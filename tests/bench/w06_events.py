@@ -12,8 +12,8 @@ from tidegate_testkit.benchmarks.one_shots import MICROSECONDS, units_each
 from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
 
-NEVER = 100_000
-"""More events than any schedule here gets: evidence grows, and nothing fires."""
+NEVER = 10_000
+"""The most that a trigger can wait for, and more events than any schedule here gets: evidence grows, and nothing fires."""
 WRITES_OF_TRANSACTIONS = 2
 """Units for an item of up to 1 KB."""
 

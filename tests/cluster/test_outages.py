@@ -9,6 +9,7 @@ was due is gone soon after the return.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +18,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.cluster.background import Repeatedly
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS, Cluster
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.figures import show
-from tidegate_testkit.cluster.judging.faults import report
+from tidegate_testkit.cluster.judging.faults import Fault, report
 from tidegate_testkit.cluster.judging.lateness import histogram
 from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_of
 from tidegate_testkit.cluster.judging.runs import judge_blackout
@@ -43,7 +45,7 @@ BACKLOG_PATIENCE_S = 150.0
 GUARD_MS = int(SESSION_S * 500)
 """Half a session: so long a membership that was proven holds."""
 FIRST_LINE_MS = 2_000
-"""From the submission to a program's own first line, on a busy machine."""
+"""From what lets a program start (its submission, or the gate's word) to its own first line, on a busy machine."""
 EXPRESSION = "*/12 * * * * *"
 DUE_MIN = {"landings": 10, "joins": 5, "messages": 100}
 """So much has to be due in each outage, or it shows nothing."""
@@ -127,7 +129,17 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     put_out = Crash(broker.gone_at, frozenset(range(SHARDS)), served_at)
     faults = pipeline.judge() + judge_messages(book.sent(receipts), deliveries, [put_out])
     faults += judge_blackout(broker.name, broker.gone_at + GUARD_MS + FIRST_LINE_MS, broker.back_at, runs)
-    faults += judge_blackout(store.name, store.gone_at, store.back_at, runs)
+    faults += judge_blackout(store.name, store.gone_at + FIRST_LINE_MS, store.back_at, runs)
+    # Whose first line came right behind the freeze had the gate's word before it.
+    early = [run for run in runs if store.gone_at <= run.started_at < store.gone_at + FIRST_LINE_MS]
+    faults += [
+        Fault(
+            "unguarded",
+            f"{run.schedule} {run.nominal} passed the gate at {passed}, the store was gone at {store.gone_at}",
+        )
+        for run in early
+        if not (passed := _gate_passed_at(cluster, run.run_id)) or passed > store.gone_at
+    ]
     backlogs = {outage.name: _backlog(pipeline, deliveries, outage) for outage in outages}
     show(f"{len(runs)} runs, {len(deliveries)} deliveries, {repeats_of(deliveries)} repeats")
     for name, backlog in backlogs.items():
@@ -143,6 +155,14 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
         for name, backlog in backlogs.items()
         for what, done in backlog.items()
     ), (backlogs, stretches)
+
+
+def _gate_passed_at(cluster: Cluster, run_id: str) -> int:
+    """Returns what the store has since then; 0 where it has nothing."""
+    status, text = cluster.api.ask(f"/api/v1/runs/{run_id}")
+    assert status == 200, (run_id, status, text)
+    passed = json.loads(text)["started_at"]
+    return parse_instant(passed) if passed else 0
 
 
 def _until_backlog_is_gone(pipeline: Pipeline, book: MessageBook, sink: str, cluster: Cluster, outage: Outage) -> None:

@@ -4,11 +4,10 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from mypy_boto3_dynamodb import DynamoDBClient
 
 pytest.register_assert_rewrite("tidegate_testkit.store_conformance")
 
-from tidegate_dynamo.client import make_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
+from tidegate_dynamo.client import DynamoClient, make_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
 from tidegate_dynamo.settings import DynamoSettings  # noqa: E402 - likewise
 from tidegate_dynamo.tables import create_tables  # noqa: E402 - likewise
 from tidegate_testkit.bricks import DynamoDbForTests, dynamodb_for_tests  # noqa: E402 - likewise
@@ -32,11 +31,11 @@ def dynamo_settings(dynamodb: DynamoDbForTests) -> DynamoSettings:
 
 
 @pytest.fixture(scope="session")
-def dynamo_client(dynamodb: DynamoDbForTests, dynamo_settings: DynamoSettings) -> Iterator[DynamoDBClient]:
+def dynamo_client(dynamodb: DynamoDbForTests, dynamo_settings: DynamoSettings) -> Iterator[DynamoClient]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("AWS_ACCESS_KEY_ID", dynamodb.access_key_id)
         environment.setenv("AWS_SECRET_ACCESS_KEY", dynamodb.secret_access_key)
         client = make_client(dynamo_settings)
-        create_tables(dynamo_settings, client)
+        create_tables(dynamo_settings, client.tables)
         yield client
         client.close()

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 import pytest
-from mypy_boto3_dynamodb import DynamoDBClient
 
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Applied, Key, Transaction
@@ -19,6 +18,7 @@ from tidegate_core.transactions.limits import (
     return_permits,
     take_permit,
 )
+from tidegate_dynamo.client import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.store import MemoryStore
@@ -32,9 +32,9 @@ TOKENS = count()
 def store(request: pytest.FixtureRequest) -> Store:
     if request.param == "memory":
         return MemoryStore(checks_witness=False)
-    client: DynamoDBClient = request.getfixturevalue("dynamo_client")
+    client: DynamoClient = request.getfixturevalue("dynamo_client")
     settings: DynamoSettings = request.getfixturevalue("dynamo_settings")
-    return DynamoStore(client, settings)
+    return DynamoStore(client.items, settings)
 
 
 def takes(store: Store, *actions: Action) -> bool:

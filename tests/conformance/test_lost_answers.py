@@ -78,7 +78,7 @@ def server(behaviour: Behaviour | None) -> Iterator[tuple[str, list[int]]]:
 def store_at(endpoint: str) -> Iterator[DynamoStore]:
     settings = DynamoSettings(endpoint_url=endpoint, region="us-east-1", read_timeout_s=0.3)
     with closing(make_client(settings)) as client:
-        yield DynamoStore(client, settings)
+        yield DynamoStore(client.items, settings)
 
 
 @pytest.fixture(autouse=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from mypy_boto3_dynamodb import DynamoDBClient
 
 from tidegate_core.records.limits import GONE_MAX, SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Applied, Transaction, Update
 from tidegate_core.transactions.limits import mark_queue, offer_slots
 from tidegate_core.transactions.rates import Counted, count_admission, take_back
+from tidegate_dynamo.client import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.store import MemoryStore
@@ -26,9 +26,9 @@ TOKENS = count()
 def store(request: pytest.FixtureRequest) -> Store:
     if request.param == "memory":
         return MemoryStore(checks_witness=False)
-    client: DynamoDBClient = request.getfixturevalue("dynamo_client")
+    client: DynamoClient = request.getfixturevalue("dynamo_client")
     settings: DynamoSettings = request.getfixturevalue("dynamo_settings")
-    return DynamoStore(client, settings)
+    return DynamoStore(client.items, settings)
 
 
 def takes(store: Store, update: Update) -> bool:

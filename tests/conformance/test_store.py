@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mypy_boto3_dynamodb import DynamoDBClient
 
 from tidegate_core.store.values import Action, Cancelled, Item, Key, Put, RawOutcome, Transaction
+from tidegate_dynamo.client import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.expressions.values import is_same
@@ -37,13 +37,13 @@ class TestMemoryStore(StoreConformance):
 
 class TestDynamoDb(StoreConformance):
     @pytest.fixture
-    def store(self, dynamo_client: DynamoDBClient, dynamo_settings: DynamoSettings) -> Store:
-        return DynamoStore(dynamo_client, dynamo_settings)
+    def store(self, dynamo_client: DynamoClient, dynamo_settings: DynamoSettings) -> Store:
+        return DynamoStore(dynamo_client.items, dynamo_settings)
 
 
 @pytest.fixture
-def stores(dynamo_client: DynamoDBClient, dynamo_settings: DynamoSettings) -> tuple[MemoryStore, DynamoStore]:
-    return MemoryStore(checks_witness=False), DynamoStore(dynamo_client, dynamo_settings)
+def stores(dynamo_client: DynamoClient, dynamo_settings: DynamoSettings) -> tuple[MemoryStore, DynamoStore]:
+    return MemoryStore(checks_witness=False), DynamoStore(dynamo_client.items, dynamo_settings)
 
 
 @pytest.mark.slow

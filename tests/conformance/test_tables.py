@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from mypy_boto3_dynamodb import DynamoDBClient
 
+from tidegate_dynamo.client import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.tables import check_tables, create_tables
 
@@ -16,52 +16,50 @@ def settings(dynamo_settings: DynamoSettings) -> DynamoSettings:
     return replace(dynamo_settings, table_prefix=f"tables-{uuid.uuid4().hex[:8]}-")
 
 
-def test_given_no_tables_then_they_are_made_once(settings: DynamoSettings, dynamo_client: DynamoDBClient) -> None:
+def test_given_no_tables_then_they_are_made_once(settings: DynamoSettings, dynamo_client: DynamoClient) -> None:
     prefix = settings.table_prefix
-    assert [str(difference) for difference in check_tables(settings, dynamo_client)] == [
+    assert [str(difference) for difference in check_tables(settings, dynamo_client.tables)] == [
         f"table {prefix}{name}: the table is absent; it should be created by `tidegate init`"
         for name in ("tidegate", "tidegate-history")
     ]
-    done = create_tables(settings, dynamo_client)
+    done = create_tables(settings, dynamo_client.tables)
     assert done == [f"created table {prefix}tidegate", f"created table {prefix}tidegate-history"]
-    assert create_tables(settings, dynamo_client) == []
-    assert check_tables(settings, dynamo_client) == []
+    assert create_tables(settings, dynamo_client.tables) == []
+    assert check_tables(settings, dynamo_client.tables) == []
 
 
-def test_given_four_that_begin_at_once_then_all_succeed(
-    settings: DynamoSettings, dynamo_client: DynamoDBClient
-) -> None:
+def test_given_four_that_begin_at_once_then_all_succeed(settings: DynamoSettings, dynamo_client: DynamoClient) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: create_tables(settings, dynamo_client), range(4)))
-    assert check_tables(settings, dynamo_client) == []
+        list(pool.map(lambda _: create_tables(settings, dynamo_client.tables), range(4)))
+    assert check_tables(settings, dynamo_client.tables) == []
 
 
 def test_given_a_table_that_somebody_else_made_then_each_difference_is_named(
-    settings: DynamoSettings, dynamo_client: DynamoDBClient
+    settings: DynamoSettings, dynamo_client: DynamoClient
 ) -> None:
     name = settings.table_name("main")
-    dynamo_client.create_table(
+    dynamo_client.tables.create_table(
         TableName=name,
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "N"}],
         ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 5},
     )
-    create_tables(settings, dynamo_client)
-    differences = check_tables(settings, dynamo_client)
+    create_tables(settings, dynamo_client.tables)
+    differences = check_tables(settings, dynamo_client.tables)
     assert {difference.table for difference in differences} == {name}
     assert [difference.what for difference in differences] == ["its key", "the type of its key", "its billing mode"]
 
 
 def test_given_a_table_whose_rows_do_not_expire_then_init_mends_it(
-    settings: DynamoSettings, dynamo_client: DynamoDBClient
+    settings: DynamoSettings, dynamo_client: DynamoClient
 ) -> None:
-    create_tables(settings, dynamo_client)
+    create_tables(settings, dynamo_client.tables)
     name = settings.table_name("history")
-    dynamo_client.update_time_to_live(
+    dynamo_client.tables.update_time_to_live(
         TableName=name, TimeToLiveSpecification={"Enabled": False, "AttributeName": "expires_at"}
     )
-    assert [str(difference) for difference in check_tables(settings, dynamo_client)] == [
+    assert [str(difference) for difference in check_tables(settings, dynamo_client.tables)] == [
         f"table {name}: its expiry attribute is None; it should be expires_at"
     ]
-    assert create_tables(settings, dynamo_client) == [f"set the expiry attribute of table {name} to expires_at"]
-    assert check_tables(settings, dynamo_client) == []
+    assert create_tables(settings, dynamo_client.tables) == [f"set the expiry attribute of table {name} to expires_at"]
+    assert check_tables(settings, dynamo_client.tables) == []

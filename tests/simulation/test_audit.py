@@ -19,6 +19,8 @@ from tidegate_core.decisions.delivery_plane import checkpoints
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
+from tidegate_testkit.simulation import running
+from tidegate_testkit.simulation.faults.knobs import ALWAYS_TURNED
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
 
@@ -31,7 +33,8 @@ TALLY_MS = 3_000
 
 @pytest.fixture
 def short_tallies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "TALLY_MS", TALLY_MS)
+    span = (f"{checkpoints.__name__.removeprefix('tidegate_core.')}:TALLY_MS", TALLY_MS)
+    monkeypatch.setattr(running, "ALWAYS_TURNED", (*ALWAYS_TURNED, span))
 
 
 @pytest.mark.usefixtures("short_tallies")

@@ -91,6 +91,10 @@ class Generation:
     fired_before: int = 0
     fires_before: int = 0
 
+    def due(self, instant: int) -> int:
+        """Returns when it came due: one before the activation, such as a past `at`, with that."""
+        return max(instant, self.activated_at)
+
 
 @dataclass(slots=True)
 class Expected:
@@ -110,14 +114,15 @@ class Expected:
     unsure: set[int] = field(default_factory=set)
     unjudged: list[str] = field(default_factory=list)
 
-    def add(self, incarnation: str, instant: int, *, is_sure: bool, wide: WideSuspends) -> None:
-        self.may.setdefault(incarnation, set()).add(instant)
-        if wide.cover(instant):
+    def add(self, generation: Generation, instant: int, *, wide: WideSuspends) -> None:
+        due = generation.due(instant)
+        self.may.setdefault(generation.incarnation, set()).add(instant)
+        if wide.cover(due):
             self.suspended.add(instant)
-        elif wide.may_cover(instant):
+        elif wide.may_cover(due):
             self.unsure.add(instant)
-        elif is_sure:
-            self.must.setdefault(incarnation, set()).add(instant)
+        elif generation.must_before is None or due < generation.must_before:
+            self.must.setdefault(generation.incarnation, set()).add(instant)
 
     def add_all_of(
         self, ref: str, spec: ScheduleSpec, generation: Generation, window: Window, wide: WideSuspends
@@ -128,12 +133,12 @@ class Expected:
                 self.unjudged.append(TOO_MANY)
                 return
             is_bounded = isinstance(spec.trigger, TimeTrigger) and spec.trigger.max_fires is not None
-            if is_bounded and (wide.cover(instant) or wide.may_cover(instant)):
+            due = generation.due(instant)
+            if is_bounded and (wide.cover(due) or wide.may_cover(due)):
                 self.unjudged.append(BOUNDED_AND_SUSPENDED)
                 return
             if instant >= window.begin:
-                is_sure = generation.must_before is None or instant < generation.must_before
-                self.add(generation.incarnation, instant, is_sure=is_sure, wide=wide)
+                self.add(generation, instant, wide=wide)
 
 
 def generations_of(state: ScheduleState, past: Sequence[PastGeneration]) -> list[Generation]:

@@ -23,7 +23,7 @@ from tidegate_core.transactions.delivery import Tally
 Named: TypeAlias = tuple[str, str]
 """Id and version."""
 OF_RECURRING: Final = (
-    "minutes in which recurring messages fired: their tallies are compared from below only; --sink looks at each"
+    "tallies in whose two minutes recurring messages fired: they are compared from below only; --sink looks at each"
 )
 
 

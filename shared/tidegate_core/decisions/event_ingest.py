@@ -153,10 +153,12 @@ class EventIngest:
         """Moves the position through the batch; False when an id was counted by somebody else meanwhile."""
         move = _Move()
         last: LogRecord | None = None
+        nobody_listens = not any(listeners.values())
         for record, found in events:
             if record.offset < self.cursor.at.next:
                 continue
-            for handing in self._handings(record, found, listeners, counted):
+            last = record
+            for handing in () if nobody_listens else self._handings(record, found, listeners, counted):
                 matched = self._matched(handing)
                 size = len(matched.encode()) + 1
                 if not move.has_room(size):
@@ -165,7 +167,6 @@ class EventIngest:
                     move = _Move()
                 self._note_id(move, handing)
                 move.add(handing, matched, size)
-            last = record
         if last is not None:
             return (yield from self.cursor.move(last.offset + 1, last.append_time, *self._contents(move)))
         return True

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from tidegate_core.decisions.event_index import stored_vector
 from tidegate_core.decisions.forged import refuse_forged_events
@@ -23,14 +22,14 @@ from tidegate_core.sources.mapping import event_of
 from tidegate_core.store import keys
 
 TAG_CHARACTERS = 8
+FIRST_TAG = "0000"
 
 Found: TypeAlias = tuple[tuple[str, Event], ...]
 """Events of one record, each under a tag that stands for it in the cursor's page: whoever reads the record again gives the
 same event the same tag. In the order of their tags."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadEvents:
+class ReadEvents(NamedTuple):
     """What a record was found to say.
 
     Attributes:
@@ -85,6 +84,8 @@ class OwnEvents:
             events = judged(lambda: _own_events(record, allowed, topic))
         except RefusedRecord as refused:
             return ReadEvents(record, (), refused)
+        if len(events) == 1:
+            return ReadEvents(record, ((FIRST_TAG, events[0]),))
         return ReadEvents(record, tuple((f"{number:04d}", event) for number, event in enumerate(events)))
 
 

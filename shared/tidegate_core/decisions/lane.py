@@ -285,7 +285,10 @@ class Lane:
             self._queue.appendleft(taken[-1])
 
     def _read_ahead(self, group: list[Work]) -> Operation[None]:
-        """One read for what the group's decisions ask for first, instead of one each."""
+        """One read for what the group's decisions ask for first, instead of one each; one alone asks for itself."""
+        if len(group) == 1 and not isinstance(group[0], Procedure):
+            self.view.forget(group[0].stale)
+            return
         wanted: dict[Key, None] = {}
         for work in group:
             if isinstance(work, Procedure):

@@ -7,7 +7,6 @@ predecessor stopped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from tidegate_core.decisions.delivery_plane.plane import CLOCKS_APART_MS, DeliveryPlane
@@ -20,7 +19,7 @@ from tidegate_core.decisions.outage_watch import OutageWatch, WriteDownOutage
 from tidegate_core.decisions.run_plane.attempts import Attempts
 from tidegate_core.decisions.run_plane.cleaning import clean_up
 from tidegate_core.decisions.run_plane.controls import ShardControls
-from tidegate_core.decisions.run_plane.expire import decision_on
+from tidegate_core.decisions.run_plane.deadlines import Deadlines
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.home_limits import HomeLimits
 from tidegate_core.decisions.run_plane.idle_limits import RemoveIdle
@@ -32,12 +31,11 @@ from tidegate_core.decisions.run_plane.standing_sweep import StandingSweep
 from tidegate_core.decisions.run_plane.timer_sweep import TimerSweep
 from tidegate_core.decisions.run_plane.until import resume_when_due
 from tidegate_core.decisions.run_plane.waiting import Waiting
-from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
 from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Poke
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import Controls
-from tidegate_core.records.run_plane import Job, Run, TimerRow
+from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.limits import homes_of
@@ -50,8 +48,6 @@ SWEEP_MS = 10_000
 LANE_LOOK_MS = 5
 LANE_PATIENCE_MS = 1_000
 """A drain has 2.5 s; with the lane still at work its transaction and another one would conflict, and one be tried again."""
-CLOCK_OFF_MS_MAX = 500
-"""A node whose clock is further off the broker's does not serve (DESIGN 3)."""
 
 
 class ShardActor:
@@ -92,6 +88,7 @@ class ShardActor:
         self.memory.loads.connect(host, self._waiting.look)
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
+        self._deadlines = Deadlines(host, shard, self._lane, self._inbox)
         plane.elsewhere.connect(self._inbox.hand_messages)
         self._outgoing = Outgoing(self._lane, self.memory, index)
         self._attempts = Attempts(self._lane, self.memory, index)
@@ -255,31 +252,10 @@ class ShardActor:
                 self._host.start_safely("clean_up", row.ref, clean_up(self._host, self.shard, row))
             elif row.kind == "L":
                 self._lane.add(RemoveIdle(row))
-        timed_out = [row for row in rows if row.kind == "E"]
-        past = now - CLOCK_OFF_MS_MAX
-        for through, due in (
-            (past, [row for row in timed_out if row.at <= past]),
-            (now, [row for row in timed_out if row.at > past]),
-        ):
-            if due:
-                self._host.start_safely("expire", due[0].ref, self._expire(due, through))
+        self._deadlines.take([row for row in rows if row.kind == "E"])
         for ref in self.memory.take_held(now):
             self._waiting.look(ref)
         self._arm()
-
-    def _expire(self, rows: Sequence[TimerRow], through: int) -> Operation[None]:
-        """A time-out that something in the log could still prevent waits until that was counted.
-
-        It is judged by the broker's clock; when this node's is ahead, what is appended now may still be in time. Of what is
-        overdue nothing may: after an outage many are, one behind the other.
-        """
-        if (ahead := through + CLOCK_OFF_MS_MAX - self._host.now) > 0:
-            yield from self._host.sleep(ahead)
-        refs = [row.ref.rsplit("#", 1)[0] for row in rows]
-        unread = yield from wait_for_watermark(self._host, self.shard, refs)
-        yield from self._inbox.look()
-        for row in rows:
-            self._lane.add(decision_on(row, unread, through))
 
     def _read_timers(self) -> Operation[list[Item]]:
         """Reads from the very first timer row, overdue ones included: a stall must not lose what it passed (protocol H12)."""

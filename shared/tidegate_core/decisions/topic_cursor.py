@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from tidegate_core.decisions.dead_letters import DeadLetters
@@ -151,7 +152,7 @@ class TopicCursor:
             if passed or (batch and record.offset <= batch[-1].offset):
                 continue
             latest = max(latest, record.append_time)
-            batch.append(LogRecord(record.offset, latest, record.key, record.value, record.headers))
+            batch.append(record if record.append_time == latest else replace(record, append_time=latest))
         return batch
 
     def _has_closed(self) -> bool:

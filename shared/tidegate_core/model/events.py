@@ -6,6 +6,7 @@ import json
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
+from pydantic_core import PydanticSerializationError, to_json
 
 from tidegate_core.model.document import Document, Whole
 from tidegate_core.model.identity import base32
@@ -100,6 +101,8 @@ class CustomEvent(Document):
     @field_validator("data")
     @classmethod
     def _fits_an_item(cls, data: Any) -> Any:
+        if _is_surely_small(data):
+            return data
         try:
             size = len(json.dumps(data, ensure_ascii=False, allow_nan=False).encode(errors="replace"))
         except ValueError as error:
@@ -122,6 +125,17 @@ class CustomEvent(Document):
         if self.id is not None:
             return _dedupe_id("id", self.namespace, self.id)
         return _dedupe_id("content", self.canonical_json())
+
+
+def _is_surely_small(data: Any) -> bool:
+    """Whether the data are far below their limit, and hold no number that JSON cannot: at a quarter of the cost of telling what they
+    are. This form has no spaces, which at most double it.
+    """
+    try:
+        written = to_json(data)
+    except (ValueError, PydanticSerializationError):
+        return False
+    return len(written) * 2 <= EVENT_DATA_BYTES_MAX and b"Infinity" not in written and b"NaN" not in written
 
 
 def _dedupe_id(*parts: str) -> str:

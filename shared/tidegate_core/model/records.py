@@ -59,16 +59,18 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
         raise RefusedRecord([Problem("", "is JSON, but not an object")], "unparsable", request_id=_own_id(envelope))
     if problem := unholdable_number(value or b""):
         raise _wrong_text(document, [problem], (), envelope)
-    if repeated := repeated_names(value or b""):
+    if repeated := repeated_names(value or b"", document):
         raise _ambiguous(document, repeated, envelope)
     return ReadRecord(_with_envelope(document, envelope) if envelope else document, envelope)
 
 
-def repeated_names(value: bytes) -> tuple[str, ...]:
-    """Returns the names that stand twice in one object of a JSON text that `from_json` could read.
+def repeated_names(value: bytes, document: Any) -> tuple[str, ...]:
+    """Returns the names that stand twice in one object of a JSON text, of which `from_json` made the document.
 
     Parsers take the last one and forget the others, so that what was asked for is anybody's guess.
     """
+    if isinstance(document, dict | list) and _each_name_once(value, document):
+        return ()
     found: dict[str, None] = {}
 
     def look(pairs: list[tuple[str, Any]]) -> None:
@@ -81,6 +83,34 @@ def repeated_names(value: bytes) -> tuple[str, ...]:
 
     json.loads(value, object_pairs_hook=look)
     return tuple(found)
+
+
+def _each_name_once(value: bytes, document: Any) -> bool:
+    """Whether a JSON text that was read surely has no name twice in one object; for most texts, at a tenth of what telling which one
+    stands there twice costs.
+
+    Each name is followed by a colon. Of a name that stands twice the parser has forgotten one, so that there are fewer names than colons,
+    those within texts not counted.
+
+    Args:
+        value: The text.
+        document: What `from_json` made of it: an object, or a list.
+    """
+    if b"\\u" in value:
+        return False  # A colon can be written so, and would be counted in the text that came of it alone.
+    names = in_texts = 0
+    level: list[Any] = [document]
+    for each in level:
+        if isinstance(each, dict):
+            names += len(each)
+            for name in each:
+                in_texts += name.count(":")
+        for held in each.values() if isinstance(each, dict) else each:
+            if isinstance(held, str):
+                in_texts += held.count(":")
+            elif isinstance(held, dict | list):
+                level.append(held)
+    return names == value.count(b":") - in_texts
 
 
 def overgrown_text(value: bytes) -> Problem | None:
@@ -96,7 +126,7 @@ def unholdable_number(value: bytes) -> Problem | None:
 
     Fractions and powers of ten beyond that are refused where they are kept; whole numbers we ourselves hold exactly.
     """
-    if _LONG_NUMBER.search(value) is None:
+    if len(value) <= LONGEST_NUMBER_DIGITS or _LONG_NUMBER.search(value) is None:
         return None
     found: list[int] = []
 

@@ -227,8 +227,8 @@ def past_generation(shard: int, namespace: str, name: str, generation: int) -> K
     return Key(shard_pk(shard), f"V#{schedule_ref(namespace, name)}#{generation:010d}", "history")
 
 
-def closed_tally(shard: int, minute: int, epoch: int) -> Key:
-    return Key(shard_pk(shard), f"Y#{instant_text(minute)}#{epoch:010d}", "history")
+def closed_tally(shard: int, closed_at: int, epoch: int) -> Key:
+    return Key(shard_pk(shard), f"Y#{instant_text(closed_at)}#{epoch:010d}", "history")
 
 
 def message_timer(shard: int, slot: int, message_id: str, version: str) -> Key:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="DataclassInstance")
 
-ITEMS_MAX = 20_000
-"""Items kept; the least recently used go first. At 1 KB an item 20 MB per busy shard."""
+ITEMS_MAX = 2_000
+"""Items kept; the least recently used go first. At up to 3 KB of memory an item 6 MB per busy shard, of which a node may have 256."""
 RANGES_MAX = 64
 """Ranges kept (evidence chunks, pending jobs of a schedule); each is read again when it was pushed out."""
 RECORDS_MAX = 250

@@ -33,20 +33,20 @@ def batched_rows_per_s(store: Store, rows: int, keys: int) -> float:
     return rows / took_s
 
 
-def transacted_items_per_s(store: Store, transactions: int, keys: int) -> float:
-    """Puts 100 rows in each transaction, from several threads; returns rows a second. The rows stay."""
+def transacted_items_per_s(
+    store: Store, transactions: int, keys: int, items: int = ACTIONS_PER_TRANSACTION_MAX
+) -> float:
+    """Puts so many rows in each transaction, from several threads; returns rows a second. The rows stay."""
 
     def put(number: int) -> None:
-        rows = tuple(
-            _row(number * ACTIONS_PER_TRANSACTION_MAX + row, keys) for row in range(ACTIONS_PER_TRANSACTION_MAX)
-        )
+        rows = tuple(_row(number * items + row, keys) for row in range(items))
         outcome = store.transact(Transaction("bound", rows, f"bench-{time.time_ns()}-{number}", rows[0].key))
         assert outcome == Applied(), outcome
 
     with ThreadPoolExecutor(THREADS) as threads:
         begun_s = time.monotonic()
         list(threads.map(put, range(transactions)))
-        return transactions * ACTIONS_PER_TRANSACTION_MAX / (time.monotonic() - begun_s)
+        return transactions * items / (time.monotonic() - begun_s)
 
 
 def _row(number: int, keys: int) -> Put:

@@ -14,6 +14,7 @@ PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 UNITS = "tidegate_store_units_total"
 CALLS = "tidegate_store_call_seconds_count"
+TRANSACT = "transact_write_items"
 MEBIBYTE = 1 << 20
 CPU_FIELDS = slice(11, 13)
 """User and system time, counted behind the command's closing bracket in `/proc/PID/stat`."""
@@ -28,6 +29,8 @@ class Used:
         rss_mib: Resident memory now.
         write_units, read_units: Of the store; None where the process does not count them (an older revision).
         calls: To the store.
+        transacted_units: Those of `write_units` that went in transactions.
+        transactions: Of the calls.
     """
 
     cpu_s: float
@@ -35,6 +38,8 @@ class Used:
     write_units: float | None
     read_units: float | None
     calls: float
+    transacted_units: float
+    transactions: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,8 @@ class Spent:
     Attributes:
         rss_mib: Of the largest one at the later reading.
         write_units, read_units: None where one of them does not count.
+        transacted_units: Those of `write_units` that went in transactions.
+        transactions: Of the calls.
     """
 
     wall_s: float
@@ -65,6 +72,8 @@ class Spent:
     write_units: float | None
     read_units: float | None
     calls: float
+    transacted_units: float
+    transactions: float
 
 
 class Meter:
@@ -84,7 +93,7 @@ class Meter:
 
 def spent(before: Reading, after: Reading) -> Spent:
     """Returns the difference of two readings."""
-    nothing = Used(0.0, 0.0, 0.0, 0.0, 0.0)
+    nothing = Used(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     pairs = [(before.used.get(pid, nothing), used) for pid, used in after.used.items()]
     return Spent(
         wall_s=after.at_s - before.at_s,
@@ -93,6 +102,8 @@ def spent(before: Reading, after: Reading) -> Spent:
         write_units=_sum((earlier.write_units, later.write_units) for earlier, later in pairs),
         read_units=_sum((earlier.read_units, later.read_units) for earlier, later in pairs),
         calls=sum(later.calls - earlier.calls for earlier, later in pairs),
+        transacted_units=sum(later.transacted_units - earlier.transacted_units for earlier, later in pairs),
+        transactions=sum(later.transactions - earlier.transactions for earlier, later in pairs),
     )
 
 
@@ -106,6 +117,8 @@ def used_by(process: ClusterProcess) -> Used:
         write_units=metric_on(page, UNITS, kind="write") if counts else None,
         read_units=metric_on(page, UNITS, kind="read") if counts else None,
         calls=metric_on(page, CALLS),
+        transacted_units=metric_on(page, UNITS, kind="write", operation=TRANSACT),
+        transactions=metric_on(page, CALLS, operation=TRANSACT),
     )
 
 

@@ -32,8 +32,9 @@ def measured_alone(workload: Workload, case: Case, size: Size, tree: Path) -> Re
 
 
 def measured_on(stack: Stack, workload: Workload, case: Case, size: Size, revision: str) -> Result:
-    """Measures one case on a cluster that runs, and sees to it that nothing of it has ended meanwhile."""
+    """Measures one case on a cluster that runs, and sees to it that nothing of it has ended meanwhile, or was refused."""
     begun = begin()
     figures = workload.measure(stack, case.parameters)
     stack.cluster.assert_all_run()
+    stack.settled.assert_nothing_was_refused()
     return result_of(workload, case, size, begun, revision, figures)

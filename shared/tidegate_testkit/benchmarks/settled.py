@@ -5,6 +5,8 @@ Read from the store by the benchmark itself; nothing of it counts as the nodes' 
 
 from __future__ import annotations
 
+from typing import Any
+
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -19,6 +21,7 @@ ASK_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.05
 PAGE_ROWS = 1_000
 INBOX = ("I#", "I#~")
+DEAD_LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq")
 
 
 class Settled:
@@ -40,11 +43,12 @@ class Settled:
 
     def until_read(self, topic: str, patience_s: float) -> None:
         """Waits until the nodes' stored positions are behind all that the topic has now."""
-        described = self._admin.describe_topics(TopicCollection([topic]))[topic].result(ASK_TIMEOUT_S)
+        described = self._described(topic)
         identity = hex_id(described.topic_id)
-        ends = {number: self._end(topic, number) for number in range(len(described.partitions))}
         wanted = {
-            keys.topic_position(self._map.cluster_id, identity, number): end for number, end in ends.items() if end
+            keys.topic_position(self._map.cluster_id, identity, number): end
+            for number, end in self._ends(topic).items()
+            if end
         }
 
         def read() -> bool:
@@ -63,6 +67,11 @@ class Settled:
 
         until(empty, "all inboxes are empty", patience_s, LOOK_EVERY_S)
 
+    def assert_nothing_was_refused(self) -> None:
+        """A workload whose requests or events were refused has measured how fast nothing is done."""
+        refused = {topic: sum(self._ends(topic).values()) for topic in DEAD_LETTERS}
+        assert not any(refused.values()), f"dead letters: {refused}"
+
     def rows(self, low_and_high: tuple[str, str]) -> int:
         """Returns how many items the shards have in a range of sort keys. Reads all of them: for a few thousand."""
         return sum(self._rows_of(shard, *low_and_high) for shard in range(self._map.shards))
@@ -79,8 +88,16 @@ class Settled:
     def _has_inbox(self, shard: int) -> bool:
         return bool(self._store.query(RangeRead(keys.shard_pk(shard), *INBOX, limit=1)).items)
 
-    def _end(self, topic: str, number: int) -> int:
-        return int(self._consumer.get_watermark_offsets(TopicPartition(topic, number), ASK_TIMEOUT_S)[1])
+    def _described(self, topic: str) -> Any:
+        return self._admin.describe_topics(TopicCollection([topic]))[topic].result(ASK_TIMEOUT_S)
+
+    def _ends(self, topic: str) -> dict[int, int]:
+        """Returns the end of the log of each topic partition."""
+        numbers = range(len(self._described(topic).partitions))
+        return {
+            number: int(self._consumer.get_watermark_offsets(TopicPartition(topic, number), ASK_TIMEOUT_S)[1])
+            for number in numbers
+        }
 
 
 def _next(item: object) -> int:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.cluster.background import Background
 
-THREADS = 4
+THREADS = 16
 LOOK_EVERY_S = 0.005
 ANSWER_S = 30.0
 

@@ -230,7 +230,7 @@ class Cluster:
         settings = DynamoSettings(endpoint_url=self.dynamodb.endpoint, region=REGION, read_timeout_s=PATIENCE_S)
         # The client takes its credentials from the environment, and only while it is made.
         with mock.patch.dict(os.environ, CREDENTIALS):
-            return DynamoStore(make_client(settings), settings)
+            return DynamoStore(make_client(settings).items, settings)
 
 
 def _folder_in_memory() -> Path | None:

@@ -20,7 +20,7 @@ ASK_TIMEOUT_S = 2.0
 """A page of a process that is gone, or too busy to answer."""
 KILLED = 128 + 9
 """Exit status of a process that SIGKILL ended."""
-LOG_LINES_SHOWN = 60
+LOG_LINES_SHOWN = 20
 
 
 class ClusterProcess:

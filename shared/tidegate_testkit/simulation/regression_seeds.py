@@ -69,6 +69,9 @@ REGRESSION_SEEDS: dict[int, str] = {
     739355: "a late row of a former owner was passed by no checkpoint: after an orderly hand-over its message was sent again",
     300301: "a replacement fell behind its guard, a younger record was accepted first: what it replaced stayed held for ever",
     950065: "behind an outage late data were looked for in hundreds of instances of driver: time: more than the lane's view holds",
+    267: "a repeat was dealt with, and the record that it repeats went with the topic that was made anew: nobody sent the message",
+    8700409: "a repeat became the first record of its request, but was refused for good before: the next repeat was another message",
+    8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
 }
 
 REGRESSION_WORLDS: Final[Mapping[str, KeptWorld]] = {

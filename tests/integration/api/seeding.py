@@ -54,4 +54,4 @@ def _store(stack: Stack) -> DynamoStore:
         region=stack.environment["TIDEGATE_DYNAMODB__REGION"],
         table_prefix=stack.environment["TIDEGATE_DYNAMODB__TABLE_PREFIX"],
     )
-    return DynamoStore(make_client(settings), settings)
+    return DynamoStore(make_client(settings).items, settings)

@@ -254,7 +254,7 @@ class Cluster:
     def store(self) -> DynamoStore:
         section = self.settings.dynamodb
         settings = DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix)
-        return DynamoStore(make_client(settings), settings)
+        return DynamoStore(make_client(settings).items, settings)
 
 
 @pytest.fixture
@@ -262,7 +262,7 @@ def gate(cluster_settings: Settings) -> Iterator[str]:
     """A start gate on the store, as the API process has it; yields its URL."""
     section = cluster_settings.dynamodb
     dynamo = DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix)
-    store = DynamoStore(make_client(dynamo), dynamo)
+    store = DynamoStore(make_client(dynamo).items, dynamo)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

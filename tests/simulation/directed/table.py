@@ -146,7 +146,7 @@ RULES: Table = {
         "messages/checkpoints: an_open_message_in_front_then_sending_stops_at_the_bound_until_it_has_gone_out",
     ),
     "a row that fires before its create is durable": (
-        "messages/sending: a_create_whose_position_is_not_durable_then_it_is_not_delivered_yet",
+        "messages/sending_replays: a_create_whose_position_is_not_durable_then_it_is_not_delivered_yet",
         "actors/request_ingest: a_message_through_the_inbox_then_it_fires_only_when_its_row_is_gone",
     ),
     "a load without an answer": (
@@ -171,8 +171,8 @@ RULES: Table = {
         "transactions/delivery: a_new_owner_then_the_former_one_raises_no_guard",
     ),
     "two owners' rows of one create": (
-        "messages/sending: a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_delivered_once",
-        "messages/sending: half_of_a_batch_from_a_predecessor_then_its_replay_makes_it_whole_and_once",
+        "messages/sending_replays: a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_delivered_once",
+        "messages/sending_replays: half_of_a_batch_from_a_predecessor_then_its_replay_makes_it_whole_and_once",
     ),
     "checkpoints that get no answer": (
         "messages/checkpoints: checkpoints_that_get_no_answer_then_sending_stops_at_the_bound_and_goes_on_with_them",
@@ -184,6 +184,7 @@ RULES: Table = {
     "the outbox produced, a crash, and again": (
         "here/outbox: an_end_that_is_told_and_a_crash_again_and_again_then_listeners_hear_it_once",
         "here/outbox: an_end_that_was_told_twice_then_both_say_which_end_it_is",
+        "here/outbox: an_end_that_nobody_heard_and_a_listener_before_its_row_is_gone_then_that_one_does_not_hear_it",
     ),
     "index version and rows visible one after the other": (
         "here/index: a_moment_between_rows_version_and_receipt_then_what_comes_after_the_receipt_counts",
@@ -245,7 +246,7 @@ RULES: Table = {
         "actors/event_index: a_topic_partition_that_no_broker_told_of_at_the_activation_then_what_came_before_the_request_is_not_heard",
     ),
     "a waiting recurring message that a predecessor was refused": (
-        "messages/recurring_messages: refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent",
+        "messages/recurring_refusals: refusals_that_a_successor_reads_before_it_comes_to_their_fires_then_those_behind_them_are_sent",
     ),
     "an overdue create whose rows a former owner makes once more": (
         "here/former_owner: an_overdue_create_whose_rows_a_former_owner_puts_behind_it_later_then_its_cancel_is_too_late",
@@ -273,22 +274,22 @@ RULES: Table = {
         "node/holdings: what_was_held_for_less_than_a_beat_then_it_has_its_last_sign_of_life_too",
     ),
     "a request while the position stands within the slot of a fire": (
-        "messages/recurring_messages: messages_of_the_same_instant_that_were_passed_then_what_an_update_ends_is_no_less_open",
+        "messages/recurring_refusals_ended: messages_of_the_same_instant_that_were_passed_then_what_an_update_ends_is_no_less_open",
     ),
     "a hand-over in front of requests in the queue": (
-        "messages/sending: inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what_was_sent_are_dealt_with",
-        "messages/sending: an_inbox_whose_look_has_no_end_then_what_lay_there_at_the_recovery_goes_out_and_a_hand_over_repeats_nothing",
+        "messages/sending_hand_overs: inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what_was_sent_are_dealt_with",
+        "messages/sending_hand_overs: an_inbox_whose_look_has_no_end_then_what_lay_there_at_the_recovery_goes_out_and_a_hand_over_repeats_nothing",
     ),
     "a hand-over before all is recovered": (
-        "messages/sending: a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats",
-        "messages/sending: a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",
+        "messages/sending_hand_overs: a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats",
+        "messages/sending_hand_overs: a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",
     ),
     "a resume that means an older suspend": (
         "here/suspends: a_resume_of_the_former_owner_that_arrives_after_another_suspend_then_the_schedule_stays_suspended",
         "here/suspends: a_crash_after_any_effect_then_the_resume_of_an_older_suspend_changes_nothing_and_that_of_this_one_does",
     ),
     "a fire behind a message that cannot be sent yet": (
-        "messages/recurring_messages: a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time",
+        "messages/recurring_fires: a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time",
         "messages/slots: a_row_that_is_due_and_not_ready_then_the_slot_behind_it_is_the_next_one",
     ),
     "an outage whose end was told by a clock ahead": (

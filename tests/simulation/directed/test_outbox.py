@@ -52,6 +52,27 @@ def test_given_an_end_that_is_told_and_a_crash_again_and_again_then_listeners_he
     assert bench.rows("Z#") == []
 
 
+def test_given_an_end_that_nobody_heard_and_a_listener_before_its_row_is_gone_then_that_one_does_not_hear_it() -> None:
+    """The row says nothing of it, and the successor matches anew: what was admitted before an activation does not count."""
+    bench = Bench(behaviour=Behaviour(runs_for=SECOND))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("1h"))))
+    bench.run(SECOND)
+    bench.hold_back(a_batch("outbox_done"), times=1)
+    bench.request(a_request("trigger", "up"))
+    bench.run(5 * SECOND)
+    assert bench.holds_something
+    assert bench.commits("distribute") == []
+    bench.request(an_apply(a_spec("down", on_run_of("up"))))
+    bench.run(5 * SECOND)
+    bench.crash()
+    bench.as_usual()
+    bench.run(MINUTE)
+
+    assert [order.file for order in bench.started] == ["/jobs/up.py"]
+    assert bench.rows("Z#") == []
+
+
 def test_given_an_end_that_was_told_twice_then_both_say_which_end_it_is() -> None:
     """At least once, with an id: an outsider that reads `tidegate.runs` can tell a repeat."""
     bench = Bench(behaviour=Behaviour(runs_for=SECOND))

@@ -265,6 +265,7 @@ def shard_of(run: Run) -> int:
     return int(run.id[:4])
 
 
+PUT_SCHEDULE = "/api/v1/schedules/flights/land-day"
 SPEC: dict[str, Any] = {
     "kind": "schedule",
     "namespace": "flights",

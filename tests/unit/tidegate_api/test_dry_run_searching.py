@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.tidegate_api.conftest import SPEC, Process
-from tests.unit.tidegate_core.decisions.run_plane.test_searching import NEVER
+from tests.unit.tidegate_core.never_comes import NEVER
 
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 

@@ -44,10 +44,23 @@ def test_given_credentials_of_the_environment_then_they_win_also_for_an_endpoint
 @pytest.mark.usefixtures("nothing_configured")
 def test_given_a_client_then_it_sends_once_and_gives_up_soon() -> None:
     client = make_client(LOCAL)
-    config = client.meta.config
+    config = client.tables.meta.config
     assert config.retries["total_max_attempts"] == 1  # type: ignore[attr-defined]  # set by name in botocore
     assert (config.connect_timeout, config.read_timeout) == (1.0, 2.0)  # type: ignore[attr-defined]  # likewise
-    assert client.meta.endpoint_url == "http://127.0.0.1:1"
+    assert client.tables.meta.endpoint_url == "http://127.0.0.1:1"
+    client.close()
+
+
+@pytest.mark.usefixtures("nothing_configured")
+@pytest.mark.parametrize(("key", "signed_by"), [(None, "tidegate"), ("AKIA0", "AKIA0")])
+def test_given_a_client_then_items_are_asked_for_in_the_name_that_the_sdk_uses(
+    key: str | None, signed_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if key is not None:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+    client = make_client(LOCAL)
+    assert f"Credential={signed_by}/19700101/us-east-1/dynamodb/" in client.items._signer.headers("t", b"{}", 0)
     client.close()
 
 

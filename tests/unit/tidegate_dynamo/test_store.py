@@ -1,11 +1,10 @@
 """What the conformance suite cannot make DynamoDB Local do: leftovers, throttling, foreign answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
-from mypy_boto3_dynamodb import DynamoDBClient
 
 from tidegate_core.store.values import (
     Applied,
@@ -20,6 +19,7 @@ from tidegate_core.store.values import (
     Throttled,
     Transaction,
 )
+from tidegate_dynamo.items_client import ItemsClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import GET_PAUSES_S, DynamoStore
 from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
@@ -41,19 +41,16 @@ class ScriptedClient:
         self.answers = list(answers)
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
 
-    def __getattr__(self, operation: str) -> Callable[..., Mapping[str, Any]]:
-        def call(**request: Any) -> Mapping[str, Any]:
-            self.asked.append((operation, request))
-            answer = self.answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return call
+    def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.asked.append((operation, request))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def store_on(client: ScriptedClient, **settings: Any) -> DynamoStore:
-    return DynamoStore(cast(DynamoDBClient, client), DynamoSettings(**settings))
+    return DynamoStore(cast(ItemsClient, client), DynamoSettings(**settings))
 
 
 def attributes(key: Key) -> dict[str, Any]:
@@ -196,7 +193,7 @@ def test_given_calls_then_the_observer_hears_of_each_with_its_outcome() -> None:
     heard: list[tuple[str, str]] = []
     client = ScriptedClient(OK, THROTTLED, {})
     store = DynamoStore(
-        cast(DynamoDBClient, client), DynamoSettings(), lambda operation, outcome, _: heard.append((operation, outcome))
+        cast(ItemsClient, client), DynamoSettings(), lambda operation, outcome, _: heard.append((operation, outcome))
     )
     for _ in range(3):
         store.transact(Transaction("one", (Delete(KEYS[0]),), "t", KEYS[0]))
@@ -209,7 +206,7 @@ class Heard:
     def __init__(self, *answers: Answer) -> None:
         self.client = ScriptedClient(*answers)
         self.units: dict[tuple[str, str, str], float] = {}
-        self.store = DynamoStore(cast(DynamoDBClient, self.client), DynamoSettings(), units=self._hear)
+        self.store = DynamoStore(cast(ItemsClient, self.client), DynamoSettings(), units=self._hear)
 
     def _hear(self, operation: str, table: str, kind: str, units: float) -> None:
         self.units[operation, table, kind] = self.units.get((operation, table, kind), 0) + units

@@ -113,6 +113,32 @@ async def test_given_reports_then_each_waiter_gets_its_own_in_one_hop(clock: Man
     assert await stage.publisher.stop()
 
 
+async def test_given_one_who_fails_when_it_is_told_then_the_others_of_that_poll_are_told_all_the_same(
+    clock: ManualClock, notes: Notes
+) -> None:
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    loop = asyncio.get_running_loop()
+    said: list[object] = []
+    loop.set_exception_handler(lambda _, context: said.append(context.get("exception")))
+    bug = RuntimeError("a bug of who waits")
+
+    def fails(_: Sequence[Outcome]) -> None:
+        raise bug
+
+    before = stage.publisher.send(ORDER)
+    stage.publisher.produce_many([ORDER], fails)
+    behind = stage.publisher.send(ORDER)
+    client.answer(None, None, None)
+
+    assert isinstance(await asyncio.wait_for(before, PATIENCE_S), Produced)
+    assert isinstance(await asyncio.wait_for(behind, PATIENCE_S), Produced)
+    (told,) = said
+    assert isinstance(told, ExceptionGroup)
+    assert told.exceptions == (bug,)
+    assert await stage.publisher.stop()
+
+
 async def test_given_records_that_go_together_then_each_has_its_own_outcome_in_their_order(
     clock: ManualClock, notes: Notes
 ) -> None:

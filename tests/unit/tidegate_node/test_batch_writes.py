@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tidegate_core.effects import Invalid
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_node.batch_room import BatchRoom
 from tidegate_node.batch_writes import WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX, BatchWrites
-from tidegate_ports.store import StoreUnavailable
+from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
 Actions = Sequence[Put | Delete]
 
@@ -143,3 +144,102 @@ async def test_given_a_guard_that_lapses_amid_a_batch_then_no_further_call_is_ma
 
     assert store.calls == [25, 5]
     assert asked == [True, True, False]
+
+
+# -- rows of several batches in one call ----------------------------------------------------------------------------------
+
+
+class Gate:
+    """A store whose first call is answered when the test says so."""
+
+    def __init__(self, left: Callable[[Actions], Actions] = lambda _: ()) -> None:
+        self.calls: list[list[str]] = []
+        self.opened = asyncio.Event()
+        self.reached = asyncio.Event()
+        self.left = left
+
+    async def send(self, actions: Actions) -> Actions:
+        self.calls.append([action.key.pk + action.key.sk for action in actions])
+        self.reached.set()
+        if len(self.calls) == 1:
+            await self.opened.wait()
+        return self.left(actions)
+
+    async def pause(self, _: int) -> None: ...
+
+    async def joined(self, *batches: Actions) -> list[bool | object]:
+        """Writes the batches behind one that has the only place."""
+        writes = BatchWrites(self.send, BatchRoom(1), self.pause)
+        first = asyncio.create_task(writes.write(of("first", 2)))
+        await self.reached.wait()
+        others = [asyncio.create_task(writes.write(batch)) for batch in batches]
+        await asyncio.sleep(0)
+        self.opened.set()
+        assert await first is True
+        return [await other for other in others]
+
+
+def of(shard: str, count: int) -> list[Put]:
+    return [Put(Key(shard, str(number)), {"pk": shard, "sk": str(number)}) for number in range(count)]
+
+
+async def test_given_batches_that_wait_for_a_place_then_one_call_takes_as_many_as_it_holds() -> None:
+    gate = Gate()
+
+    assert await gate.joined(of("a", 10), of("b", 10), of("c", 10)) == [True, True, True]
+
+    assert [len(call) for call in gate.calls] == [2, 20, 10]
+
+
+async def test_given_two_batches_with_a_row_of_one_key_then_they_are_not_in_one_call() -> None:
+    gate = Gate()
+
+    assert await gate.joined(of("a", 2), of("a", 3)) == [True, True]
+
+    assert gate.calls[1:] == [["a0", "a1"], ["a0", "a1", "a2"]]
+
+
+async def test_given_a_call_for_several_that_can_never_work_then_each_is_asked_for_alone_and_one_is_to_blame() -> None:
+    def left(actions: Actions) -> Actions:
+        if any(action.key.pk == "b" for action in actions):
+            raise StoreRequestInvalid("b is too large")
+        return ()
+
+    gate = Gate(left)
+
+    assert await gate.joined(of("a", 2), of("b", 2), of("c", 2)) == [True, Invalid("b is too large"), True]
+
+    assert [{name[0] for name in call} for call in gate.calls[1:]] == [{"a", "b", "c"}, {"a"}, {"b"}, {"c"}]
+
+
+async def test_given_rows_that_are_left_of_a_joined_call_then_their_own_batch_sends_them_again() -> None:
+    left = iter([(), of("b", 3)[2:]])
+    gate = Gate(lambda _: next(left, ()))
+
+    assert await gate.joined(of("a", 3), of("b", 3)) == [True, True]
+
+    assert gate.calls[2:] == [["b2"]]
+
+
+async def test_given_a_batch_that_may_not_be_sent_any_more_then_those_that_go_along_with_it_are() -> None:
+    gate = Gate()
+    writes = BatchWrites(gate.send, BatchRoom(1), gate.pause)
+    first = asyncio.create_task(writes.write(of("first", 2)))
+    await gate.reached.wait()
+    fenced = asyncio.create_task(writes.write(of("a", 2), lambda: False))
+    other = asyncio.create_task(writes.write(of("b", 2)))
+    await asyncio.sleep(0)
+    gate.opened.set()
+
+    assert [await first, await fenced, await other] == [True, False, True]
+    assert gate.calls[1:] == [["b0", "b1"]]
+
+
+async def test_given_an_error_that_nobody_foresaw_then_each_that_went_along_is_told() -> None:
+    def left(actions: Actions) -> Actions:
+        if actions[0].key.pk != "first":
+            raise RuntimeError("a bug")
+        return ()
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        await Gate(left).joined(of("a", 2))

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_simulator.test_simulation import (
-    BEGIN,
-    a_partition,
-    a_schedule,
-    clock,
-    happenings,
-    ran,
-    told,
-)
+from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, clock, happenings, ran, told
 
 from tidegate_simulator import Outage, Report
 from tidegate_testkit.builders import MINUTE, all_of, every, on_data

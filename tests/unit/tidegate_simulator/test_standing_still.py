@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_simulator.test_simulation import a_schedule, happenings, ran
+from tests.unit.tidegate_simulator.simulated import a_schedule, happenings, ran
 
 from tidegate_simulator import TimeStandsStill, world
 from tidegate_testkit.builders import every, on_run_of

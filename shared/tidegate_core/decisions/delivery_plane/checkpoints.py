@@ -24,7 +24,8 @@ CHECKPOINT_AFTER_MS = 5_000
 """I8's bound: at most this much repeats after a crash."""
 BLOCKED_LOOK_MS = 500
 """How soon a checkpoint is tried again while sending waits for it."""
-TALLY_MS = 60_000
+TALLY_MS = 120_000
+"""How long one tally counts at least: closing it costs three write units more than a checkpoint without."""
 TALLY_DAYS = 90
 """Closed tallies are kept as long as the ledger."""
 
@@ -205,7 +206,7 @@ class Checkpoints:
         self._uncovered = {each: sent_at for each, sent_at in self._uncovered.items() if each > covered}
 
     def _closed_tally(self, tally: Tally, slot: int, text: str) -> Put | None:
-        """Returns the minute's ledger row once a minute has passed, with the place that it counts to: `audit` recomputes it."""
+        """Returns the row of a tally that has counted long enough, with the place that it counts to: `audit` recomputes it."""
         if self._host.now - self._tally_from < TALLY_MS or tally == NOTHING:
             return None
         key = keys.closed_tally(self._shard, self._host.now, self.durable.epoch)

@@ -50,6 +50,7 @@ class Create:
 
     Attributes:
         answered: Version of the message that its sender is told of; None when there is none.
+        leans_on: Origin of the record that it repeats.
     """
 
     sending: Sending
@@ -60,6 +61,7 @@ class Create:
     present: bool = False
     others: list[Message] = field(default_factory=list)
     mine: Message | None = None
+    leans_on: str | None = None
     status: ReceiptStatus = ReceiptStatus.ACCEPTED
     replaces: bool = False
 
@@ -128,9 +130,9 @@ def judge(create: Create) -> None:
     origin = create.sending.position.text()
     repeated = next((other for other in create.others if other.request_id == request_id), None)
     if create.mine is not None and create.mine.origin != origin:
-        create.status = ReceiptStatus.UNCHANGED  # The same request id from another record.
+        create.status, create.leans_on = ReceiptStatus.UNCHANGED, create.mine.origin  # The same id from another record.
     elif request_id is not None and repeated is not None:
-        create.status, create.answered = ReceiptStatus.UNCHANGED, repeated.version
+        create.status, create.answered, create.leans_on = ReceiptStatus.UNCHANGED, repeated.version, repeated.origin
     elif create.version < create.live_from and create.guard_is_of_repeat:
         # That one's rows may not be there yet; its record is, so that they will be.
         create.status, create.answered = ReceiptStatus.UNCHANGED, create.live_from

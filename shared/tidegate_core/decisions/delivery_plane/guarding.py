@@ -68,7 +68,11 @@ def versions_of(plane: DeliveryPlane, message_id: str, guard: Guard | None) -> O
         page = yield from plane.host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
         versions = [from_item(Message, item) for item in page.items]
-        counting = [each for each in versions if not plane.elsewhere.is_gone(each.origin)]
+        counting = [
+            each
+            for each in versions
+            if not (plane.elsewhere.is_gone(each.origin) or plane.inboxed.is_refused_for_now(each))
+        ]
         found.extend(each for each in counting if guard is None or each.version not in guard.refused)
         after = page.next_after
         if after is None or len(found) >= VERSIONS_MAX:

@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from tidegate_core.decisions.delivery_plane.cancelling import apply_inboxed
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.creates import Sending, Unkept
 from tidegate_core.decisions.delivery_plane.firing import Firing
 from tidegate_core.decisions.delivery_plane.guarding import CANCELLED, Guards, read_guards
 from tidegate_core.decisions.delivery_plane.holding import Holding
+from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
 from tidegate_core.decisions.delivery_plane.loading import (
     PAYLOADS_AHEAD_MS,
     PAYLOADS_AHEAD_ROWS_MAX,
@@ -37,15 +37,12 @@ from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Committed, Refused
 from tidegate_core.records.messages import MessageTimer
-from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key, Transaction
-from tidegate_core.transactions.delivery import Progress, Tally, remove_inboxed
+from tidegate_core.store.values import Item, Transaction
+from tidegate_core.transactions.delivery import Progress, Tally
 
 CLOCKS_APART_MS = 1_000
 """Two nodes' clocks deviate by 500 ms each at most (DESIGN 3): the predecessor may have sent what is not due here yet."""
-INBOXED_TOGETHER_MAX = 40
-"""Sends and cancels that are written and removed together; below DynamoDB's 100 actions, and 10 MB at the largest payloads."""
 
 
 class DeliveryPlane:
@@ -78,8 +75,8 @@ class DeliveryPlane:
         self.elsewhere = ReadElsewhere(host, former)
         self.retry_turn = Turn(host, f"refused messages {shard}")
         self._waiting = Waiting(host, position)
+        self.inboxed = Inboxed(self, self._waiting, lambda: self._queue(self.inboxed.apply))
         self._work: deque[Callable[[], Operation[None]]] = deque()
-        self._inboxed: deque[tuple[InboxRow, Callable[[Key], None]]] = deque()
         self._work_signal = Signal(f"messages {shard}")
         self._writing = False
         self._firing = Firing(self)
@@ -90,7 +87,7 @@ class DeliveryPlane:
     def recover(self) -> Operation[None]:
         """Loads the window behind the delivery position, then serves.
 
-        What still lies in the inbox is taken before (`take_inboxed`): its rows may be there and must wait for it.
+        What still lies in the inbox is taken before (`inboxed`): its rows may be there and must wait for it.
         """
         yield from self.recurring.recover()
         yield from self.window.extend()
@@ -150,32 +147,10 @@ class DeliveryPlane:
     def _send(self, messages: Sequence[Sending], done: Callable[[Sequence[Unkept]], None]) -> Operation[None]:
         done((yield from send_messages(self, messages)))
 
-    def take_inboxed(self, rows: Sequence[InboxRow], gone: Callable[[Key], None]) -> None:
-        """Applies sends and cancels that another holder read, and removes their inbox rows; calls back for each one."""
-        for row in rows:
-            self._waiting.expect(row.origin)
-        self._inboxed.extend((row, gone) for row in rows)
-        self._queue(self._apply_inboxed)
-
     def position_is(self, next_offset: int) -> None:
         """The own position is durable up to here: creates below it may fire."""
         self._waiting.position_is(next_offset)
-        self.host.operations.raise_(self.changed)
-
-    def _apply_inboxed(self) -> Operation[None]:
-        """All that came meanwhile, together: after an outage a shard's rows come in small groups from every topic partition."""
-        taken = [self._inboxed.popleft() for _ in range(min(len(self._inboxed), INBOXED_TOGETHER_MAX))]
-        if not taken:
-            return  # They went with earlier ones.
-        if self._inboxed:
-            self._queue(self._apply_inboxed)
-        yield from apply_inboxed(self, [row for row, _ in taken])
-        rows = [row.key(self.shard) for row, _ in taken]
-        epoch = self.checkpoints.durable.epoch
-        yield from self.commit(remove_inboxed(self.shard, epoch, rows, self.host.token()))
-        for row, gone in taken:
-            gone(row.key(self.shard))
-            self._waiting.inbox_row_gone(row.origin)
+        self.inboxed.position_moved()
         self.host.operations.raise_(self.changed)
 
     def _queue(self, work: Callable[[], Operation[None]]) -> None:
@@ -202,6 +177,10 @@ class DeliveryPlane:
         if isinstance(verdict, Refused) and any(key == keys.progress(self.shard) for key, _ in verdict.failed):
             raise Fenced(keys.progress(self.shard))
         return verdict
+
+    @property
+    def is_draining(self) -> bool:
+        return self._draining
 
     # -- rows in memory -----------------------------------------------------------------------------------------------
 
@@ -309,4 +288,4 @@ class DeliveryPlane:
             if rows:
                 yield from self.load_payloads(rows)
             else:
-                yield from self.host.sleep(PAYLOADS_AHEAD_MS // 2, routine=True)
+                yield from self.host.sleep(PAYLOADS_AHEAD_MS // 5, routine=True)

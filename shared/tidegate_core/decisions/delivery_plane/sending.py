@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.creates import Create, Sending, Unkept, judge, look_up, name_of
-from tidegate_core.decisions.delivery_plane.guarding import raise_to, refuse, take_back, take_out
+from tidegate_core.decisions.delivery_plane.guarding import raise_to, read_guards, refuse, take_back, take_out
 from tidegate_core.decisions.delivery_plane.rows import presence_expiry, row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.host import InvalidAsk, InvalidWrite
@@ -95,7 +95,7 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
         judge(create)
     yield from _raise_guards(plane, [create for create in creates if create.replaces])
     yield from _finish_earlier(plane, creates)
-    yield from _cover_refused(plane, creates)
+    yield from _cover_refused(plane, [create for create in creates if not plane.inboxed.leans(create)])
     actions: list[Put | Delete] = []
     accepted = [create for create in creates if create.status is ReceiptStatus.ACCEPTED]
     rows = [_make_rows(plane, create, actions) for create in accepted if not _is_on_its_way(plane, create, actions)]
@@ -171,6 +171,14 @@ def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation
         if is_refused and create.name.keyed and create.version >= create.live_from:
             yield from refuse(plane, create.name.id, create.version, create.guard)
             _give_up_rows(plane, create.name.id, create.version)
+
+
+def refuse_repeats(plane: DeliveryPlane, repeats: Sequence[Create]) -> Operation[None]:
+    """The records that these repeat are passed, so that these will never be first ones."""
+    guards = yield from read_guards(plane, {repeat.name.id for repeat in repeats})
+    for repeat in repeats:
+        repeat.guard = guards.get(repeat.name.id)
+    yield from _cover_refused(plane, repeats)
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------------

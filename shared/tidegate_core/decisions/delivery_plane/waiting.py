@@ -28,6 +28,14 @@ class Waiting:
         """A create lies in the inbox: what it makes, or made already, waits until that row is gone."""
         self._inboxed.add(origin)
 
+    def expects(self, origin: str) -> bool:
+        """Whether the create lies in the inbox."""
+        return origin in self._inboxed
+
+    def is_behind(self, origin: str) -> bool:
+        """Whether the create lies in the own topic partition, at or behind its position."""
+        return isinstance(self._reason(origin), int)
+
     def take(self, row: Slotted) -> None:
         """Makes a row that is written READY, or has it wait."""
         row.waits_for = self._reason(row.origin)

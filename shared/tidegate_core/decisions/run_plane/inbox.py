@@ -108,7 +108,7 @@ class Inbox:
 
     def _hand(self, messages: Sequence[InboxRow]) -> None:
         if messages:
-            self._plane.take_inboxed(sorted(messages, key=lambda row: row.origin), self._memory.inbox_row_gone)
+            self._plane.inboxed.take(sorted(messages, key=lambda row: row.origin), self._memory.inbox_row_gone)
 
     def _application_of(self, row: InboxRow) -> ApplyRequest:
         if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.CONTROLS_NAME):

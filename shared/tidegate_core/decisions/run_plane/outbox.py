@@ -92,6 +92,11 @@ class Distribute:
         return wanted
 
 
+def is_heard_by_none(row: OutboxRow, listeners: Sequence[Listener]) -> bool:
+    """Whether none of those who listen hears what the row tells, and none has before."""
+    return not row.page and not any(_hears(listener, news_of(row)) for listener in listeners)
+
+
 def _hears(listener: Listener, news: RunFact | ScheduleGone) -> bool:
     if isinstance(news, ScheduleGone):
         return _loses(listener, news)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidegate_core.decisions.event_index import EventIndex, Listener
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.outbox import GONE, Distribute, news_of
+from tidegate_core.decisions.run_plane.outbox import GONE, Distribute, is_heard_by_none, news_of
 from tidegate_core.effects import Produce
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import OutboxRow
@@ -82,7 +83,16 @@ class Outgoing:
             yield from self._behind_others(key, event_key)
         matched = yield from self._index.match(self._host, [event_key])
         self._listeners[key] = matched[event_key]
-        self._lane.add(Distribute(key, matched[event_key], self._lane.shard))
+        if is_heard_by_none(row, matched[event_key]):
+            self._close(key, row)
+        else:
+            self._lane.add(Distribute(key, matched[event_key], self._lane.shard))
+
+    def _close(self, key: Key, row: OutboxRow) -> None:
+        """Nobody hears it, as of most runs: the mark would cost more than to look again after a crash."""
+        self._memory.outbox[key] = replace(row, matched=True)
+        self._listeners.pop(key)
+        self._host.operations.raise_(self._matched[key])
 
     def _behind_others(self, key: Key, event_key: str) -> Operation[None]:
         """What ended before a schedule was deleted counts before that does."""

@@ -64,7 +64,10 @@ def check_reminders(case: Case) -> Iterator[str]:
             mine = [each for each in marks if segment.maybe(each.made) and _is_of(segment, each.row.version)]
             yield from _check_early(case, life, segment, mine)
             if case.world.at_rest:
-                yield from _check_late(case, life, segment, mine)
+                before = [
+                    each.sealed for each in marks if _is_before(segment, each) and _is_of(segment, each.row.version)
+                ]
+                yield from _check_late(case, life, segment, mine, max(before, default=segment.begin.done))
 
 
 def _is_of(segment: Segment, version: int) -> bool:
@@ -72,6 +75,11 @@ def _is_of(segment: Segment, version: int) -> bool:
     if segment.end is None or segment.end.kind == "suspend":
         return segment.begin.version <= version
     return segment.begin.version <= version < segment.end.version
+
+
+def _is_before(segment: Segment, mark: Mark) -> bool:
+    """Whether it was made before the span: a freeze keeps the job that waits, and what comes after the resume is still that job's."""
+    return mark.made < segment.begin.sent and not segment.maybe(mark.made)
 
 
 def _marks(case: Case, life: Life) -> Iterator[Mark]:
@@ -126,11 +134,14 @@ def _check_nothing_had_come(case: Case, life: Life, segment: Segment, mark: Mark
                 return
 
 
-def _check_late(case: Case, life: Life, segment: Segment, marks: list[Mark]) -> Iterator[str]:
+def _check_late(case: Case, life: Life, segment: Segment, marks: list[Mark], waited: int) -> Iterator[str]:
+    """Args:
+    waited: Until when what was made before the span took in what came.
+    """
     every = parse_duration(life.definition.trigger["at_least_every"])
     end = min(NEVER if segment.end is None else segment.end.sent, case.world.ended_at)
     # A run that is asked for while a job waits changes nothing: what comes meanwhile is that job's.
-    sealed = list(accumulate((segment.begin.done, *(each.sealed for each in marks)), max))
+    sealed = list(accumulate((max(segment.begin.done, waited), *(each.sealed for each in marks)), max))
     made = [*(each.made for each in marks), NEVER]
     for since, following in zip(sealed, made, strict=True):
         until = min(following, end, case.wide.next_begin(NAMESPACE, since) or NEVER)

@@ -28,7 +28,7 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "decisions.delivery_plane.firing:FIRED_TOGETHER": (1, 3),
     "decisions.delivery_plane.firing:GROUPS_UNDER_WAY_MAX": (1, 2),
     "decisions.delivery_plane.loading:PAYLOADS_AHEAD_ROWS_MAX": (1, 3),
-    "decisions.delivery_plane.plane:INBOXED_TOGETHER_MAX": (1, 2),
+    "decisions.delivery_plane.inboxed:INBOXED_TOGETHER_MAX": (1, 2),
     "decisions.event_ingest:ROWS_PER_MOVE": (2, 3, 5),
     "decisions.event_ingest:ROW_EVENTS_MAX": (1, 2),
     "decisions.lane:GROUP_MAX": (1, 2, 4),
@@ -54,6 +54,7 @@ ALWAYS_TURNED: Final[tuple[Knob, ...]] = (
     ("triggers.base:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
     ("decisions.run_plane.timer_sweep:LOOK_MS", 86_400_000),
     ("decisions.run_plane.standing_sweep:LOOK_MS", 86_400_000),
+    ("decisions.delivery_plane.checkpoints:TALLY_MS", 60_000),
 )
 """What is longer than a world lives: it would not come to rest in ten minutes, and would be reminded of nothing in one. And what
 mends a store that somebody has changed: no world does, so it would only make all others' reads come otherwise.

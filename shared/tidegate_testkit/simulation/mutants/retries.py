@@ -31,6 +31,7 @@ RETRIES = (
         breaks="I2",
         patches=(Patch(retrying, "_is_used_up", one_try_more),),
         within=24,
+        directed=(27,),
     ),
     Mutant(
         "given up in silence",
@@ -38,7 +39,7 @@ RETRIES = (
         breaks="dead letters",
         patches=(Patch(run_ends, "outbox_row", in_silence),),
         within=24,
-        directed=(7,),
+        directed=(68,),
     ),
     Mutant(
         "retry after the stop",

@@ -6,9 +6,8 @@ from collections.abc import Generator, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tidegate_core.decisions import shard_actor
 from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.run_plane import listening, run_ends, runs
+from tidegate_core.decisions.run_plane import deadlines, listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup
@@ -219,7 +218,7 @@ RULES_OF_RUNS = (
         "watermark",
         "a time-out does not wait for what was announced in time and is not read",
         breaks="I3",
-        patches=(Patch(shard_actor, "wait_for_watermark", nothing_to_do),),
+        patches=(Patch(deadlines, "wait_for_watermark", nothing_to_do),),
         scenario=half_of_a_pair_is_read_late,
     ),
     Mutant(

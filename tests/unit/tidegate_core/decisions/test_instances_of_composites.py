@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_core.decisions.story_bench import Story, brought
 
+from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
+from tidegate_core.effects import Effect, ReadEndOffsets
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
 
@@ -66,6 +68,25 @@ def test_given_an_outage_over_many_instants_then_the_same_meets_as_without_it(*,
         ("04:20", ["d4"]),
     ]  # At 04:15 the 03:50 ended.
     assert story.words("nightly")[:8] == ["expired/trigger_timeout"] * 8
+
+
+def test_given_more_ticks_of_an_outage_than_a_decision_takes_then_one_look_behind_them_serves_all() -> None:
+    """Seed 8000120: two hours of them took a decision each, and each looked anew for what nobody had read yet."""
+    looks: list[Effect] = []
+
+    def is_a_look(effect: Effect) -> bool:
+        looks.extend([effect] if isinstance(effect, ReadEndOffsets) else [])
+        return False
+
+    ten = {**every("10s"), "driver": "time"}
+    story = a_story(all_of(ten, on_data("a"), timeout="25s"))
+    story.run(SECOND)
+    story.now += 20 * MINUTE
+    story.hold_back(is_a_look, times=1)
+    story.run(5 * SECOND)
+
+    assert story.words("nightly").count("expired/trigger_timeout") >= 120 // GROUPS_OF_TICKS_MAX
+    assert len(looks) <= 4
 
 
 @pytest.mark.parametrize(

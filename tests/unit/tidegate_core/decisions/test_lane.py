@@ -9,6 +9,7 @@ from tidegate_core.decisions.lane import GROUP_MAX
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Commit, Poke, Read, Refused
 from tidegate_core.records.codec import to_item
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.builders import a_job
 
 
@@ -39,6 +40,26 @@ def test_given_a_group_then_what_all_need_is_read_at_once(rig: Rig) -> None:
     rig.go()
     assert len([effect for effect in rig.asked if isinstance(effect, Read)]) == 1
     assert len(rig.commits) == 1
+
+
+def test_given_a_decision_alone_whose_rows_are_known_then_it_is_made_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.lay(1)
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    made: list[int] = []
+    decide = Touch.decide
+
+    def counting(decision: Touch, unit: UnitOfWork, now: int) -> None:
+        made.append(decision.number)
+        decide(decision, unit, now)
+
+    monkeypatch.setattr(Touch, "decide", counting)
+    rig.lane.add(Touch(1, rig.done, to=3))
+    rig.go()
+    assert made == [1]
+    assert rig.done == [1, 1]
 
 
 def test_given_a_transaction_under_way_then_the_next_waits_for_its_answer(rig: Rig) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.tidegate_core.decisions.test_admission_in_crowds import LATENCY_MS, SHARDS, apart, schedule_of
+from tests.unit.tidegate_core.decisions.crowds import LATENCY_MS, SHARDS, apart, schedule_of
 
 from tidegate_core.decisions.run_plane.home_limits import OFFERS_MAX, SERVE_MS
 from tidegate_core.effects import LaunchOrder, Poke

@@ -21,8 +21,8 @@ from tidegate_core.model.sources import SourceSpec
 from tidegate_core.sources.mapping import event_of
 
 REFUSAL_CPU_S = 0.05
-DENSE_CPU_S = 0.25
-"""Of 1 MiB that is full of numbers or names: reading JSON costs that, and the record's own limit is what bounds it."""
+DENSE_READINGS = 20
+"""So many times the standard library's reading of it costs a record of 1 MiB that is full of numbers or names: 7 on a quiet machine."""
 TRIES = 5
 MIB = 1_048_576
 
@@ -132,6 +132,15 @@ def refusal_of(parse: Callable[[bytes, Headers], object], value: bytes, headers:
     return said, min(took)
 
 
+def least_cpu_s(act: Callable[[], object]) -> float:
+    took = []
+    for _ in range(TRIES):
+        begun = time.process_time()
+        act()
+        took.append(time.process_time() - begun)
+    return min(took)
+
+
 @pytest.mark.parametrize(("parse", "value", "headers", "said"), ROWS)
 def test_given_more_than_is_allowed_then_it_is_refused_within_50_ms(
     parse: Callable[[bytes, Headers], object], value: bytes, headers: Headers, said: str
@@ -148,7 +157,7 @@ def test_given_a_full_record_of_small_things_then_it_costs_what_reading_it_costs
     assert len(value) < MAX_RECORD_BYTES
     told, took = refusal_of(parse, value, headers)
     assert said in told
-    assert took < DENSE_CPU_S
+    assert took < DENSE_READINGS * least_cpu_s(lambda: json.loads(value))
 
 
 @pytest.mark.parametrize(

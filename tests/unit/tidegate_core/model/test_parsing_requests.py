@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import RefusedRecord
-from tidegate_core.model.records import repeated_names
 from tidegate_core.model.requests import (
     MAX_PAYLOAD_BYTES,
     MAX_RECORD_BYTES,
@@ -130,15 +129,6 @@ def test_given_an_event_with_a_field_twice_then_it_is_refused() -> None:
     event = b'{"type": "custom.a", "namespace": "n", "data": {"x": 1, "x": 2}}'
     with pytest.raises(RefusedRecord, match='has the field "x" twice'):
         parse_events(event)
-
-
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
-    )
-)
-def test_given_json_without_repetitions_then_none_is_found(value: Any) -> None:
-    assert repeated_names(json.dumps(value).encode()) == ()
 
 
 def test_given_record_above_a_mebibyte_then_it_is_too_large_and_answerable() -> None:

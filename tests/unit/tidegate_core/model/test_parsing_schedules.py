@@ -7,30 +7,11 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.tidegate_core.model.schedule_documents import NIGHTLY, PYTHON, document, only_problem, problems
 
 from tidegate_core.model.explain import MAX_EXPLAINED, problems_of
 from tidegate_core.model.parsing import parse_schedule
-from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.schedule import ScheduleSpec
-
-PYTHON = {"type": "program", "program": {"type": "python", "file": "jobs/a.py"}}
-NIGHTLY = {"type": "cron", "expression": "0 2 * * *", "zone": "Europe/Rome"}
-
-
-def document(**fields: Any) -> dict[str, Any]:
-    return {"namespace": "flights", "name": "a", "target": PYTHON, "trigger": NIGHTLY, **copy.deepcopy(fields)}
-
-
-def problems(given: dict[str, Any], **around: str) -> tuple[Problem, ...]:
-    with pytest.raises(InvalidInput) as caught:
-        parse_schedule(given, **around)
-    assert caught.value.http_status == 400
-    return caught.value.problems
-
-
-def only_problem(**fields: Any) -> Problem:
-    (problem,) = problems(document(**fields))
-    return problem
 
 
 def test_given_the_documented_example_then_it_is_read_and_stored_in_one_form() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.model.test_parsing_schedules import problems
+from tests.unit.tidegate_core.model.schedule_documents import problems
 
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.schedule import ScheduleSpec

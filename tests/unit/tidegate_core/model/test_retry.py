@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.tidegate_core.model.test_parsing_schedules import problems
+from tests.unit.tidegate_core.model.schedule_documents import problems
 
 from tidegate_core.model.retry import Retry
 from tidegate_testkit.builders import MINUTE, SECOND, a_recurring

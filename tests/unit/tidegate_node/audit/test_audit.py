@@ -153,8 +153,8 @@ def test_given_a_record_that_nobody_asked_for_then_it_is_unknown_and_repeats_are
 def test_given_a_tally_that_counts_otherwise_then_it_differs(bench: AuditedBench) -> None:
     """Before its first closed tally a shard's rows are not counted."""
     for number in range(30):
-        bench.does(a_send(f"m-{number}"), then=10 * SECOND)
-    bench.run(MINUTE)
+        bench.does(a_send(f"m-{number}"), then=20 * SECOND)
+    bench.run(2 * MINUTE)
     assert kinds(bench.audit()) == []
 
     of_one_shard = [row for row in bench.rows("Y#") if row["pk"] == "SH#0000"]

@@ -30,7 +30,7 @@ def test_given_this_process_then_what_it_burns_is_counted() -> None:
 
 
 def used(cpu_s: float, units: float | None = 0.0) -> Used:
-    return Used(cpu_s, 10 * cpu_s, units, units, 5 * cpu_s)
+    return Used(cpu_s, 10 * cpu_s, units, units, 5 * cpu_s, 3 * cpu_s, 2 * cpu_s)
 
 
 def test_given_two_readings_then_the_difference_is_summed_and_a_new_process_counts_whole() -> None:
@@ -39,6 +39,7 @@ def test_given_two_readings_then_the_difference_is_summed_and_a_new_process_coun
     difference = spent(before, after)
     assert (difference.wall_s, difference.cpu_s, difference.rss_mib) == (2.0, 1.5, 40.0)
     assert (difference.write_units, difference.read_units, difference.calls) == (57.0, 57.0, 7.5)
+    assert (difference.transacted_units, difference.transactions) == (4.5, 3.0)
 
 
 def test_given_a_process_that_does_not_count_units_then_there_is_no_sum() -> None:

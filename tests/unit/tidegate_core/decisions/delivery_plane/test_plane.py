@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
+from tidegate_core.decisions.delivery_plane.inboxed import INBOXED_TOGETHER_MAX
 from tidegate_core.decisions.delivery_plane.loading import WINDOW_MS
-from tidegate_core.decisions.delivery_plane.plane import INBOXED_TOGETHER_MAX
 from tidegate_core.effects import Commit, Drained, Effect, ReadRange, Write
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send

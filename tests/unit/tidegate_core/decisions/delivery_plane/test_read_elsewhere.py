@@ -13,6 +13,7 @@ from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_holding, a_send
 from tidegate_testkit.simulation.mutants.rules_of_growth import (
+    a_repeat_outlives_the_topic_of_the_first_record,
     its_topic_is_made_anew_before_a_position_says_what_was_written,
     its_topic_is_made_anew_twice,
     of_another_topic,
@@ -57,6 +58,11 @@ def test_given_a_create_then_it_is_gone_where_its_topic_is_and_nobody_has_read_i
 
 def test_given_a_request_that_nobody_had_read_when_its_topic_was_made_anew_then_its_repeat_is_a_first_one() -> None:
     assert list(its_topic_is_made_anew_before_a_position_says_what_was_written()) == []
+
+
+@pytest.mark.parametrize("copies", [1, 2], ids=["seed 267", "seed 8700409"])
+def test_given_repeats_in_the_inbox_of_a_record_that_is_gone_then_the_first_of_them_is_the_request(copies: int) -> None:
+    assert list(a_repeat_outlives_the_topic_of_the_first_record(copies)) == []
 
 
 def test_given_two_topics_made_anew_then_what_was_not_read_of_the_first_one_stays_gone() -> None:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import available_timezones
 
 import pytest
+from tests.unit.tidegate_core.never_comes import NEVER
 
 from tidegate_core.triggers import search
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import SECOND, a_spec, all_of, an_apply, on_data
-
-ZONES = sorted(zone for zone in available_timezones() if zone.startswith(("Europe/", "America/")))[:50]
-# Each leaves out two minutes of every hour: only together they are all, and no one zone is enough to see it.
-NEVER: dict[str, Any] = {
-    "type": "cron",
-    "expression": "*/2 * * * *",
-    "exclude": [
-        {"type": "cron", "expression": f"{i * 2 % 60}-{i * 2 % 60 + 1} * * * *", "zone": zone}
-        for i, zone in enumerate(ZONES)
-    ],
-}
 
 
 @pytest.fixture

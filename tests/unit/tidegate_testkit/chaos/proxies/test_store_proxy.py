@@ -200,7 +200,7 @@ async def test_given_each_fault_then_our_client_says_just_what_is_known(
             read_timeout_s=0.3 if SILENT & set(faults.rates) else PATIENCE_S,
         )
         client = make_client(settings)
-        outcome = await asyncio.to_thread(DynamoStore(client, settings).transact, CLAIM)
+        outcome = await asyncio.to_thread(DynamoStore(client.items, settings).transact, CLAIM)
         client.close()
         assert outcome in outcomes
         assert len(rig.store.asked) in carried_out

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.model.durations import parse_duration
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_testkit.simulation.checks import violations
 from tidegate_testkit.simulation.checks.case import Case
@@ -87,6 +88,22 @@ def test_given_a_reminder_that_left_nothing_then_it_never_came(case: Case) -> No
     lie = Case(case.world)
     lie.rows = [row for row in case.rows if row != lost]
     assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
+
+
+def test_given_a_job_of_before_a_freeze_that_waits_on_then_reminders_after_the_resume_are_of_it(case: Case) -> None:
+    """Seed 8800648: what came after the resume went into the job that the freeze had kept, and reminders made no other."""
+    lie = Case(case.world)
+    every = parse_duration(
+        next(life for life in case.lives if life.name == REMINDED).definition.trigger["at_least_every"]
+    )
+    (segment,) = [each for life in case.lives if life.name == REMINDED for each in case.segments(life)]
+    lie.rows = [row for row in case.rows if row.name != REMINDED or row.nominal < segment.begin.sent]
+    assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
+    first = min(case.rows_of[REMINDED], key=lambda row: row.nominal)
+    earlier = replace(first, nominal=segment.begin.sent - every, admitted_at=case.world.ended_at)
+    lie = Case(case.world)
+    lie.rows = [*(row for row in case.rows if row.name != REMINDED), earlier]
+    assert not found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
 
 
 def test_given_a_reminder_before_its_time_then_it_is_early(case: Case) -> None:

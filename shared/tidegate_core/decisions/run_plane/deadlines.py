@@ -1,0 +1,90 @@
+"""Deadlines of evidence, and ticks: each waits until all that could still come before it is counted (SEMANTICS 6.2, 6.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.expire import decision_on
+from tidegate_core.decisions.run_plane.inbox import Inbox
+from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
+from tidegate_core.model.durations import Duration
+from tidegate_core.model.instants import Instant
+from tidegate_core.records.run_plane import TimerRow
+
+CLOCK_OFF_MS_MAX = 500
+"""A node whose clock is further off the broker's does not serve (DESIGN 3)."""
+COUNTED_KEPT_MS = 10 * 60_000
+"""The rest of a longer backlog waits once more."""
+
+
+class Deadlines:
+    """Those of one shard that are due.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: Its number.
+        lane: Decides on them.
+        inbox: What is there before a deadline is decided before it.
+    """
+
+    def __init__(self, host: Host, shard: int, lane: Lane, inbox: Inbox) -> None:
+        self._host = host
+        self._shard = shard
+        self._lane = lane
+        self._inbox = inbox
+        self._counted: dict[str, tuple[Instant, tuple[str, ...]]] = {}
+
+    def take(self, rows: Sequence[TimerRow]) -> None:
+        """Takes timer rows of kind `E` that are due.
+
+        Of a backlog, which one decision has no room for, the rest has its turn at once: what could come before it is counted.
+        """
+        now = self._host.now
+        past = now - CLOCK_OFF_MS_MAX
+        waiting = [row for row in rows if not self._follows_on(row)]
+        for through, due in (
+            (past, [row for row in waiting if row.at <= past]),
+            (now, [row for row in waiting if row.at > past]),
+        ):
+            if due:
+                self._host.start_safely("expire", due[0].ref, self._expire(due, through))
+
+    def _follows_on(self, row: TimerRow) -> bool:
+        ref = _schedule_of(row)
+        through, unread = self._counted.get(ref, (0, ()))
+        if row.at > through:
+            self._counted.pop(ref, None)
+            return False
+        self._lane.add(decision_on(row, unread, through))
+        return True
+
+    def _expire(self, rows: Sequence[TimerRow], through: Instant) -> Operation[None]:
+        """A time-out that something in the log could still prevent waits until that was counted.
+
+        It is judged by the broker's clock; when this node's is ahead, what is appended now may still be in time. Of what is
+        overdue nothing may: after an outage many are, one behind the other.
+        """
+        ahead: Duration = through + CLOCK_OFF_MS_MAX - self._host.now
+        if ahead > 0:
+            yield from self._host.sleep(ahead)
+        refs = list(map(_schedule_of, rows))
+        unread = yield from wait_for_watermark(self._host, self._shard, refs)
+        yield from self._inbox.look()
+        self._remember(refs, through, unread)
+        for row in rows:
+            self._lane.add(decision_on(row, unread, through))
+
+    def _remember(self, refs: Sequence[str], through: Instant, unread: tuple[str, ...]) -> None:
+        """Remembers what is counted, latest last, as long as a backlog may go on."""
+        for ref in refs:
+            self._counted.pop(ref, None)
+            self._counted[ref] = through, unread
+        while next(iter(self._counted.values()))[0] <= through - COUNTED_KEPT_MS:
+            del self._counted[next(iter(self._counted))]
+
+
+def _schedule_of(row: TimerRow) -> str:
+    return row.ref.rsplit("#", 1)[0]

@@ -1,0 +1,76 @@
+"""The client for items: signs, sends once, decodes. What `store.py` calls; tables are made with the SDK's (`client.py`).
+
+No retries of any sort: a write whose answer was lost and which is sent again reports its own success as a failed condition
+(aws-sdk-java#2667). Settling is ours (`settled.py`). No validation either: requests are built in one module.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate_dynamo.answers import decoded_answer
+from tidegate_dynamo.connections import Connections, Route
+from tidegate_dynamo.signing import CONTENT_TYPE, Signer
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+    from tidegate_dynamo.settings import DynamoSettings
+
+API: Final = "DynamoDB_20120810"
+OPERATIONS: Final = {
+    "batch_get_item": "BatchGetItem",
+    "batch_write_item": "BatchWriteItem",
+    "delete_item": "DeleteItem",
+    "put_item": "PutItem",
+    "query": "Query",
+    "transact_write_items": "TransactWriteItems",
+    "update_item": "UpdateItem",
+}
+"""All that a store asks for: our name, which is the SDK's and the metrics', and the service's."""
+USER_AGENT: Final = "tidegate"
+
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+class ItemsClient:
+    """Calls DynamoDB's operations on items. Thread-safe.
+
+    Args:
+        credentials: The SDK's; None where its chain found none.
+        route: To the endpoint.
+        settings: The same.
+    """
+
+    def __init__(self, credentials: Credentials | None, route: Route, settings: DynamoSettings) -> None:
+        self._signer = Signer(credentials, route.endpoint)
+        self._connections = Connections(route, settings.connections_max)
+        # No compression: an answer is read as it is, and its checksum is of what was sent.
+        shared = f"{route.request_head}User-Agent: {USER_AGENT}\r\nAccept-Encoding: identity\r\nContent-Type: {CONTENT_TYPE}\r\n"
+        self._calls = {
+            name: (operation, f"{API}.{operation}", f"{shared}X-Amz-Target: {API}.{operation}\r\n")
+            for name, operation in OPERATIONS.items()
+        }
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Sends one request and returns its decoded answer; attribute values stay as JSON has them.
+
+        Args:
+            operation: One of `OPERATIONS`.
+            request: As DynamoDB wants it.
+
+        Raises:
+            `outcomes.FAILURES`: What happened outside of this process.
+        """
+        name, target, head = self._calls[operation]
+        body = _encode(request).encode()
+        signed = self._signer.headers(target, body, time.time())
+        message = f"{head}{signed}Content-Length: {len(body)}\r\n\r\n".encode("latin-1") + body
+        return decoded_answer(name, self._connections.exchange(message))
+
+    def close(self) -> None:
+        """Closes the connections that are idle."""
+        self._connections.close()

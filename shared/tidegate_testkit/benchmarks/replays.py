@@ -1,0 +1,115 @@
+"""What the store alone takes of the very writes that the protocol makes: recorded on a bench in memory, sent with nothing else to do.
+
+No reads, no logs, no programs, no gate over HTTP: a cluster cannot be faster than that on the same store.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidegate_core.effects import Committed, Invalid, Refused, Unavailable, Written
+from tidegate_core.model.instants import format_instant
+from tidegate_core.store.values import Action, Applied, Batch, Delete, Key, Put, Transaction
+from tidegate_dynamo.settings import TABLE_NAMES
+from tidegate_ports.store import Store
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.benchmarks.bounds import CALLS_AHEAD, THREADS
+from tidegate_testkit.builders import MINUTE, SECOND, a_spec, an_apply
+
+PREFIX = "BENCH#"
+"""Of partition keys that nothing else has."""
+SETTLES_MS = 20 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was there before, and what was written then, in order."""
+
+    rows: Sequence[Put | Delete]
+    writes: Sequence[Transaction | Batch]
+
+
+class RecordingBench(Bench):
+    """A bench that keeps what it writes."""
+
+    def __init__(self, **holding: Any) -> None:
+        self.writes: list[Transaction | Batch] = []
+        super().__init__(**holding)
+
+    def transact(self, transaction: Transaction) -> Committed | Refused | Unavailable | Invalid:
+        self.writes.append(transaction)
+        return super().transact(transaction)
+
+    def _written(self, batch: Batch) -> Written | Invalid:
+        self.writes.append(batch)
+        return super()._written(batch)
+
+
+def recorded_runs(count: int, shards: int) -> Recording:
+    """Returns what the runs of so many schedules write that are due at one instant; the schedules are there before."""
+    bench = RecordingBench(shards=shards)
+    due = bench.now + MINUTE
+    trigger = {"type": "at", "instant": format_instant(due)}
+    for number in range(count):
+        bench.request(an_apply(a_spec(f"run-{number}", trigger)))
+    bench.run(due - SECOND - bench.now)
+    rows = [
+        Put(Key(str(item["pk"]), str(item["sk"]), table), item)
+        for table in TABLE_NAMES
+        for item in bench.store.items(table)
+    ]
+    bench.writes.clear()
+    bench.run(SECOND + SETTLES_MS)
+    assert len(bench.started) == count, f"{len(bench.started)} of {count} runs"
+    return Recording([_moved_row(each) for each in rows], [_moved_write(write) for write in bench.writes])
+
+
+def replay_s(store: Store, recording: Recording) -> float:
+    """Sends a recording from several threads, each shard's writes in their order; returns how many seconds the writes took."""
+    for first in range(0, len(recording.rows), CALLS_AHEAD):
+        assert not store.write(recording.rows[first : first + CALLS_AHEAD]), "the store took not all"
+    by_shard = defaultdict[str, list[Transaction | Batch]](list)
+    for write in recording.writes:
+        by_shard[write.actions[0].key.pk].append(write)
+
+    def send(writes: Sequence[Transaction | Batch]) -> None:
+        for write in writes:
+            if isinstance(write, Batch):
+                assert not store.write(write.actions), "the store took not all"
+            else:
+                outcome = store.transact(write)
+                assert outcome == Applied(), outcome
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        begun_s = time.monotonic()
+        list(threads.map(send, by_shard.values()))
+        return time.monotonic() - begun_s
+
+
+def _moved_write(write: Transaction | Batch) -> Transaction | Batch:
+    if isinstance(write, Batch):
+        return replace(write, actions=tuple(_moved_row(each) for each in write.actions))
+    witness = None if write.witness is None else _moved_key(write.witness)
+    return replace(write, actions=tuple(_moved(each) for each in write.actions), witness=witness)
+
+
+def _moved(action: Action) -> Action:
+    if isinstance(action, Put | Delete):
+        return _moved_row(action)
+    return replace(action, key=_moved_key(action.key))
+
+
+def _moved_row(action: Put | Delete) -> Put | Delete:
+    key = _moved_key(action.key)
+    if isinstance(action, Put):
+        return replace(action, key=key, item={**action.item, "pk": key.pk})
+    return replace(action, key=key)
+
+
+def _moved_key(key: Key) -> Key:
+    return key._replace(pk=PREFIX + key.pk)

@@ -1,0 +1,150 @@
+"""Dry runs, which say what an apply would do, and warnings: both are judged as the owner will."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, Process, accepted, put_schedule
+
+from tidegate_api.reads.schedules import ScheduleReads
+from tidegate_api.reads.warnings import UPSTREAMS_READ_MAX
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.model.receipts import ReceiptStatus
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put
+from tidegate_testkit.builders import on_run_of
+
+
+def test_given_a_shown_schedule_then_applying_its_spec_changes_nothing(process: Process) -> None:
+    spec = runnable(process)
+    put_schedule(process, {**spec, "constraints": [{"type": "concurrency", "max": 2}], "suspended": True})
+    shown = process.http.get(PUT_SCHEDULE).json()["spec"]
+    assert process.http.put(PUT_SCHEDULE, json=shown, params={"dry_run": "true"}).json()["would"] == "unchanged"
+
+
+def runnable(process: Process) -> dict[str, Any]:
+    """Returns the spec with a file that is there."""
+    file = process.data / "land.py"
+    file.write_text("")
+    return {**SPEC, "target": {"type": "program", "program": {"type": "python", "file": str(file)}}}
+
+
+def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process: Process) -> None:
+    spec = runnable(process)
+    query = {"dry_run": "true"}
+    assert process.http.put(PUT_SCHEDULE, json=spec, params=query).json()["would"] == "create"
+    put_schedule(process, spec)
+    assert process.http.put(PUT_SCHEDULE, json=spec, params=query).json()["would"] == "unchanged"
+    changed = {**spec, "overlap": "allow"}
+    answer = process.http.put(PUT_SCHEDULE, json=changed, params=query).json()
+    assert (answer["would"], answer["changed"], answer["version"]) == ("replace", ["overlap"], 1)
+    assert answer["warnings"] == []
+    (warning,) = process.http.put(PUT_SCHEDULE, json={**spec, "overlap": "skip"}, params=query).json()["warnings"]
+    assert warning.startswith('catchup.mode: "all" with overlap: skip')
+    too_often = {**spec, "trigger": {"type": "every", "period": "2s"}}
+    assert process.http.put(PUT_SCHEDULE, json=too_often, params=query).status_code == 400
+    assert process.bus.produced == []
+
+
+@pytest.mark.parametrize(("least", "status"), [(1_000, 200), (60_000, 400)])
+def test_given_a_node_with_another_minimum_period_then_a_dry_run_judges_by_it(
+    process: Process, least: int, status: int
+) -> None:
+    """It judged by the API's own setting, and refused what the owner takes, or the other way round."""
+    lease = keys.lease(schedule_shard("flights", "land-day", SHARDS))
+    sign = sign_of_life("owner-1", "node-1", NOW, {}, NOW, minimum_period_ms=least)
+    process.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "owner": "owner-1"}), sign])
+    often = {**runnable(process), "trigger": {"type": "every", "period": "5s" if status == 200 else "30s"}}
+    assert process.http.put(PUT_SCHEDULE, json=often, params={"dry_run": "true"}).status_code == status
+
+
+def circle(process: Process) -> dict[str, Any]:
+    """Returns a schedule that closes a circle with two that are stored."""
+    after = {name: {**SPEC, "name": name, "trigger": on_run_of(up)} for name, up in (("b", "c"), ("c", "land-day"))}
+    for document in after.values():
+        put_schedule(process, document)
+    return {**runnable(process), "trigger": on_run_of("b")}
+
+
+@pytest.mark.parametrize("query", [{"dry_run": "true"}, {}])
+def test_given_an_apply_that_closes_a_circle_then_it_is_made_and_warned_of(
+    process: Process, query: dict[str, str]
+) -> None:
+    """Docs said so, and no command: who applies the last of them learnt nothing."""
+    answer = process.http.put(PUT_SCHEDULE, json=circle(process), params=query)
+    assert answer.status_code == 200
+    (warning,) = answer.json()["warnings"]
+    assert "flights/land-day waits for flights/b waits for flights/c waits for flights/land-day" in warning
+
+
+def test_given_an_unchanged_schedule_then_it_is_not_warned_of_again(process: Process) -> None:
+    process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.UNCHANGED, version=3)
+    assert process.http.put(PUT_SCHEDULE, json=circle(process)).json()["warnings"] == []
+
+
+def test_given_a_chain_that_is_long_then_only_so_much_of_it_is_read(process: Process) -> None:
+    for number in range(UPSTREAMS_READ_MAX + 5):
+        put_schedule(process, {**SPEC, "name": f"s-{number}", "trigger": on_run_of(f"s-{number + 1}")})
+    put_schedule(process, {**SPEC, "name": f"s-{UPSTREAMS_READ_MAX + 5}", "trigger": on_run_of("land-day")})
+    asked: list[str] = []
+    specs = ScheduleReads.specs
+
+    async def counted(reads: ScheduleReads, refs: Sequence[str]) -> dict[str, ScheduleSpec]:
+        asked.extend(refs)
+        return await specs(reads, refs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScheduleReads, "specs", counted)
+        spec = {**runnable(process), "trigger": on_run_of("s-0")}
+        assert process.http.put(PUT_SCHEDULE, json=spec).json()["warnings"] == []
+    assert len(asked) == UPSTREAMS_READ_MAX
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_given_dry_run_of_an_update_that_cannot_keep_what_is_pending_then_it_is_refused_as_the_apply_would_be(
+    process: Process, own: bool
+) -> None:
+    spec = runnable(process)
+    put_schedule(process, spec)
+    changed = {**spec, "trigger": {"type": "every", "period": "3h"}, **({"on_update": "carry"} if own else {})}
+    query = {"dry_run": "true", **({} if own else {"on_update": "carry"})}
+    answer = process.http.put(PUT_SCHEDULE, json=changed, params=query)
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (400, "on_update")
+
+
+@pytest.mark.parametrize("file", ["none.py", ""])
+def test_given_dry_run_of_a_program_file_that_is_not_there_or_a_folder_then_it_is_refused_as_the_apply_would_be(
+    process: Process, file: str
+) -> None:
+    path = str(process.data / file)
+    spec = {**SPEC, "target": {"type": "program", "program": {"type": "python", "file": path}}}
+    answer = process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"})
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (400, "target.program.file")
+    assert error["problem"] == f"{path} does not exist on the API's host, or is no file"
+    put_schedule(process, spec)  # Its owner does not look again at what changes nothing.
+    assert process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"}).json()["would"] == "unchanged"
+
+
+def test_given_dry_run_that_expects_another_version_then_409_as_the_apply(process: Process) -> None:
+    spec = runnable(process)
+    put_schedule(process, spec, version=2)
+    for expected, status in ((2, 200), (1, 409), (0, 409)):
+        query = {"dry_run": "true", "expected_version": str(expected)}
+        assert process.http.put(PUT_SCHEDULE, json=spec, params=query).status_code == status
+
+
+def test_given_dry_run_of_an_unchanged_schedule_that_has_run_its_course_then_it_is_unchanged(process: Process) -> None:
+    """As its owner answers: only what changes something is judged by the present."""
+    spec = runnable(process)
+    ended = {**spec, "trigger": {**SPEC["trigger"], "start": "2020-01-01T00:00:00Z", "end": "2021-01-01T00:00:00Z"}}
+    put_schedule(process, ended, next_nominal=None)
+    query = {"dry_run": "true"}
+    assert process.http.put(PUT_SCHEDULE, json=ended, params=query).json()["would"] == "unchanged"
+    changed = process.http.put(PUT_SCHEDULE, json={**ended, "overlap": "allow"}, params=query)
+    assert (changed.status_code, changed.json()["errors"][0]["field"]) == (400, "trigger.end")

@@ -1,0 +1,147 @@
+"""Messages: sent, cancelled and looked at, one by one and in batches."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, TOPIC_PARTITIONS, TOPICS, Process
+
+from tidegate_core.model.parsing import parse_events, parse_request
+from tidegate_core.model.problems import MAX_PROBLEMS
+from tidegate_core.model.shards import message_shard
+from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
+
+MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
+
+
+def test_given_clockworks_own_record_then_it_is_a_message(process: Process) -> None:
+    body = {
+        "clientId": "orders",
+        "scheduleKey": "reminder-17",
+        "taskData": "eA==",
+        "delivery": {"topic": "orders.reminders"},
+        "scheduleTime": NOW + 60_000,
+    }
+    assert process.http.post("/api/v1/requests", json=body).status_code == 200
+    (sent,) = process.bus.on(TOPICS.requests)
+    assert (sent["type"], sent["key"], sent["receipt"]) == ("message.send", "reminder-17", True)
+
+
+def test_given_message_then_a_receipt_is_asked_for(process: Process) -> None:
+    answer = process.http.post("/api/v1/messages", json=MESSAGE)
+    assert answer.status_code == 200
+    (sent,) = process.bus.on(TOPICS.requests)
+    assert sent["receipt"] is True
+    shard = message_shard("orders", None, sent["id"], SHARDS)
+    assert process.bus.produced[0].topic_partition == shard % TOPIC_PARTITIONS
+
+
+def test_given_message_without_a_receipt_then_its_row_answers(process: Process) -> None:
+    def store_row(document: Any) -> None:
+        put_message(process, document["id"])
+
+    process.bus.owner = store_row
+    answer = process.http.post("/api/v1/messages", json={**MESSAGE, "id": "m-1"})
+    shard = message_shard("orders", None, "m-1", SHARDS)
+    assert answer.status_code == 200
+    name = MessageName.of_request("orders", "m-1")
+    assert answer.json()["id"] == public_id(shard, name, FIRST_VERSION)
+
+
+def put_message(process: Process, request_id: str) -> Message:
+    message = Message(
+        id=MessageName.of_request("orders", request_id).id,
+        version=FIRST_VERSION,
+        origin="o",
+        namespace="orders",
+        nominal=NOW,
+        slot=NOW,
+        topic="orders.reminders",
+        payload=b"{}",
+        keyed=False,
+        headers="[]",
+        expires_at=NOW,
+        request_id=request_id,
+    )
+    process.put(message, message.key(message_shard("orders", None, request_id, SHARDS)))
+    return message
+
+
+def test_given_batch_then_each_message_has_its_receipt_in_order(process: Process) -> None:
+    batch = [{**MESSAGE, "id": f"m-{number}"} for number in range(1_000)]
+    answer = process.http.post("/api/v1/messages", json=batch)
+    assert answer.status_code == 200
+    assert [item["request_id"] for item in answer.json()["items"]] == [each["id"] for each in batch]
+    assert process.http.post("/api/v1/messages", json=[*batch, batch[0]]).status_code == 400
+
+
+def test_given_batch_with_mistakes_then_each_is_named_and_nothing_is_sent(process: Process) -> None:
+    batch = [MESSAGE, {**MESSAGE, "topic": "no topic"}, 7, {**MESSAGE, "id": "x"}, {**MESSAGE, "id": "x"}]
+    answer = process.http.post("/api/v1/messages", json=batch)
+    assert answer.status_code == 400
+    assert [error["field"] for error in answer.json()["errors"]] == ["[1].topic", "[2]", "[4].id"]
+    assert process.bus.produced == []
+
+
+def test_given_message_ten_years_ahead_then_400(process: Process) -> None:
+    answer = process.http.post("/api/v1/messages", json={**MESSAGE, "after": "3660d"})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "after")
+
+
+def test_given_payload_too_large_then_413(process: Process) -> None:
+    assert process.http.post("/api/v1/messages", json={**MESSAGE, "payload": "x" * 262_145}).status_code == 413
+    assert process.http.put(PUT_SCHEDULE, content=b"x" * 1_048_577).status_code == 413
+
+
+def test_given_message_cancel_by_key_or_id_then_it_is_sent(process: Process) -> None:
+    url = "/api/v1/messages"
+    assert process.http.delete(url, params={"namespace": "orders", "key": "a/b"}).status_code == 200
+    assert process.http.delete(url, params={"namespace": "orders", "message_id": "m-1"}).status_code == 200
+    assert process.http.delete(url, params={"namespace": "orders"}).status_code == 400
+    assert [each.get("key") or each["message_id"] for each in process.bus.on(TOPICS.requests)] == ["a/b", "m-1"]
+
+
+def test_given_message_then_it_can_be_looked_at(process: Process) -> None:
+    put_message(process, "m-7")
+    query = {"namespace": "orders", "message_id": "m-7"}
+    assert process.http.get("/api/v1/messages", params=query).json()["state"] == "waiting"
+    missing = {"namespace": "orders", "key": "none"}
+    assert process.http.get("/api/v1/messages", params=missing).status_code == 404
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns the names of the threads on which requests and events are parsed, in order, as they come."""
+    where: list[str] = []
+
+    def watching(parse: Any) -> Any:
+        def call(*given: Any) -> Any:
+            where.append(threading.current_thread().name)
+            return parse(*given)
+
+        return call
+
+    monkeypatch.setattr("tidegate_api.routes.common.parse_request", watching(parse_request))
+    monkeypatch.setattr("tidegate_api.routes.events.parse_events", watching(parse_events))
+    return where
+
+
+@pytest.mark.parametrize("path", ["/api/v1/messages", "/api/v1/events"])
+def test_given_a_batch_then_it_is_read_off_the_loop_and_programs_can_start_meanwhile(
+    process: Process, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    where = watched(monkeypatch)
+    batch = [MESSAGE, MESSAGE] if path.endswith("messages") else [{"type": "custom.x", "namespace": "a"}] * 2
+    assert process.http.post(path, json=batch).status_code == 200
+    assert len(where) == 2
+    assert all(name.startswith("tidegate-read") for name in where)
+
+
+def test_given_a_batch_of_faults_then_only_as_many_are_looked_for_as_are_told(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = watched(monkeypatch)
+    answer = process.http.post("/api/v1/messages", json=[{**MESSAGE, "topc": 1}] * 200)
+    assert [each["field"] for each in answer.json()["errors"]] == [f"[{n}].topc" for n in range(MAX_PROBLEMS)]
+    assert len(parsed) == MAX_PROBLEMS

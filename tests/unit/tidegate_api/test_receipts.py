@@ -1,0 +1,91 @@
+"""Receipts that do not come on their topic, or not soon: 202, the row in the store, and whose answer it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, TOPICS, Process, accepted
+
+from tidegate_core.effects import NotProduced
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.receipts import Receipt
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.receipts import StoredReceipt, subject_of
+
+
+def silent(_: Any) -> None:
+    """An owner who says nothing on the topic."""
+
+
+def test_given_no_receipt_then_202_with_a_location_that_answers_later(process: Process) -> None:
+    process.bus.owner = silent
+    answer = process.http.delete(PUT_SCHEDULE)
+    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
+    location = answer.headers["Location"]
+    request_id = answer.json()["request_id"]
+    assert location.startswith(f"/api/v1/requests/flights/{request_id}?")
+    assert process.http.get(location).status_code == 202
+    put_receipt(process, accepted({"id": request_id, "namespace": "flights", "name": "land-day"}))
+    assert process.http.get(location).json()["status"] == "accepted"
+    assert process.http.get(f"/api/v1/requests/flights/{request_id}").json()["status"] == "accepted"
+    assert process.http.get(f"/api/v1/requests/other/{request_id}").status_code == 404
+
+
+def put_receipt(process: Process, receipt: Receipt, subject: str = "") -> None:
+    shard = schedule_shard("flights", "land-day", SHARDS)
+    row = StoredReceipt(
+        request_id=receipt.request_id,
+        namespace=receipt.namespace,
+        subject=subject,
+        body=receipt.to_json().decode(),
+        expires_at=NOW,
+    )
+    process.put(row, row.key(shard))
+
+
+def test_given_receipt_only_in_the_store_then_it_is_found_there(process: Process) -> None:
+    def store_only(document: Any) -> None:
+        subject = subject_of(parse_request(json.dumps(document).encode()))
+        put_receipt(process, accepted(document, version=9), subject)
+
+    process.bus.owner = store_only
+    answer = process.http.delete(PUT_SCHEDULE)
+    assert (answer.status_code, answer.json()["version"]) == (200, 9)
+
+
+def test_given_stored_receipt_of_another_request_under_the_id_then_it_is_not_the_answer(process: Process) -> None:
+    process.bus.owner = lambda document: put_receipt(process, accepted(document, version=9), "something else")
+    assert process.http.delete(PUT_SCHEDULE).status_code == 202
+
+
+def test_given_receipt_of_another_namespace_under_the_same_id_then_it_is_not_the_answer(process: Process) -> None:
+    """Ids are unique within a namespace only, and every process reads all receipts."""
+    process.bus.owner = lambda document: accepted({**document, "namespace": "orders"})
+    answer = process.http.delete(PUT_SCHEDULE, headers={"Idempotency-Key": "mine-1"})
+    assert (answer.status_code, answer.json()["namespace"]) == (202, "flights")
+    put_receipt(process, accepted({"id": "mine-1", "namespace": "orders"}))
+    assert process.http.get(answer.headers["Location"]).status_code == 202
+
+
+def test_given_unknown_request_then_404(process: Process) -> None:
+    assert process.http.get("/api/v1/requests/flights/unknown").status_code == 404
+
+
+def test_given_pending_request_after_an_hour_then_404(process: Process) -> None:
+    process.bus.owner = silent
+    location = process.http.delete(PUT_SCHEDULE).headers["Location"]
+    process.clock.now += 3_600_001
+    assert process.http.get(location).status_code == 404
+
+
+def test_given_broker_is_down_then_503_with_the_id_to_repeat_under(process: Process) -> None:
+    process.bus.failure = NotProduced("unavailable", "no broker")
+    answer = process.http.delete(PUT_SCHEDULE, headers={"Idempotency-Key": "mine-2"})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+    assert answer.json()["request_id"] == "mine-2"
+
+
+def test_given_start_then_receipts_are_read_from_the_end_that_was_found(process: Process) -> None:
+    assert process.http.get("/readyz").status_code == 200
+    assert process.bus.reader.assigned == {(TOPICS.receipts, 0): 100, (TOPICS.receipts, 1): 101}

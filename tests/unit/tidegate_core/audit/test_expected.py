@@ -1,0 +1,53 @@
+"""What a schedule should have made, beside wide suspends: an instant comes due with its activation, if it lies before that."""
+
+from __future__ import annotations
+
+from tidegate_core.audit.expected import Expected, Generation, expected_of
+from tidegate_core.audit.facts import Window
+from tidegate_core.model.instants import format_instant
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.controls import Controls, Scope
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_spec
+
+INSTANT = NOW + MINUTE
+ACTIVATED = INSTANT + 30 * MINUTE
+
+
+def expected(suspended: tuple[int, int], must_before: int | None = None) -> Expected:
+    """Returns what is due of an `at` that was asked for in time, and applied half an hour late."""
+    spec = ScheduleSpec.model_validate(a_spec(trigger={"type": "at", "instant": format_instant(INSTANT)}))
+    generation = Generation(
+        number=1,
+        incarnation="01A",
+        version=1,
+        fired=True,
+        activated_at=ACTIVATED,
+        missed_from=None,
+        missed_until=None,
+        must_before=must_before,
+        may_through=None if must_before is None else ACTIVATED + 1,
+    )
+    controls = Controls(version=2, scopes=(Scope(namespace="flights", position="2", spans=(suspended,), dropped=1),))
+    return expected_of(
+        "flights/nightly", [generation], lambda version: spec.model_dump_json(), controls, Window(NOW, NOW + 9 * HOUR)
+    )
+
+
+def test_given_a_past_instant_that_is_activated_within_a_wide_suspend_then_it_need_not_be_made() -> None:
+    """It is due with the activation, and what is due in a suspended span is never a miss (SEMANTICS 10)."""
+    found = expected(suspended=(INSTANT + MINUTE, ACTIVATED + MINUTE))
+
+    assert (found.must, found.suspended) == ({}, {INSTANT})
+
+
+def test_given_a_past_instant_that_is_activated_after_a_wide_suspend_then_it_has_to_be_made() -> None:
+    """What was suspended at the instant itself has nothing to do with it."""
+    found = expected(suspended=(INSTANT - MINUTE, INSTANT + MINUTE))
+
+    assert (found.must, found.suspended) == ({"01A": {INSTANT}}, set())
+
+
+def test_given_a_past_instant_whose_end_was_asked_for_before_its_activation_then_it_may_be_made() -> None:
+    found = expected(suspended=(NOW - HOUR, NOW), must_before=ACTIVATED - MINUTE)
+
+    assert (found.must, found.may) == ({}, {"01A": {INSTANT}})

@@ -1,0 +1,21 @@
+"""Both ways in which a cancel names its message, and how many a bench has delivered and cancelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_testkit.bench import Bench
+
+WHICH = pytest.mark.parametrize(
+    ("sent", "cancel"),
+    [
+        pytest.param({}, {"message_id": "m-1"}, id="by id"),
+        pytest.param({"key": "k"}, {"key": "k"}, id="by key"),
+    ],
+)
+
+
+def tally(bench: Bench) -> tuple[int, int]:
+    """Returns how many were delivered and cancelled, as stored."""
+    rows = [*bench.rows("PROGRESS"), *bench.rows("Y#")]
+    return sum(int(str(row["delivered"])) for row in rows), sum(int(str(row["cancelled"])) for row in rows)

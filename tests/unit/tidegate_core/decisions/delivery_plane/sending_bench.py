@@ -1,0 +1,26 @@
+"""Rows that a bench keeps of messages, and inbox rows of their requests."""
+
+from __future__ import annotations
+
+import json
+
+from tidegate_core.model.position import Position
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import Message, MessageTimer
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import REQUESTS_ID, Doc
+
+
+def messages(bench: Bench) -> list[Message]:
+    return [from_item(Message, row) for row in bench.rows("M#")]
+
+
+def timers(bench: Bench) -> list[MessageTimer]:
+    return [from_item(MessageTimer, row) for row in bench.rows("D#")]
+
+
+def an_inboxed(document: Doc, at: int) -> InboxRow:
+    """Returns a request's inbox row as the reader of another topic partition writes it."""
+    origin = Position(at, REQUESTS_ID, 7, 1).text()
+    return InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))

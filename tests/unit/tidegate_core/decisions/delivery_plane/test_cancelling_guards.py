@@ -1,0 +1,114 @@
+"""Guards that cancels leave: how long they are kept, and the answer of a cancel that is done again (I7)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH
+
+from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
+from tidegate_core.effects import Write
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import Guard, Message
+from tidegate_core.store.values import Delete, Key, Put
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_position, a_send
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+@pytest.mark.parametrize("after", ["1s", "3650d"])
+def test_given_a_guard_then_it_outlives_what_it_covers_and_is_not_for_ever(bench: Bench, after: str) -> None:
+    bench.request(a_send("m-1", after=after))
+    bench.request(a_send("k-1", key="k", after=after))
+    bench.request(a_send("k-2", key="k", after="1s"))
+    bench.request(a_send("k-3", key="k", after="1s"))
+    bench.request(a_cancel(message_id="m-1"))
+    bench.request(a_cancel("c-2", message_id="never-there"))
+    rows = {from_item(Message, row).request_id: int(str(row["expires_at"])) for row in bench.rows("M#")}
+    guards = sorted(int(str(row["expires_at"])) for row in bench.rows("G#"))
+    assert len(guards) == 3
+    assert guards[0] > bench.now // 1000 + 30 * 86_400  # The requests topic's retention, and more.
+    assert guards[1] > rows["m-1"]
+    assert guards[2] > max(rows.values())
+
+
+def test_given_a_crash_before_the_receipt_of_a_cancel_by_key_then_an_older_delivery_does_not_make_it_too_late(
+    bench: Bench,
+) -> None:
+    """What was delivered under the key before is not what this cancel was about, also when it is done again."""
+    bench.request(a_send("m-1", after="1s", key="k"))
+    bench.run(10 * SECOND)
+    bench.request(a_send("m-2", after="5m", key="k"))
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "receipt")
+    bench.request(a_cancel(key="k"))
+    assert bench.status_of("c-1") is None
+    bench.crash()
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == "cancelled"
+    bench.run(10 * MINUTE)
+    assert len(bench.on("out")) == 1
+
+
+@pytest.mark.parametrize(("after", "status"), [("5m", "cancelled"), ("1s", "too_late")])
+def test_given_a_cancel_by_key_that_is_done_again_behind_a_younger_record_then_it_is_answered_as_before(
+    bench: Bench, after: str, status: str
+) -> None:
+    """The younger one came from another topic partition and raised the guard above it: what it took back is still what it took
+    back, and what was delivered before it is too late.
+    """
+    bench.request(a_send("m-1", after=after, key="k"))
+    bench.run(10 * SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "receipt")
+    bench.request(a_cancel(key="k"))
+    assert bench.status_of("c-1") is None
+    bench.crash()
+    (item,) = bench.rows("G#")
+    raised = from_item(Guard, item)
+    younger = a_position(99, at=bench.now + 1).text()
+    guard = Guard(id=raised.id, live_from=younger, request_id="m-2", before=raised.live_from)
+    key = Key(str(item["pk"]), str(item["sk"]))
+    bench.store.write([Put(key, to_item(guard, key))])
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == status
+    bench.run(10 * MINUTE)
+    assert len(bench.on("out")) == (1 if after == "1s" else 0)
+
+
+@WHICH
+def test_given_create_and_cancel_that_are_both_done_again_after_a_crash_then_the_cancel_is_answered_as_before(
+    bench: Bench, sent: dict[str, str], cancel: dict[str, str]
+) -> None:
+    """The create is refused by the guard and its rows go: the cancel finds nothing, and yet it was the one that took it back."""
+    bench.request(a_send("m-1", after="5m", **sent))
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "receipt")
+    bench.request(a_cancel(**cancel))
+    bench.crash()
+    for item in bench.rows("M#"):
+        bench.store.write([Delete(Key(str(item["pk"]), str(item["sk"])))])
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == "cancelled"
+
+
+def test_given_a_cancel_whose_later_record_was_begun_by_a_predecessor_then_the_earlier_one_is_answered_for_what_that_covered(
+    bench: Bench,
+) -> None:
+    """It was written twice; the guard is the later record's, and the message is still there (simulation, seed 131)."""
+    bench.request(a_send("m-1", key="k", after="5m"))
+    (item,) = bench.rows("M#")
+    message = from_item(Message, item)
+    later = a_position(99, at=bench.now + MINUTE).text()
+    guard = Guard(id=message.id, live_from=later, request_id=f"{CANCEL_MARK}c-1", through=message.slot)
+    shard = int(str(item["pk"])[3:])
+    bench.store.write([Put(guard.key(shard), to_item(guard, guard.key(shard)))])
+    bench.request(a_cancel(key="k"))
+    assert bench.status_of("c-1") == "cancelled"
+    assert bench.rows("D#") == []
+    bench.run(10 * MINUTE)
+    assert bench.on("out") == []

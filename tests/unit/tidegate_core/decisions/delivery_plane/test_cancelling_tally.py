@@ -1,0 +1,73 @@
+"""Cancelled messages in the tally, where each message ends once, and the position of an owner that cancels (I1)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH, tally
+
+from tidegate_core.effects import NotProduced, Produce
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_send
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+@WHICH
+@pytest.mark.parametrize("after", ["10s", "5h"], ids=["loaded", "far ahead"])
+def test_given_a_message_that_is_cancelled_again_and_again_then_it_is_counted_once(
+    bench: Bench, sent: dict[str, str], cancel: dict[str, str], after: str
+) -> None:
+    bench.request(a_send("m-1", after=after, **sent))
+    for number in range(3):
+        bench.request(a_cancel(f"c-{number}", **cancel))
+    bench.run(10 * SECOND)
+    assert tally(bench) == (0, 1)
+
+
+@pytest.mark.parametrize("after", ["10s", "5h"], ids=["loaded", "far ahead"])
+def test_given_a_replaced_message_then_it_is_counted_as_cancelled(bench: Bench, after: str) -> None:
+    for number in range(4):
+        bench.request(a_send(f"m-{number}", key="k", after=after))
+    bench.run(MINUTE)
+    bench.request(a_send("m-last", key="k", after="1s"))
+    bench.run(MINUTE)
+    assert tally(bench) == ((2, 3) if after == "10s" else (1, 4))
+
+
+def test_given_cancels_and_nothing_else_then_a_drain_stores_them(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="5h"))
+    bench.request(a_cancel(message_id="m-1"))
+    bench.drain()
+    bench.run(SECOND)
+    assert tally(bench) == (0, 1)
+
+
+def test_given_an_open_message_in_front_then_a_drain_stores_what_was_cancelled_where_the_position_stands() -> None:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    away = NotProduced("unavailable", "transport")
+    bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic == "out", away, times=1_000)
+    bench.request(a_send("m-1", after="0s"))
+    bench.request(a_send("m-2", after="5h"))
+    bench.request(a_cancel(message_id="m-2"))
+    bench.drain()
+    bench.run(SECOND)
+    (progress,) = bench.rows("PROGRESS")
+    assert (progress["fired_slot"], tally(bench)) == (0, (0, 1))
+
+
+def test_given_cancels_of_what_is_ahead_then_the_position_stays_behind_the_present(bench: Bench) -> None:
+    """Else a message that comes later and is due earlier would get a later slot."""
+    bench.request(a_send("m-1", key="k", after="50s"))
+    bench.request(a_cancel(key="k"))
+    bench.request(a_send("m-2", key="k", after="1s"))
+    bench.run(10 * SECOND)
+    bench.request(a_send("m-3", key="k", after="5s"))
+    due = bench.now + 5 * SECOND
+    bench.run(20 * SECOND)
+    assert [sent.at for sent in bench.on("out")][-1] == due

@@ -1,0 +1,220 @@
+"""Records of recurring messages: far ones are brought near in time, and go once nothing needs them (DESIGN 5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
+    AWAY,
+    a_control,
+    nominals,
+    records,
+    shown,
+    to_out,
+)
+
+from tidegate_core.effects import Committed, Drained
+from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_request, a_send, an_apply, every
+
+DAY = 24 * HOUR
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def test_given_a_monthly_schedule_then_it_is_brought_near_in_its_time_and_moved_out_again(bench: Bench) -> None:
+    monthly = {"type": "cron", "expression": "0 0 1 * *"}
+    bench.request(an_apply(a_recurring(trigger=monthly)))
+    for due in shown(bench, "apply-ping"):
+        assert {kind: len(found) for kind, found in records(bench).items()} == {"C": 0, "CF": 1, "D": 1}
+        bench.away(due - bench.now - 2 * MINUTE)
+        bench.run(2 * MINUTE - SECOND)
+        assert {kind: len(found) for kind, found in records(bench).items()} == {"C": 1, "CF": 0, "D": 0}
+        bench.run(MINUTE)
+        assert (bench.on("out")[-1].at, nominals(bench)[-1]) == (due, due)
+    assert len(bench.on("out")) == 3
+
+
+@pytest.mark.parametrize("down", [2 * DAY, 35 * DAY])
+def test_given_a_far_schedule_whose_time_passes_while_nobody_is_here_then_it_is_delivered(
+    bench: Bench, down: int
+) -> None:
+    due = bench.now + DAY
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
+    bench.away(down)
+    bench.run(MINUTE)
+    assert nominals(bench) == [due]
+
+
+@pytest.mark.parametrize("kind", ["suspend", "delete"])
+@pytest.mark.parametrize("ahead", [DAY, 70 * MINUTE])
+def test_given_a_stop_of_a_far_schedule_then_nothing_is_sent_and_nothing_is_left(
+    bench: Bench, kind: str, ahead: int
+) -> None:
+    at = {"type": "at", "instant": format_instant(bench.now + ahead)}
+    bench.request(an_apply(a_recurring(trigger=at)))
+    assert len(records(bench)["CF"]) == 1
+    bench.request(a_request(kind, "ping"))
+    assert records(bench) == {"C": [], "CF": [], "D": []}
+    bench.away(ahead - MINUTE)
+    bench.run(2 * MINUTE)
+    assert bench.on("out") == []
+
+
+def test_given_an_update_of_a_far_schedule_then_only_its_new_time_counts(bench: Bench) -> None:
+    begun = bench.now
+    for number, ahead in enumerate((DAY, 2 * DAY, 30 * MINUTE, 2 * HOUR)):
+        at = {"type": "at", "instant": format_instant(begun + ahead)}
+        bench.request(an_apply(a_recurring(trigger=at), f"apply-{number}"))
+        assert bench.status_of(f"apply-{number}") == "accepted"
+    for ahead in (30 * MINUTE, 2 * HOUR, DAY, 2 * DAY):
+        bench.away(begun + ahead - MINUTE - bench.now)
+        bench.run(2 * MINUTE)
+    assert nominals(bench) == [begun + 2 * HOUR]
+
+
+def test_given_a_far_record_that_is_written_late_then_its_time_is_not_passed(bench: Bench) -> None:
+    """Between the decision and its commit the window was extended past the fire's slot: nobody would load the row."""
+    bench = Bench(recurring_near_ms=61 * SECOND)
+    bench.run(SECOND)
+    due = bench.now + 70 * SECOND
+    bench.hold_back(a_control)
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
+    bench.run(50 * SECOND)
+    bench.release()
+    bench.run(MINUTE)
+    assert nominals(bench) == [due]
+
+
+def test_given_a_rare_schedule_then_a_crash_right_after_its_fire_loses_nothing(bench: Bench) -> None:
+    """It may be moved out only once a checkpoint has passed what was sent."""
+    bench.request(an_apply(a_recurring(trigger=every("2h"))))
+    due = shown(bench, "apply-ping")[0]
+    bench.away(due - bench.now - MINUTE)
+    bench.answer_with(to_out, AWAY, times=100_000)
+    bench.run(3 * MINUTE)
+    assert len(records(bench)["C"]) == 1
+    bench.as_usual()
+    bench.crash()
+    bench.run(MINUTE)
+    assert nominals(bench) == [due]
+    assert len(records(bench)["CF"]) == 1
+
+
+def test_given_a_schedule_that_has_run_its_course_then_it_is_not_read_at_recoveries(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(bench.now + SECOND)})))
+    bench.run(MINUTE)
+    assert {kind: len(found) for kind, found in records(bench).items()} == {"C": 0, "CF": 1, "D": 0}
+
+
+def test_given_a_suspended_schedule_then_its_record_goes_once_checkpoints_have_told(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("1s"))))
+    bench.run(5 * SECOND)
+    bench.request(a_request("suspend", "ping"))
+    assert len(records(bench)["C"]) == 1
+    bench.run(MINUTE)
+    assert records(bench) == {"C": [], "CF": [], "D": []}
+
+
+def test_given_records_that_the_store_does_not_give_at_once_then_no_checkpoint_passes_them(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("1s"))))
+    bench.run(5 * SECOND)
+    bench.lose(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "C#", times=30)
+    bench.request(a_send("m-1", after="5s"))
+    bench.crash()
+    bench.run(30 * SECOND)
+    reached = set(nominals(bench))
+    assert (
+        set(range(min(reached), bench.now, SECOND))
+        - {parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")}
+        == set()
+    )
+
+
+def test_given_a_hand_over_while_a_far_schedule_is_loaded_late_then_nothing_is_sent_again() -> None:
+    """What was summoned before places that were sent already is brought near, although the lane takes no more work."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = bench.now + 65 * MINUTE
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
+    assert len(records(bench)["CF"]) == 1
+    bench.away(due - bench.now - 100 * SECOND)
+    bench.run(40 * SECOND)
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "D#", times=1_000)
+    bench.run(55 * SECOND)
+    bench.request(a_send("m-1", after="10s", topic="other"))
+    bench.run(15 * SECOND)
+    assert len(bench.on("other")) == 1
+    bench.drain()
+    bench.as_usual()
+    bench.run(2 * SECOND)
+    bench.crash()
+    bench.run(MINUTE)
+    assert len(bench.on("other")) == 1
+    assert nominals(bench) == [due]
+
+
+def test_given_a_hand_over_while_the_lease_is_moved_to_other_controls_then_the_owner_does_not_take_itself_for_fenced() -> (
+    None
+):
+    """What is brought near beside the lane was decided under the controls of before, which the lease does not carry any more."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = bench.now + 65 * MINUTE
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
+    bench.away(due - bench.now - 100 * SECOND)
+    bench.run(40 * SECOND)
+    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "D#", times=1_000)
+    bench.run(55 * SECOND)
+    bench.request(a_send("m-1", after="10s", topic="other"))
+    bench.run(15 * SECOND)
+    bench.lose_answer_of(a_commit("controls"))
+    bench.request({"id": "c-1", "type": "control.suspend", "scope": "namespace", "namespace": "elsewhere"})
+    bench.drain()
+    bench.as_usual()
+    bench.lose_answer_of(a_commit("controls"), times=6)
+    bench.run(5 * SECOND)
+    assert bench.notices("fenced") == []
+    assert len(bench.all_asked(Drained)) == 1
+    bench.crash()
+    bench.run(MINUTE)
+    assert len(bench.on("other")) == 1
+    assert nominals(bench) == [due]
+
+
+def test_given_a_move_of_a_record_that_arrives_a_second_time_then_it_is_refused(bench: Bench) -> None:
+    """The record has come back meanwhile, with the very revision that the first send consumed."""
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    bench.run(5 * SECOND)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(MINUTE)
+    assert records(bench)["C"] == []
+    for number in range(4):
+        bench.request(a_request("resume", "ping", f"resume-{number}"))
+        bench.request(an_apply(a_recurring(trigger=every("2s"), payload=number), f"update-{number}"))
+        for late in bench.commits("recurring"):
+            # The store remembers a token for ten minutes only.
+            assert not isinstance(bench.transact(replace(late, token=f"{late.token}-{bench.now}")), Committed)
+        bench.request(a_request("suspend", "ping", f"suspend-{number}"))
+        bench.run(MINUTE * (number % 2))
+    assert len(bench.commits("recurring")) >= 3
+
+
+def test_given_a_far_record_that_went_and_came_then_late_repeats_of_its_moves_are_refused(bench: Bench) -> None:
+    bench.request(an_apply(a_recurring(trigger=every("2h"))))
+    for _ in range(3):
+        bench.away(2 * HOUR - 3 * MINUTE)
+        bench.run(2 * MINUTE)
+        for late in bench.commits("recurring"):
+            # The store remembers a token for ten minutes only.
+            assert not isinstance(bench.transact(replace(late, token=f"{late.token}-{bench.now}")), Committed)
+        bench.run(MINUTE)
+    assert len(bench.commits("recurring")) >= 3

@@ -1,0 +1,142 @@
+"""Planned hand-overs while a predecessor's rows wait for the record of their create: none is sent again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages
+
+from tidegate_core.decisions.delivery_plane import inboxed
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.effects import Drained, Effect, Produce, ReadRange
+from tidegate_core.records.codec import to_item
+from tidegate_core.store.values import Put
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.builders import SECOND, a_recurring, a_send, an_apply, every
+
+
+def test_given_inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what_was_sent_are_dealt_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seed 840164: a message's row stood before fires that had been sent, and waited for its inbox row, which waited for others."""
+    monkeypatch.setattr(inboxed, "INBOXED_TOGETHER_MAX", 1)
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    rows = [
+        an_inboxed(a_send("m-1", after="1h", receipt=True), bench.now),
+        an_inboxed(a_send("m-2", after="3s", topic="elsewhere"), bench.now + 1),
+    ]
+    bench.lose(a_commit("inboxed"), times=1_000)
+    bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[1:]])
+    bench.give(Poked(0))
+    assert len(messages(bench)) == 1
+    bench._rules.clear()
+    bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[:1]])
+    bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic.endswith("receipts"))
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == 5
+    assert bench.on("elsewhere") == []
+    bench.drain()
+    bench.run(SECOND)
+    assert bench.all_asked(Drained) == []
+    bench.release()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    assert len(bench.on("elsewhere")) == 1
+    bench.crash()
+    bench.run(10 * SECOND)
+    sent = [each.headers["tidegate-id"] for each in bench.on("out")]
+    assert len(sent) == len(set(sent)) > 8, "a planned hand-over repeats none"
+
+
+def a_reading_of(low: str, *, but_first: int = 0) -> Callable[[Effect], bool]:
+    """Matches reads of the shard's rows from `low` on, but for the first ones."""
+    reads = itertools.count(1)
+    return lambda effect: isinstance(effect, ReadRange) and effect.range.low == low and next(reads) > but_first
+
+
+def with_a_row_of(source: str) -> Bench:
+    """A successor of an owner that wrote a message's rows, for 3 s from then, and fell before that was durable: the message waits.
+
+    Args:
+        source: Of the message's create: `inbox`, where it lies still, or `log`, whose position has not passed it.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    send = a_send("m-1", after="3s", topic="elsewhere")
+    if source == "log":
+        bench.lose(a_commit("cursor"), times=1_000)
+        bench.request(send)
+    else:
+        bench.lose(a_commit("inboxed"), times=1_000)
+        row = an_inboxed(send, bench.now)
+        bench.store.write([Put(row.key(0), to_item(row, row.key(0)))])
+        bench.give(Poked(0))
+    assert len(messages(bench)) == 1
+    bench.as_usual()
+    bench.new_actor()
+    return bench
+
+
+def repeats_of_a_successor(bench: Bench) -> int:
+    bench.crash()
+    bench.run(10 * SECOND)
+    sent = [each.headers["tidegate-id"] for topic in ("out", "elsewhere") for each in bench.on(topic)]
+    assert len(bench.on("elsewhere")) >= 1
+    assert len(set(sent)) > 8
+    return len(sent) - len(set(sent))
+
+
+def test_given_an_inbox_whose_look_has_no_end_then_what_lay_there_at_the_recovery_goes_out_and_a_hand_over_repeats_nothing() -> (
+    None
+):
+    """Seed 940095: a page of the inbox had no answer for 12 s, and a message's row that waited for it stood before two that had been
+    sent.
+    """
+    bench = with_a_row_of("inbox")
+    bench.hold_back(a_reading_of("I#", but_first=1), times=1_000)  # The first one is the delivery plane's.
+    bench.run(10 * SECOND)
+    assert bench.actor.is_serving
+    assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (5, 1)
+    bench.drain()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    bench.as_usual()
+    assert repeats_of_a_successor(bench) == 0, "a planned hand-over repeats none"
+
+
+def test_given_a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats() -> (
+    None
+):
+    bench = with_a_row_of("inbox")
+    bench.hold_back(a_reading_of("J#"), times=1_000)
+    bench.run(10 * SECOND)
+    assert not bench.actor.is_serving
+    assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (5, 1)
+    bench.drain()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    bench.as_usual()
+    assert repeats_of_a_successor(bench) == 0, "a planned hand-over repeats none"
+
+
+def test_given_a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent() -> None:
+    """A predecessor's rows wait for the position of their create; nothing but the log says that they may go out."""
+    bench = with_a_row_of("log")
+    bench.hold_back(a_reading_of("J#"), times=1_000)
+    bench.run(10 * SECOND)
+    assert not bench.actor.is_serving
+    assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (5, 0)
+    bench.drain()
+    bench.run(SECOND)
+    assert bench.all_asked(Drained) == []
+    bench.as_usual()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    assert repeats_of_a_successor(bench) == 0, "a planned hand-over repeats none"

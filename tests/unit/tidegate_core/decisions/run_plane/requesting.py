@@ -1,0 +1,22 @@
+"""Requests on one schedule, brought to a status, and their answers."""
+
+from __future__ import annotations
+
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import Doc, a_request, a_spec, an_apply, every
+
+CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
+
+
+def answer(bench: Bench, document: Doc, run: int = 0) -> Doc:
+    bench.request(document)
+    bench.run(run)
+    return bench.receipts()[str(document["id"])]
+
+
+def brought_to(bench: Bench, status: str) -> None:
+    """A schedule in that status; `unknown` is none at all."""
+    if status != "unknown":
+        answer(bench, an_apply(a_spec(trigger=every("1h"), suspended=status == "suspended"), "made"))
+    if status == "deleted":
+        answer(bench, a_request("delete", request_id="removed"))

@@ -1,0 +1,86 @@
+"""A suspend that names its end: the schedule is resumed by itself, once (SEMANTICS 10)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
+from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend
+
+from tidegate_core.model.instants import format_instant
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
+
+
+def test_given_a_suspended_schedule_then_another_end_is_a_conflict_and_the_same_one_changes_nothing() -> None:
+    """`unchanged` would let it start by the former end, in the span for which somebody has just suspended it."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"))))
+    end = bench.now + 5 * MINUTE
+    suspend(bench, "drop", until=format_instant(end))
+    longer = suspend(bench, "drop", until=format_instant(end + HOUR), request_id="longer")
+    assert (longer["status"], longer["errors"][0]["field"]) == ("conflict", "until")
+    assert suspend(bench, "drop", until=format_instant(end), request_id="same")["status"] == "unchanged"
+    assert suspend(bench, "drop", request_id="without")["status"] == "unchanged"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("away", [False, True])
+def test_given_an_end_then_the_schedule_is_resumed_by_itself(mode: str, away: bool) -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"))))
+    suspend(bench, mode, until=format_instant(bench.now + 10 * MINUTE + SECOND))
+    bench.run(9 * MINUTE)
+    assert bench.started == []
+    if away:
+        bench.away(2 * MINUTE)
+    bench.run(3 * MINUTE)
+    state = bench.state_of()
+    assert state is not None
+    assert (state.status, state.until, state.actor) == ("active", None, "tidegate")
+    assert len(bench.started) >= (1 if mode != "hold" else 10)
+    assert [row for row in bench.rows("T#") if row["kind"] == "U"] == []
+
+
+@pytest.mark.parametrize("kind", ["resume", "delete"])
+def test_given_somebody_who_is_quicker_then_nothing_is_resumed_at_the_end(kind: str) -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("10h"))))
+    suspend(bench, "hold", until=format_instant(bench.now + 10 * MINUTE))
+    answer(bench, a_request(kind))
+    before = bench.state_of()
+    bench.run(HOUR)
+    assert bench.state_of() == before
+    assert [row for row in bench.rows("T#") if row["kind"] == "U"] == []
+
+
+def test_given_an_end_that_has_passed_then_it_is_refused() -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("10h"))))
+    receipt = suspend(bench, "hold", until=format_instant(bench.now - 1))
+    assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "until")
+
+
+@pytest.mark.parametrize("effect", range(1, 10))
+def test_given_a_crash_at_any_effect_of_the_end_then_the_successor_resumes(effect: int) -> None:
+    bench = a_bench()
+    pair = all_of(on_data("a"), on_data("b"), timeout="10m", on_timeout="abort")
+    bench.request(an_apply(a_spec(trigger=pair)))
+    bench.event(an_event("d1", "a"))
+    bench.run(SECOND)
+    suspend(bench, "freeze", until=format_instant(bench.now + 10 * MINUTE))
+    bench.run(9 * MINUTE)
+    bench.crash_after = bench.effects_outside + effect
+    bench.run(2 * MINUTE)
+    bench.event(an_event("d1", "b"))
+    bench.run(SECOND)
+    assert len(bench.started) == 1

@@ -1,0 +1,44 @@
+"""What is recorded of the runs' writes can be sent to a store, and says the same again."""
+
+import pytest
+
+from tidegate_core.store.values import Batch, Key, Put, Transaction
+from tidegate_memory.store import MemoryStore
+from tidegate_testkit.benchmarks.replays import PREFIX, Recording, recorded_runs, replay_s
+
+RUNS, SHARDS = 5, 3
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    return recorded_runs(RUNS, SHARDS)
+
+
+def keys(recording: Recording) -> set[Key]:
+    return {action.key for write in recording.writes for action in write.actions}
+
+
+def test_given_recorded_runs_then_each_of_their_writes_is_there_and_none_is_another_cluster_s(
+    recording: Recording,
+) -> None:
+    names = [write.name for write in recording.writes]
+    assert names.count("start") == names.count("finished") == names.count("look") == RUNS
+    assert any(isinstance(write, Batch) for write in recording.writes)
+    assert all(key.pk.startswith(PREFIX) for key in keys(recording))
+    assert all(isinstance(row, Put) and row.item["pk"] == row.key.pk for row in recording.rows)
+    assert all(row.key.pk.startswith(PREFIX) for row in recording.rows)
+
+
+def test_given_a_store_then_all_writes_are_applied_and_the_runs_are_history(recording: Recording) -> None:
+    store = MemoryStore()
+    assert replay_s(store, recording) >= 0
+    ended = [item for item in store.items("history") if str(item["sk"]).startswith("R#")]
+    assert len(ended) == RUNS
+    assert not [item for item in store.items("main") if str(item["sk"]).startswith(("J#", "R#"))]
+
+
+def test_given_a_store_that_refuses_one_then_it_is_no_figure(recording: Recording) -> None:
+    """Without the rows of before, conditions do not hold."""
+    first = next(write for write in recording.writes if isinstance(write, Transaction))
+    with pytest.raises(AssertionError, match="Cancelled"):
+        replay_s(MemoryStore(), Recording((), [first]))

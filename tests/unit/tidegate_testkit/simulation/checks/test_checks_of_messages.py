@@ -1,0 +1,224 @@
+"""Lies about messages, their repeats and recurring ones: the checks object, and excuse what faults explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found
+
+from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, Case
+from tidegate_testkit.simulation.checks.fires import at_text
+from tidegate_testkit.simulation.checks.messages import check_messages
+from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
+from tidegate_testkit.simulation.checks.repeats import REPEATS_MAX, check_repeats
+from tidegate_testkit.simulation.letters import Letter
+from tidegate_testkit.simulation.record import Delivery
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.timeline import START
+from tidegate_testkit.simulation.world import World, build
+
+SEED_WITH_AN_AT = 4
+"""Of a calm world with a message that is due once, and is delivered."""
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """A calm world at rest: in it everything is as it should be."""
+    return run(build(SEED, faults=False))
+
+
+@pytest.fixture
+def case(world: World) -> Case:
+    return Case(world)
+
+
+def test_given_a_refused_at_that_was_not_delivered_then_only_a_version_that_did_not_promise_it_is_excused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = Case(run(build(SEED_WITH_AN_AT, faults=False)))
+    (life,) = [life for life in case.recurring if life.definition.trigger["type"] == "at"]
+    (segment,) = case.segments(life)
+    receipt = segment.begin.asked.receipt
+    assert receipt is not None
+    (nominal,) = [each.nominal for each in case.record.deliveries if each.message.startswith(f"{life.name}/")]
+    assert not found(check_recurring(case), "I1", life.name)
+    others = [each for each in case.record.deliveries if not each.message.startswith(f"{life.name}/")]
+    monkeypatch.setattr(case.record, "deliveries", others)
+    occurrence = f"{life.name}@{nominal}"
+    case.record.refused[occurrence].append(segment.begin.done)
+    assert found(check_recurring(case), "I1", life.name)
+    monkeypatch.setitem(receipt.body, "next", [])
+    assert not found(check_recurring(case), "I1", life.name)
+    for at in (segment.begin.sent - 1, segment.begin.done + 1):
+        case.record.refused[occurrence] = [at]
+        assert found(check_recurring(case), "I1", life.name), "in another life, or under this version"
+
+
+def of_letters(case: Case) -> Iterator[Delivery]:
+    """Yields the deliveries of what was sent by itself, not by a schedule."""
+    return (each for each in case.record.deliveries if each.message in case.world.senders.letters)
+
+
+def letters_known_early(case: Case) -> Iterator[Letter]:
+    return (each for each in case.world.senders.letters.values() if each.due > max(each.records) + MINUTE_MS // 4)
+
+
+def expired_unsent(case: Case, letter: Letter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letter, "expire_ms", 4_000)
+    monkeypatch.setattr(letter, "ended", None)
+    others = [each for each in case.record.deliveries if each.message != letter.name]
+    monkeypatch.setattr(case.record, "deliveries", others)
+
+
+def test_given_a_message_that_is_not_there_then_it_was_lost(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters = case.world.senders.letters
+    plain = next(
+        each
+        for each in of_letters(case)
+        if letters[each.message].ended is None and letters[each.message].expire_ms is None
+    )
+    others = [each for each in case.record.deliveries if each.message != plain.message]
+    monkeypatch.setattr(case.record, "deliveries", others)
+    assert found(check_messages(case), "I8", f"{plain.message},", "0 of 1")
+
+
+def test_given_a_message_that_may_expire_and_is_not_there_then_it_was_lost_in_a_calm_world(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letter = next(letters_known_early(case))
+    expired_unsent(case, letter, monkeypatch)
+    assert found(check_messages(case), "I8", f"{letter.name},", "0 of 1")
+
+
+def test_given_a_message_whose_record_nobody_read_in_time_then_it_may_have_expired(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 300227: its shard was served all along, the topic partition of its record had an owner at the last moment."""
+    owners = case.swarm.topic_partitions
+    letter = next(
+        each for each in letters_known_early(case) if each.shards[0] % owners != each.positions[0].topic_partition
+    )
+    expired_unsent(case, letter, monkeypatch)
+    late = {
+        name: replace(stint, serving=letter.due)
+        for name, stint in case.record.stints.items()
+        if stint.topic_partition == letter.positions[0].topic_partition
+    }
+    monkeypatch.setattr(case.record, "stints", {**case.record.stints, **late})
+    assert not found(check_messages(case), "I8", f"{letter.name},")
+
+
+def test_given_a_message_before_its_time_then_it_is_early(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = next(of_letters(case))
+    early = replace(first, sent=replace(first.sent, clock=case.world.senders.letters[first.message].due - 1))
+    monkeypatch.setattr(case.record, "deliveries", [early])
+    assert found(check_messages(case), "I8", first.message, "1 ms early")
+
+
+def test_given_a_repeat_of_the_same_owner_then_it_is_no_crash(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = case.record.deliveries[0]
+    monkeypatch.setattr(case.record, "deliveries", [first, first])
+    assert found(check_repeats(case), "I8", first.message, "twice")
+
+
+def test_given_a_repeat_after_an_orderly_hand_over_then_the_checkpoint_is_missing(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = case.record.deliveries[0]
+    stint = case.record.stints[first.sent.stint]
+    monkeypatch.setattr(stint, "ended", first.sent.at + 1)
+    monkeypatch.setattr(stint, "orderly", True)
+    monkeypatch.setattr(case.record, "deliveries", [first, _again(first)])
+    assert found(check_repeats(case), "I8", first.message, "orderly")
+
+
+@pytest.mark.parametrize(
+    ("number", "age_ms", "is_wrong"),
+    [
+        pytest.param(REPEATS_MAX, MINUTE_MS, False, id="as many as may be, however old"),
+        pytest.param(REPEATS_MAX + 1, 4_000, False, id="more, of the last seconds"),
+        pytest.param(REPEATS_MAX + 1, MINUTE_MS, True, id="more, and older"),
+    ],
+)
+def test_given_repeats_after_a_crash_then_they_are_bounded_by_number_or_age(
+    case: Case, monkeypatch: pytest.MonkeyPatch, number: int, age_ms: int, is_wrong: bool
+) -> None:
+    first = case.record.deliveries[0]
+    monkeypatch.setattr(case.record.stints[first.sent.stint], "ended", first.sent.at + age_ms)
+    repeated = [replace(first, id=f"{first.id}-{each}") for each in range(number)]
+    monkeypatch.setattr(case.record, "deliveries", [*repeated, *map(_again, repeated)])
+    assert found(check_repeats(case), "I8", f"{number} messages") == is_wrong
+
+
+def _again(delivery: Delivery) -> Delivery:
+    return replace(delivery, sent=replace(delivery.sent, at=delivery.sent.at + 1, stint="the next one"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "disturbed"),
+    [
+        ({"hunted": ("hold",)}, True),
+        ({"hunted": ("fire",)}, False),
+        ({"aimed": ("checkpoint",), "aimed_outs": ((10, 20),)}, True),
+        ({"aimed": ("fire",), "aimed_outs": ((10, 20),)}, False),
+    ],
+)
+def test_given_faults_that_aim_at_what_sending_waits_for_then_it_is_disturbed(
+    case: Case, changes: dict[str, Any], disturbed: bool
+) -> None:
+    """Seed 802331."""
+    case.swarm = replace(case.swarm, store=replace(case.swarm.store, **changes))
+    assert case.is_disturbed(START + 15, START + 18) is disturbed
+
+
+@pytest.mark.parametrize(
+    ("sent", "at_a_time", "turn"),
+    [
+        pytest.param([], 1, 0, id="nothing ahead"),
+        pytest.param([(3_000, 5)], 1, 3_000, id="one ahead"),
+        pytest.param([(3_000, 5), (6_500, 6)], 1, 6_500, id="a backlog"),
+        pytest.param([(3_000, 5), (6_500, 6)], 2, 3_000, id="a backlog of which two go at a time"),
+        pytest.param([(3_000, 5), (6_500, 6)], None, 0, id="a backlog that goes together"),
+        pytest.param([(3_000, 5), (3_001 + SETTLE_MS, 6)], 1, 3_000, id="a pause behind it"),
+        pytest.param([(3_000, 10)], 1, 0, id="nothing that was due before"),
+        pytest.param([(1_000, 5)] * 20 + [(3_000, 6)], None, 1_000, id="one more than may be under way"),
+    ],
+)
+def test_given_a_backlog_then_a_fire_has_its_turn_when_as_few_are_left_as_may_be_under_way(
+    case: Case, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]], at_a_time: int | None, turn: int
+) -> None:
+    """Seed 810403: one at a time. Elsewhere what is tried again, or late, holds no fire up."""
+    of_another_shard = replace(case.record.deliveries[0], id="0002-a", nominal=START, at=START + 1_000)
+    ahead = [replace(of_another_shard, id="0001-a", nominal=START + due, at=START + at) for at, due in sent]
+    monkeypatch.setattr(case.record, "deliveries", [of_another_shard, *ahead])
+    case.swarm = replace(case.swarm, knobs=() if at_a_time is None else ((UNDER_WAY, at_a_time),))
+    assert turn_of(case, 1, START + 10, START) == START + turn
+
+
+@pytest.mark.parametrize(("at_a_time", "is_lost"), [(None, True), (1, False)])
+def test_given_a_fire_that_was_lost_behind_a_trickle_then_only_a_world_that_sends_one_at_a_time_excuses_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, at_a_time: int | None, is_lost: bool
+) -> None:
+    """A judge that takes whatever was due before a fire for something in its way never misses it."""
+    life = next(life for life in case.recurring if life.name == "ping")
+    end = max(segment.end.sent for segment in case.segments(life) if segment.end is not None)
+    mine = [each for each in case.record.deliveries if each.message.startswith("ping/")]
+    lost = max((each for each in mine if each.nominal < end - 3 * SETTLE_MS), key=lambda each: each.nominal)
+    trickle = [
+        replace(lost, message="m", nominal=lost.nominal - 1, at=at) for at in range(lost.nominal, end, SETTLE_MS // 2)
+    ]
+    assert not found(check_recurring(case), "I1", "ping")
+    others = [each for each in case.record.deliveries if each != lost]
+    monkeypatch.setattr(case.record, "deliveries", [*others, *trickle])
+    case.swarm = replace(case.swarm, knobs=() if at_a_time is None else ((UNDER_WAY, at_a_time),))
+    assert found(check_recurring(case), "I1", "ping", at_text(lost.nominal), "was due") is is_lost
+
+
+def test_given_faults_that_aim_at_the_position_then_a_message_may_come_too_late(case: Case) -> None:
+    """Seed 745083: its record was handed over after it had expired."""
+    case.swarm = replace(case.swarm, store=replace(case.swarm.store, aimed=("cursor",), aimed_outs=((10, 20),)))
+    assert case.is_disturbed(START + 15, START + 18, A_MESSAGE_WAITS_FOR)
+    assert not case.is_disturbed(START + 15, START + 18)
