@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from tidegate_bricks import KafkaBrick
-from tidegate_core.effects import EndOffsets
+from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_kafka.partition_reader import KafkaPartitionReader
-from tidegate_ports.bus import END, ReaderListener, Record
+from tidegate_ports.bus import END, ReaderListener, Record, Topic
 from tidegate_ports.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -151,21 +152,26 @@ async def test_given_a_topic_made_anew_and_longer_than_before_then_its_records_s
     await asyncio.to_thread(write, world, "events", 0, 5)
     listener.reader.assign(topic, 0, 0)
     await listener.until_offsets(0, range(5))
-    await asyncio.to_thread(make_anew, world, topic.name)
+    await make_anew(world, topic)
     await asyncio.to_thread(write, world, "events", 0, 10)
     await listener.until(lambda: listener.gone or len(listener.got) > 5)
     assert all((each.topic_id == topic.id) == (each.offset < 5) for each in listener.got)
 
 
-def make_anew(world: World, name: str) -> None:
+async def make_anew(world: World, old: Topic) -> None:
+    """Returns once the broker tells of the new one: till then, what a producer writes lands in the old one, which it deletes."""
     admin = AdminClient({"bootstrap.servers": world.settings.bootstrap_servers})
-    admin.delete_topics([name])[name].result()
-    while True:
-        try:
-            admin.create_topics([NewTopic(name, 4, 1)])[name].result()
-        except KafkaException:
-            continue  # It is being deleted still, for some milliseconds.
-        return
+    await asyncio.to_thread(admin.delete_topics([old.name])[old.name].result)
+    async with asyncio.timeout(PATIENCE_S):
+        while not await is_made(world, old):
+            with contextlib.suppress(KafkaException):  # It is being deleted still, or it is made already.
+                await asyncio.to_thread(admin.create_topics([NewTopic(old.name, 4, 1)])[old.name].result)
+
+
+async def is_made(world: World, old: Topic) -> bool:
+    described = await world.facts.describe([old.name])
+    assert not isinstance(described, Unavailable), described
+    return old.name in described and described[old.name].id != old.id
 
 
 async def test_given_a_topic_that_grows_then_its_ends_say_so_and_what_is_new_is_read_beside_the_rest(
