@@ -143,9 +143,7 @@ class PartitionDriver:
         Records that this actor did not ask for are left out: read for the one before it, they begin beyond its position,
         and to go on with them would skip what lies between.
         """
-        if self._actor is None:
-            return
-        if isinstance(incoming, RecordsArrived) and (incoming.topic, incoming.topic_partition) not in self._reading:
+        if self._actor is None or self._is_unasked(incoming):
             return
         self._inputs.append(incoming)
         self._schedule()
@@ -192,11 +190,16 @@ class PartitionDriver:
         for _ in range(INPUTS_PER_TURN_MAX):
             if self._actor is None or not self._inputs:
                 break
-            self._step(self._actor, self._inputs.popleft())
+            incoming = self._inputs.popleft()
+            if not self._is_unasked(incoming):  # It may have stopped reading while they waited.
+                self._step(self._actor, incoming)
         if self._actor is not None:
             self._arm()
             if self._inputs:
                 self._schedule()
+
+    def _is_unasked(self, incoming: Input) -> bool:
+        return isinstance(incoming, RecordsArrived) and (incoming.topic, incoming.topic_partition) not in self._reading
 
     def _step(self, actor: Actor, incoming: Input) -> None:
         try:

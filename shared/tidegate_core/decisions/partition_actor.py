@@ -338,7 +338,7 @@ class PartitionActor:
             watch.close()
         self._stop_reading()
         for cursor in self._cursors.values():
-            cursor.forget_buffer()
+            cursor.take_no_more()
         # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
         yield from self._host.wait_while(lambda: not all(each.is_idle for each in self._in_flight()))
         # Planes send as soon as they are recovered, long before all shards are.

@@ -42,6 +42,7 @@ class TopicCursor:
         self.is_idle = True
         self._buffer: deque[LogRecord] = deque()
         self._popped = 0
+        self._takes = True
         self._ends = False
         self._ended = Signal(f"end of {topic.name} {topic_partition}")
         self._arrived = Signal(f"records {topic.name} {topic_partition}")
@@ -87,20 +88,24 @@ class TopicCursor:
         topic = self.topic
         self.host.tell(StartReading(topic.name, self.topic_partition, offset, topic.id, topic.topic_partitions))
 
-    def forget_buffer(self) -> None:
-        """What was read and not begun is the successor's."""
+    def take_no_more(self) -> None:
+        """What was read and not begun is the successor's, and what was on its way meanwhile as well: who went on with that
+        would pass what was forgotten here.
+        """
+        self._takes = False
         self._buffer.clear()
 
     def end(self) -> Operation[None]:
         """Ends `serve` after the batch that is under way; dead letters that are open stay so in the position."""
         self._ends = True
-        self._buffer.clear()
+        self.take_no_more()
         self._look()
         yield self._ended
 
     def offer(self, records: Sequence[LogRecord]) -> None:
-        self._buffer.extend(records)
-        self._look()
+        if self._takes:
+            self._buffer.extend(records)
+            self._look()
 
     def _look(self) -> None:
         self.host.operations.raise_(self._arrived)

@@ -26,6 +26,7 @@ from tidegate_core.effects import (
     ProduceMany,
     Read,
     StartReading,
+    StopReading,
     Watch,
 )
 from tidegate_core.store.values import Item, Key
@@ -132,6 +133,33 @@ async def test_given_records_that_the_former_actor_had_asked_for_then_the_next_o
 
     await until(lambda: len(watched.actors[1].given) == 3, "its records")
     assert watched.actors[1].given == [Begin(), Poked(1), own]
+
+
+async def test_given_records_in_the_queue_when_their_reading_ends_then_the_actor_is_not_given_them(
+    around: Surroundings, until: Any
+) -> None:
+    """A drain forgets what was read and not begun; to go on with what waited behind it would skip that."""
+    topic, topic_id = around.facts.requests.name, around.facts.requests.id
+
+    def script(incoming: Input) -> list[Ask]:
+        match incoming:
+            case Begin():
+                return [Ask(0, StartReading(topic, 1, 100, topic_id, 4))]
+            case Drain():
+                return [Ask(0, StopReading(topic, 1))]
+        return []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+    before, behind = (RecordsArrived(topic, 1, (LogRecord(offset, 0, None, None),), topic_id) for offset in (100, 101))
+    (actor,) = watched.actors
+    await until(lambda: actor.given == [Begin()], "it reads")
+    watched.driver.give(before)
+    watched.drain()
+    watched.driver.give(behind)
+    watched.driver.give(Poked(1))
+
+    await until(lambda: actor.given[-1] == Poked(1), "all that was in the queue")
+    assert actor.given == [Begin(), before, Drain(), Poked(1)]
 
 
 async def test_given_an_input_from_inside_a_step_then_it_waits_for_its_turn(around: Surroundings, until: Any) -> None:
