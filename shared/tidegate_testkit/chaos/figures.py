@@ -111,6 +111,7 @@ class Figures:
             "stops": len(got.stops),
             "stops_within_500_ms": len(near),
             "stops_within_500_ms_aimed_at_a_take_over": sum(aimed for _, aimed in near),
+            "cancels_within_500_ms": sum(each.is_cancel_near for each in got.sent),
             "first_on_time_after_kill_ms": _spread(firsts),
             "recovered_after_healing_ms": _spread(recovered),
             "lateness": histogram(each.appended_at - each.nominal for each in got.deliveries),

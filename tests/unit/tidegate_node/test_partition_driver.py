@@ -142,12 +142,9 @@ async def test_given_records_in_the_queue_when_their_reading_ends_then_the_actor
     topic, topic_id = around.facts.requests.name, around.facts.requests.id
 
     def script(incoming: Input) -> list[Ask]:
-        match incoming:
-            case Begin():
-                return [Ask(0, StartReading(topic, 1, 100, topic_id, 4))]
-            case Drain():
-                return [Ask(0, StopReading(topic, 1))]
-        return []
+        if isinstance(incoming, Begin):
+            return [Ask(0, StartReading(topic, 1, 100, topic_id, 4))]
+        return [Ask(0, StopReading(topic, 1))] if isinstance(incoming, Drain) else []
 
     watched = Watched(around, lambda: ScriptedActor(script))
     before, behind = (RecordsArrived(topic, 1, (LogRecord(offset, 0, None, None),), topic_id) for offset in (100, 101))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.judging.stops import NEAR_MS
 from tidegate_testkit.cluster.judging.unrest import (
     CHECKPOINT_WRITE_MS,
     REPEATED_AFTER_MS_MAX,
@@ -39,6 +40,7 @@ class Sent:
             was due).
         not_after: From this append time on a delivery is stale; None where nothing ended it.
         unanswered: Request id of its cancel or replacement that the broker has and nobody answered.
+        cancel_answered_at: When its cancel was answered, ms since the epoch; None without one, or while it is not.
     """
 
     number: int
@@ -46,6 +48,11 @@ class Sent:
     must: Literal["deliver", "never", "may"] = "deliver"
     not_after: int | None = None
     unanswered: str | None = None
+    cancel_answered_at: int | None = None
+
+    @property
+    def is_cancel_near(self) -> bool:
+        return self.cancel_answered_at is not None and abs(self.cancel_answered_at - self.nominal) <= NEAR_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tidegate_testkit.cluster.judging.messages import Sent
 
@@ -48,16 +49,20 @@ def after_cancel(number: int, nominal: int, cancel: SecondThought, create: Answe
     """
     if cancel.answer is None:
         return _unanswered(number, nominal, cancel)
-    match cancel.answer.status:
+    return Sent(number, nominal, _after(cancel.answer, nominal, create), cancel_answered_at=cancel.answer.appended_at)
+
+
+def _after(answer: Answer, nominal: int, create: Answer | None) -> Literal["deliver", "never", "may"]:
+    match answer.status:
         case "cancelled":
-            return Sent(number, nominal, "never")
+            return "never"
         case "not_found" if create is not None and create.status == "cancelled":
-            return Sent(number, nominal, "never")
-        case "too_late" if cancel.answer.appended_at >= nominal - CLOCKS_APART_MS:
+            return "never"
+        case "too_late" if answer.appended_at >= nominal - CLOCKS_APART_MS:
             # Sent, on its way, or perhaps sent by a predecessor; nobody sends it again.
-            return Sent(number, nominal, "may")
+            return "may"
     # Whatever else was answered says that the cancel did nothing.
-    return Sent(number, nominal)
+    return "deliver"
 
 
 def after_replacement(number: int, nominal: int, replacement: SecondThought) -> Sent:

@@ -10,7 +10,7 @@ from tidegate_testkit.chaos.figures import Figures, Phase
 from tidegate_testkit.chaos.load import Collected
 from tidegate_testkit.chaos.strike import Strike
 from tidegate_testkit.cluster.judging.faults import Fault
-from tidegate_testkit.cluster.judging.messages import Crash, Delivery
+from tidegate_testkit.cluster.judging.messages import Crash, Delivery, Sent
 from tidegate_testkit.cluster.judging.stops import Stop, StopAnswer
 
 KILL = Strike(
@@ -20,7 +20,7 @@ NEAR = Stop("stop-1", 5_000, "delete", True, StopAnswer("accepted", 5_300, froze
 FAR = Stop("stop-2", 5_000, "delete", True, StopAnswer("accepted", 9_300, frozenset()))
 GOT = Collected(
     deliveries=[Delivery(1, "0003-a", 8_000, 8_010), Delivery(1, "0003-a", 8_000, 8_900)],
-    sent=[],
+    sent=[Sent(1, 8_000, "never", cancel_answered_at=8_500), Sent(2, 8_000, cancel_answered_at=8_501), Sent(3, 8_000)],
     stops=[(NEAR, True), (NEAR, False), (FAR, True)],
     unanswered=[],
     programs=4,
@@ -47,6 +47,7 @@ def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> 
         "stops": 3,
         "stops_within_500_ms": 2,
         "stops_within_500_ms_aimed_at_a_take_over": 1,
+        "cancels_within_500_ms": 1,
         "first_on_time_after_kill_ms": "n 1, p50 7010, p99 7010, most 7010",
         "recovered_after_healing_ms": "n 1, p50 7990, p99 7990, most 7990",
     }

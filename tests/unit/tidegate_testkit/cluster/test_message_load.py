@@ -52,11 +52,11 @@ def test_given_a_cancel_that_the_broker_has_then_its_receipt_is_owed(broker: Bro
 
     assert book.sent([]) == [Sent(1, NOMINAL, "may", unanswered="cancel-1")]
     assert book.owed([], []) == [1]
-    assert book.sent([a_receipt("cancel-1", "cancelled")]) == [Sent(1, NOMINAL, "never")]
+    assert book.sent([a_receipt("cancel-1", "cancelled")]) == [Sent(1, NOMINAL, "never", cancel_answered_at=2_000)]
     assert book.owed([], [a_receipt("cancel-1", "cancelled")]) == []
-    assert book.sent([a_receipt("cancel-1", "not_found")]) == [Sent(1, NOMINAL)]
+    assert book.sent([a_receipt("cancel-1", "not_found")]) == [Sent(1, NOMINAL, cancel_answered_at=2_000)]
     both = [a_receipt("cancel-1", "not_found"), a_receipt("send-1", "cancelled")]
-    assert book.sent(both) == [Sent(1, NOMINAL, "never")]
+    assert book.sent(both) == [Sent(1, NOMINAL, "never", cancel_answered_at=2_000)]
 
 
 def test_given_a_cancel_that_the_broker_may_not_have_then_everything_may_have_happened(
