@@ -12,10 +12,10 @@ from typing import Any
 from tidegate_testkit.chaos.load import Collected
 from tidegate_testkit.chaos.strike import Strike, felt_by
 from tidegate_testkit.cluster.judging.faults import Fault, report
-from tidegate_testkit.cluster.judging.lateness import first_on_time, histogram, percentile
+from tidegate_testkit.cluster.judging.lateness import first_on_time, gap_of, histogram, percentile
 from tidegate_testkit.cluster.judging.messages import repeats_of
 
-MEASURED = ("took_over_ms", "hand_over_ms", "noticed_ms")
+MEASURED = ("took_over_ms", "noticed_ms")
 """Figures of one strike each: a sum of them says nothing."""
 
 
@@ -94,6 +94,12 @@ class Figures:
             for crash in strike.crashes
             if (first := first_on_time(crash, got.deliveries)) is not None
         ]
+        gaps = [
+            gap
+            for strike in strikes
+            for hand_over in strike.hand_overs
+            if (gap := gap_of(hand_over, got.deliveries)) is not None
+        ]
         near = [(stop, aimed) for stop, aimed in got.stops if stop.is_near]
         recovered = [strike.recovered_at - strike.healed_at for strike in strikes]
         messages = len({delivery.number for delivery in got.deliveries})
@@ -113,6 +119,7 @@ class Figures:
             "stops_within_500_ms_aimed_at_a_take_over": sum(aimed for _, aimed in near),
             "cancels_within_500_ms": sum(each.is_cancel_near for each in got.sent),
             "first_on_time_after_kill_ms": _spread(firsts),
+            "gap_of_hand_overs_ms": _spread(gaps),
             "recovered_after_healing_ms": _spread(recovered),
             "lateness": histogram(each.appended_at - each.nominal for each in got.deliveries),
             "void_phases": sum(bool(phase.void) for phase in self.phases),

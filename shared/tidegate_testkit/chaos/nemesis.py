@@ -9,6 +9,7 @@ from typing import Final
 from tidegate_testkit.chaos.rig import Rig, grown
 from tidegate_testkit.chaos.strike import Strike
 from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS
+from tidegate_testkit.cluster.judging.lateness import HandOver
 from tidegate_testkit.cluster.judging.messages import Crash, Wire
 from tidegate_testkit.cluster.judging.unrest import REPEATED_MAX, Unrest
 from tidegate_testkit.cluster.process import ClusterProcess
@@ -31,6 +32,7 @@ class Blow:
         felt: What the nemesis itself saw of it.
         crashes: Where there was more than one.
         silent_from: From then until it was healed nothing may start, ms since the epoch; None where it may.
+        hand_overs: Of nodes that were told to end.
     """
 
     nodes: tuple[str, ...]
@@ -41,6 +43,7 @@ class Blow:
     felt: Mapping[str, int] = field(default_factory=dict)
     crashes: Sequence[tuple[int, frozenset[int]]] = ()
     silent_from: int | None = None
+    hand_overs: Sequence[HandOver] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Nemesis:
             wires=[Wire(blow.at, blow.healed_at, blow.shards)] if blow.wire else [],
             unrests=self._unrests(blow, recovered_at),
             silence=None if blow.silent_from is None else (blow.silent_from, blow.healed_at),
+            hand_overs=blow.hand_overs,
             bit=all(felt.get(name, 0) > 0 for name in self.needs),
         )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tidegate_testkit.cluster.judging.lateness import HandOver
 from tidegate_testkit.cluster.judging.messages import Crash, Wire
 from tidegate_testkit.cluster.judging.unrest import Unrest
 
@@ -25,6 +26,7 @@ class Strike:
         felt: How often what, by the nodes' counters and logs and by the proxies.
         crashes, wires, unrests: Why messages may repeat (I8), by what the rig did.
         silence: Nothing may start between these two moments, ms since the epoch; None where it may.
+        hand_overs: Of nodes that were told to end.
         bit: Whether all that has to be felt of it was felt of this one.
     """
 
@@ -38,6 +40,7 @@ class Strike:
     wires: Sequence[Wire] = ()
     unrests: Sequence[Unrest] = ()
     silence: tuple[int, int] | None = None
+    hand_overs: Sequence[HandOver] = ()
     bit: bool = True
 
 

@@ -9,6 +9,7 @@ from tidegate_testkit.chaos.nemesis import Blow, Nemesis
 from tidegate_testkit.chaos.proxies.store_faults import StoreFaults
 from tidegate_testkit.chaos.rig import TAKE_OVER_S_MAX, Rig
 from tidegate_testkit.cluster.cluster import SESSION_S
+from tidegate_testkit.cluster.judging.lateness import HandOver
 from tidegate_testkit.cluster.judging.messages import TAKEN_OVER_MS_MIN
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
@@ -84,19 +85,19 @@ def _stopped_amid_writes(rig: Rig, node: ClusterProcess, for_s: float) -> tuple[
 
 def rolling_restart(rig: Rig, _: ClusterProcess) -> Blow:
     """Tells one node after another to end, and starts it again."""
-    at, gaps = now_ms(), 0
+    at, hand_overs = now_ms(), list[HandOver]()
     for node in rig.cluster.nodes:
         rig.meter.look([node])
+        shards, told_at = rig.shards_of(node), now_ms()
         node.terminate()
         status = node.wait(TAKE_OVER_S_MAX)
         assert status == 0, f"{node.name} was told to end and ended with {status}:\n{node.last_lines()}"
-        begun = now_ms()
         rig.others_serve_all(node)
-        gaps = max(gaps, now_ms() - begun)
+        hand_overs.append(HandOver(told_at, shards, now_ms()))
         rig.bring_back(node)
         rig.recovered()
     names = tuple(node.name for node in rig.cluster.nodes)
-    return Blow(names, at, now_ms(), felt={"restarts": len(names), "hand_over_ms": gaps})
+    return Blow(names, at, now_ms(), felt={"restarts": len(names)}, hand_overs=hand_overs)
 
 
 def storm(rig: Rig, _: ClusterProcess) -> Blow:

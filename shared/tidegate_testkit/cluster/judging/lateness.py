@@ -1,15 +1,30 @@
-"""How late: percentiles, a histogram for people, and the first on-time fire after a crash."""
+"""How late: percentiles, a histogram for people, the first on-time fire after a crash, and the gap of a hand-over."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tidegate_testkit.cluster.judging.messages import Crash, Delivery
 
 EDGES_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
 ON_TIME_MS = 500
 """A fire within half a second of its nominal instant is on time; a backlog that is being worked off is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A node was told to end.
+
+    Attributes:
+        at: ms since the epoch.
+        shards: That it served.
+        served_at: When others served all of them, ms since the epoch.
+    """
+
+    at: int
+    shards: frozenset[int]
+    served_at: int
 
 
 def percentile(values: Sequence[int], share: float) -> int:
@@ -55,3 +70,16 @@ def all_on_time(crash: Crash, groups: Iterable[frozenset[int]], deliveries: Sequ
     firsts = [first_on_time(replace(crash, shards=group), deliveries) for group in groups]
     known = [first for first in firsts if first is not None]
     return max(known, default=None) if len(known) == len(firsts) else None
+
+
+def gap_of(hand_over: HandOver, deliveries: Iterable[Delivery]) -> int | None:
+    """Returns how late, in ms, the latest message first came that was due in these shards while they changed hands.
+
+    None where none was due.
+    """
+    first: dict[tuple[str, int], int] = {}
+    for each in deliveries:
+        if each.shard in hand_over.shards and hand_over.at <= each.nominal <= hand_over.served_at:
+            message = (each.id, each.nominal)
+            first[message] = min(each.appended_at, first.get(message, each.appended_at))
+    return max((came - nominal for (_, nominal), came in first.items()), default=None)

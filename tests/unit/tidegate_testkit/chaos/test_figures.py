@@ -10,11 +10,15 @@ from tidegate_testkit.chaos.figures import Figures, Phase
 from tidegate_testkit.chaos.load import Collected
 from tidegate_testkit.chaos.strike import Strike
 from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.judging.lateness import HandOver
 from tidegate_testkit.cluster.judging.messages import Crash, Delivery, Sent
 from tidegate_testkit.cluster.judging.stops import Stop, StopAnswer
 
 KILL = Strike(
     "kill", ("node-1",), 1_000, 1_010, 9_000, {"kills": 1, "took_over_ms": 7_000}, [Crash(1_000, frozenset({3}), 9_000)]
+)
+RESTART = Strike(
+    "rolling restart", ("node-1",), 7_500, 8_500, 8_500, hand_overs=[HandOver(7_900, frozenset({3}), 8_200)]
 )
 NEAR = Stop("stop-1", 5_000, "delete", True, StopAnswer("accepted", 5_300, frozenset()))
 FAR = Stop("stop-2", 5_000, "delete", True, StopAnswer("accepted", 9_300, frozenset()))
@@ -55,6 +59,12 @@ def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> 
     strike = {"at": 1_000, "healed_at": 1_010, "recovered_at": 9_000, "of": ["node-1"], "bit": True}
     felt = {"kills": 1, "took_over_ms": 7_000}
     assert figures["phases"] == [{"nemesis": "kill", "strikes": [strike], "void": "", "felt": felt}]
+
+
+def test_given_hand_overs_then_their_gaps_are_told() -> None:
+    assert (
+        "gap of hand overs ms: n 1, p50 10, p99 10, most 10" in the_figures(Phase("rolling restart", [RESTART])).lines()
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_testkit.cluster.judging.lateness import all_on_time, first_on_time, histogram, percentile
+from tidegate_testkit.cluster.judging.lateness import (
+    HandOver,
+    all_on_time,
+    first_on_time,
+    gap_of,
+    histogram,
+    percentile,
+)
 from tidegate_testkit.cluster.judging.messages import Crash, Delivery
 
 CRASH = Crash(at=10_000, shards=frozenset({1, 9}), served_at=17_000)
@@ -41,3 +48,12 @@ def test_given_groups_of_shards_then_the_last_one_counts() -> None:
 
     assert all_on_time(CRASH, [frozenset({1}), frozenset({9})], deliveries) == 8_000
     assert all_on_time(CRASH, [frozenset({1}), frozenset({5})], deliveries) is None
+
+
+def test_given_a_hand_over_then_its_gap_is_the_first_arrival_of_the_latest_message_that_was_due_meanwhile() -> None:
+    hand_over = HandOver(10_000, frozenset({1, 9}), 12_000)
+    before, behind, elsewhere = a_delivery(1, 9_999, 5_000), a_delivery(9, 12_001, 5_000), a_delivery(2, 11_000, 5_000)
+    repeated = [Delivery(2, "0009-y", 11_000, 11_000 + late) for late in (900, 1_400)]
+
+    assert gap_of(hand_over, [before, behind, elsewhere, a_delivery(1, 10_000, 700), *repeated]) == 900
+    assert gap_of(hand_over, [before, behind, elsewhere]) is None
