@@ -9,7 +9,7 @@ from tidegate_core.model.programs import ProgramTarget
 from tidegate_core.model.quotas import quota_of
 from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule_checks import check_schedule
-from tidegate_ports.program_files import problem_with
+from tidegate_ports.program_files import FileSystemSilent
 
 
 async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool = True) -> DryRun:
@@ -34,8 +34,10 @@ async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool 
         problems = check_schedule(wanted.spec, now=now, minimum_period_ms=minimum_ms, quota=quota)
         target = wanted.spec.target
         if with_file and isinstance(target, ProgramTarget):
-            file = target.program.file
-            unusable = await services.pools.read(lambda: problem_with(file, "the API's host"))
+            try:
+                unusable = await services.pools.looks.problem_with(target.program.file, "the API's host")
+            except FileSystemSilent as silent:
+                unusable = str(silent)
             if unusable is not None:
                 hint = "give the path of a file that nodes and API can read"
                 problems += (Problem("target.program.file", unusable, hint),)

@@ -7,15 +7,22 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from tidegate_ports.program_files import FileLooks
+
 T = TypeVar("T")
 
 
 class Pools:
-    """Two bounded pools; what waits for them is bounded by the server's `connections_max`."""
+    """Two bounded pools; what waits for them is bounded by the server's `connections_max`.
+
+    Attributes:
+        looks: At files, whose systems may not answer: from none of these threads.
+    """
 
     def __init__(self, gate_threads: int, read_threads: int) -> None:
         self._gate = ThreadPoolExecutor(gate_threads, "tidegate-gate")
         self._read = ThreadPoolExecutor(read_threads, "tidegate-read")
+        self.looks = FileLooks()
 
     async def gate(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._gate, call)

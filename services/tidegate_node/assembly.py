@@ -92,7 +92,6 @@ def assemble(around: Surroundings) -> Node:
     clients = around.clients(holdings)
     launch = LaunchEffects(
         around.launcher,
-        guard_holds=clients.membership.guard_holds,
         gate_url=around.settings.gate.url,
         secret=around.secret,
         clock=clock,
@@ -140,9 +139,8 @@ def assemble(around: Surroundings) -> Node:
         takes=lambda: node.takes,
         limits=Limits(overload.lag_ms, overload.after_ms, overload.back_ms),
     )
-    drivers = DriverMaker(
-        facts, Shell(around.store, bus, launch, load, clock, notices, clients.membership.guard_holds), node, loop
-    )
+    shell = Shell(around.store, bus, launch, load, clock, notices, clients.membership)
+    drivers = DriverMaker(facts, shell, node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
     card = CardMaker(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)

@@ -35,6 +35,7 @@ from tidegate_telemetry.metrics import Metrics
 
 POKES_UNDER_WAY_MAX: Final = 1_000
 """Above that, pokes are dropped: the sweep finds within 10 s what they would have said."""
+GIVEN_AWAY: Final = NotProduced("guard", "membership is not proven, or the topic partition is another one's")
 NOMINAL_HEADER: Final = "tidegate-nominal"
 
 
@@ -79,12 +80,16 @@ class BusEffects:
         self._metrics = metrics
         self._pokes: set[asyncio.Task[Outcome]] = set()
 
-    async def produce(self, effect: Produce) -> Outcome:
-        outcome = await (self._guarded if effect.guarded else self._plain).produce(effect)
+    async def produce(self, effect: Produce, may_act: Callable[[], bool]) -> Outcome:
+        outcome: Outcome = GIVEN_AWAY
+        if may_act() or not effect.guarded:
+            outcome = await (self._guarded if effect.guarded else self._plain).produce(effect)
         self._count([effect], [outcome])
         return outcome
 
-    def produce_many(self, effect: ProduceMany, answer: Callable[[ManyProduced], None]) -> None:
+    def produce_many(
+        self, effect: ProduceMany, may_act: Callable[[], bool], answer: Callable[[ManyProduced], None]
+    ) -> None:
         """Hands the records over now, and answers on the loop."""
         records = effect.records
         guarded = records[0].guarded
@@ -94,6 +99,9 @@ class BusEffects:
             answer(ManyProduced(outcomes))
             self._count(records, outcomes)
 
+        if guarded and not may_act():
+            settled([GIVEN_AWAY] * len(records))
+            return
         (self._guarded if guarded else self._plain).produce_many(records, settled)
 
     async def read_end_offsets(self, effect: ReadEndOffsets) -> EndOffsets | Unavailable:

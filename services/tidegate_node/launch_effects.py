@@ -33,7 +33,7 @@ from tidegate_ports.launcher import (
     LaunchRejected,
     LaunchUnavailable,
 )
-from tidegate_ports.program_files import problem_with
+from tidegate_ports.program_files import FileLooks, FileSystemSilent
 from tidegate_ports.run_tokens import run_token
 from tidegate_telemetry.metrics import Metrics
 
@@ -52,7 +52,6 @@ class LaunchEffects:
 
     Args:
         launcher: The port.
-        guard_holds: Whether membership is proven now.
         gate_url: Where programs ask to start.
         secret: Signs what they ask with.
     """
@@ -61,16 +60,15 @@ class LaunchEffects:
         self,
         launcher: Launcher,
         *,
-        guard_holds: Callable[[], bool],
         gate_url: str,
         secret: bytes,
         clock: Clock,
         metrics: Metrics,
         notices: Notices,
         ask_again_s: float = ASK_AGAIN_S,
+        looks: FileLooks | None = None,
     ) -> None:
         self._launcher = launcher
-        self._guard_holds = guard_holds
         self._gate_url = gate_url
         self._secret = secret
         self._clock = clock
@@ -78,14 +76,16 @@ class LaunchEffects:
         self._notices = notices
         self._ask_again_s = ask_again_s
         self._cancels: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._looks = looks or FileLooks()
         self._submits = asyncio.Semaphore(SUBMITS_UNDER_WAY_MAX)
 
-    async def submit(self, effect: Submit) -> Submitted | SubmitFailed | NotSubmitted:
+    async def submit(self, effect: Submit, may_act: Callable[[], bool]) -> Submitted | SubmitFailed | NotSubmitted:
         order = effect.order
         async with self._submits:
             # Asked once it is its turn: what was proven before the wait may have lapsed in it.
-            if not self._guard_holds():
-                return self._counted(order, NotSubmitted("membership of the group is not proven"))
+            if not may_act():
+                message = "membership of the group is not proven, or the topic partition is another one's"
+                return self._counted(order, NotSubmitted(message))
             try:
                 taken = await self._launcher.submit(self._launch(order))
             except LaunchRejected as rejected:
@@ -132,7 +132,10 @@ class LaunchEffects:
             task.add_done_callback(lambda _: self._cancels.pop(name, None))
 
     async def inspect(self, effect: Inspect) -> Inspected:
-        return Inspected(await asyncio.to_thread(problem_with, effect.file, "the node that applied the schedule"))
+        try:
+            return Inspected(await self._looks.problem_with(effect.file, "the node that applied the schedule"))
+        except FileSystemSilent as silent:
+            return Inspected(str(silent))
 
     def stop(self) -> None:
         """Lets go of cancels under way: the launcher keeps their requests, and another node goes on."""

@@ -35,7 +35,8 @@ from tidegate_core.transactions.map import FIRST_VERSION
 from tidegate_node.shell import Shell
 
 INPUTS_PER_TURN_MAX: Final = 256
-"""Then the loop gets its turn: heartbeats, health and other holdings wait for at most some milliseconds."""
+TURN_S_MAX: Final = 0.02
+"""Then the loop gets its turn: heartbeats, health, other holdings, and the word that this one is over."""
 CLOCK_LOOK_MS_MAX: Final = 1_000
 """Longest wait on the loop's own clock before the wall clock is looked at again: it may be set meanwhile."""
 REBUILDS_MAX: Final = 5
@@ -100,6 +101,7 @@ class PartitionDriver:
         self.map_version = FIRST_VERSION
         self._make_actor = make_actor
         self._shell = shell
+        self._may_act = partial(shell.may_act, topic_partition)
         self._events = events
         self._loop = loop
         self._actor: Actor | None = None
@@ -187,8 +189,9 @@ class PartitionDriver:
 
     def _work(self) -> None:
         self._is_scheduled = False
+        until = self._loop.time() + TURN_S_MAX
         for _ in range(INPUTS_PER_TURN_MAX):
-            if self._actor is None or not self._inputs:
+            if self._actor is None or not self._inputs or self._loop.time() >= until:
                 break
             incoming = self._inputs.popleft()
             if not self._is_unasked(incoming):  # It may have stopped reading while they waited.
@@ -226,9 +229,9 @@ class PartitionDriver:
             case Notice() | Poke() | Cancel() | Taken():
                 self._shell.tell(ask.effect)
             case ProduceMany() as group:
-                self._shell.produce_many(group, partial(self._settled, actor, ask.token))
+                self._shell.produce_many(group, self._may_act, partial(self._settled, actor, ask.token))
             case effect:
-                self._begin_task(actor, ask.token, self._shell.ask(effect))
+                self._begin_task(actor, ask.token, self._shell.ask(effect, self._may_act))
 
     def _begin_task(self, actor: Actor, token: int, asked: Coroutine[Any, Any, Result]) -> None:
         task = self._loop.create_task(asked)

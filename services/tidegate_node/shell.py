@@ -33,7 +33,7 @@ from tidegate_node.bus_effects import BusEffects
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.load.effects import LoadEffects
 from tidegate_node.store_effects import StoreEffects, always
-from tidegate_ports.bus import Notices
+from tidegate_ports.bus import Membership, Notices
 from tidegate_ports.clock import Clock
 
 Told: TypeAlias = Notice | Poke | Cancel | StartReading | StopReading | Taken
@@ -53,6 +53,8 @@ Asked: TypeAlias = (
     | ProveMembership
 )
 """Effects with an answer."""
+MayAct: TypeAlias = Callable[[], bool]
+"""Whether something irreversible may be done now, for the topic partition of whoever asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,15 @@ class Shell:
     load: LoadEffects
     clock: Clock
     notices: Notices
-    guard_holds: Callable[[], bool]
+    membership: Membership
+
+    def may_act(self, topic_partition: int) -> bool:
+        """Whether what cannot be taken back may be done for it: the guard proves membership, what the client holds that it is ours.
+
+        The membership's thread gives a topic partition away when its drain is cut, however late the loop hears of that; the guard
+        holds on for those that stay.
+        """
+        return self.membership.guard_holds() and topic_partition in self.membership.owned()
 
     def tell(self, effect: Told) -> None:
         match effect:
@@ -84,11 +94,12 @@ class Shell:
             case _:
                 assert_never(effect)
 
-    def produce_many(self, effect: ProduceMany, answer: Callable[[ManyProduced], None]) -> None:
+    def produce_many(self, effect: ProduceMany, may_act: MayAct, answer: Callable[[ManyProduced], None]) -> None:
         """Messages leave in the very step that sends them: no task for each group, and none behind what others decide meanwhile."""
-        self.bus.produce_many(effect, answer)
+        self.bus.produce_many(effect, may_act, answer)
 
-    async def ask(self, effect: Asked) -> Result:
+    async def ask(self, effect: Asked, may_act: MayAct) -> Result:
+        """Carries it out; what is guarded only while `may_act` says so, asked right before."""
         match effect:
             case Read():
                 return await self.store.read(effect)
@@ -97,15 +108,15 @@ class Shell:
             case Commit():
                 return await self.store.commit(effect)
             case Write():
-                return await self.store.write(effect, self.guard_holds if effect.guarded else always)
+                return await self.store.write(effect, may_act if effect.guarded else always)
             case ReadEndOffsets():
                 return await self.bus.read_end_offsets(effect)
             case Produce():
-                return await self.bus.produce(effect)
+                return await self.bus.produce(effect, may_act)
             case ProveMembership():
                 return await self.bus.prove_membership(effect)
             case Submit():
-                return await self.launch.submit(effect)
+                return await self.launch.submit(effect, may_act)
             case Lookup():
                 return await self.launch.lookup(effect)
             case Watch():

@@ -24,10 +24,10 @@ from tidegate_core.effects import (
     Write,
     Written,
 )
-from tidegate_core.store.values import Lost, Page, RangeRead, RawOutcome
+from tidegate_core.store.values import Applied, Cancelled, Page, RangeRead, RawOutcome
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement, Verdict
 from tidegate_node.batch_room import BatchRoom
-from tidegate_node.batch_writes import BatchWrites
+from tidegate_node.batch_writes import Actions, BatchWrites
 from tidegate_node.joined_reads import JoinedReads
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
@@ -79,12 +79,16 @@ class StoreEffects:
         self._metrics = metrics
         self._jitter = jitter
         self._room = BatchRoom(threads_max // BATCHES_SHARE)
-        self._batches = BatchWrites(lambda actions: self._call(store.write, actions), self._room, self._pause_after)
+        self._batches = BatchWrites(self._write, self._room, self._pause_after)
         self._reads = JoinedReads(lambda keys: self._call(store.get, keys), threads_max // READS_SHARE)
         metrics.set("tidegate_store_batch_room", self._room.size)
         self._doubtful: OrderedDict[str, bool] = OrderedDict()
         self.answered_at_ms = clock.monotonic_ms()
-        """When the store last answered anything, on the monotonic clock."""
+        """When the store last did what it was asked for, or refused it by its condition, on the monotonic clock.
+
+        That it turned something away is no answer: a node to which nothing connects, or whose signature nobody takes, hears the
+        same of each call, and others could serve what it holds.
+        """
 
     async def read(self, effect: Read) -> Items | Unavailable | Invalid:
         found = await self._read(self._reads.get, effect.keys)
@@ -141,7 +145,7 @@ class StoreEffects:
 
     async def _transact(self, effect: Commit) -> RawOutcome:
         outcome = await self._on_thread(self._store.transact, effect.transaction)
-        if not isinstance(outcome, Lost):
+        if isinstance(outcome, Applied | Cancelled):
             self._answered()
         return outcome
 
@@ -166,6 +170,12 @@ class StoreEffects:
         result = await self._on_thread(call, *args, **kwargs)
         self._answered()
         return result
+
+    async def _write(self, actions: Actions) -> Actions:
+        left = await self._on_thread(self._store.write, actions)
+        if len(left) < len(actions):
+            self._answered()
+        return left
 
     async def _on_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **kwargs))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tidegate_kafka.settings import KafkaSettings
+
+GUARDED_MS_MAX: Final = 2_500
+"""What the core has given up, 3 s after it was sent (`WIRE_PATIENCE_MS`), must not come about any more, however long the session."""
 
 ConfigValue: TypeAlias = str | int | float | bool
 Config: TypeAlias = dict[str, ConfigValue]
@@ -35,7 +38,7 @@ def reader_config(settings: KafkaSettings) -> Config:
 
 
 def producer_config(settings: KafkaSettings, *, guarded: bool) -> Config:
-    life_ms = settings.half_session_ms if guarded else settings.delivery_ms_max
+    life_ms = min(settings.half_session_ms, GUARDED_MS_MAX) if guarded else settings.delivery_ms_max
     return _common(settings, "guarded" if guarded else "plain") | {
         "acks": "all",
         "enable.idempotence": True,

@@ -160,6 +160,8 @@ class KafkaMembership:
                 self._teller.life.check()
             if not member.hand_over(lambda: self._turned(member)):
                 self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
+            # The goodbye gives all of it to others: from here on nothing of a cut drain may leave any more.
+            self._guard.expelled()
         finally:
             self._end(client, member)
             callbacks.member = None

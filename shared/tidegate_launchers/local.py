@@ -39,6 +39,7 @@ from tidegate_ports.launcher import (
     Submission,
     launch_name,
 )
+from tidegate_ports.program_files import FileLooks, FileSystemSilent
 
 EXIT_FILE_WAIT_S = 5.0
 """How long a program that is gone may lack its exit.json while the supervisor lives: one fsync on a busy disk."""
@@ -53,16 +54,33 @@ Result = TypeVar("Result")
 class LocalLauncher:
     """Implements `tidegate_ports.launcher.Launcher` with processes of this host."""
 
-    def __init__(self, settings: LocalSettings) -> None:
+    def __init__(self, settings: LocalSettings, looks: FileLooks | None = None) -> None:
         self._settings = settings
         self._boot_id = boot_id()
         # Every node of the host must name a run's folder alike: its processes are known by that name.
         self._data_dir = settings.data_dir.resolve()
         # Of its own: a start may block for `submit_timeout_s`, and the loop's few threads serve others as well.
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="tidegate-launcher")
+        self._looks = looks or FileLooks()
 
     async def submit(self, launch: Launch) -> Submission:
-        return await self._apart(self._submit, launch)
+        try:
+            folder = self._folder(launch.run_id, launch.attempt)
+        except ValueError as error:
+            raise LaunchRejected("config", str(error)) from error
+        record = await self._apart(folder.record)
+        if record is None:
+            await self._check_file(launch)
+            record = await self._apart(self._start, launch, folder)
+        return self._submission(launch.run_id, launch.attempt, record)
+
+    async def _check_file(self, launch: Launch) -> None:
+        try:
+            problem = await self._looks.problem_with(launch.file, "this host")
+        except FileSystemSilent as silent:
+            raise LaunchUnavailable(f"{launch.name}: {silent}") from silent
+        if problem is not None:
+            raise LaunchRejected("config", problem)
 
     async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Lookup:
         """See the port. `boot_id` is not needed here: the attempt's own record holds the one it was started under."""
@@ -103,14 +121,6 @@ class LocalLauncher:
 
     def _watch(self, run_id: str, attempt: int) -> Watch:
         return Watch(self._folder(run_id, attempt), self._boot_id)
-
-    def _submit(self, launch: Launch) -> Submission:
-        try:
-            folder = self._folder(launch.run_id, launch.attempt)
-        except ValueError as error:
-            raise LaunchRejected("config", str(error)) from error
-        record = folder.record() or self._start(launch, folder)
-        return self._submission(launch.run_id, launch.attempt, record)
 
     def _start(self, launch: Launch, folder: RunFolder) -> Record:
         plan = {

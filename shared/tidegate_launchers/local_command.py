@@ -27,10 +27,8 @@ def program_command(launch: Launch, settings: LocalSettings, folder: RunFolder) 
     """Returns the argument list that starts the wrapper around the user's file.
 
     Raises:
-        LaunchRejected: The file, Spark or Java is missing, or the conf asks for what this launcher cannot watch.
+        LaunchRejected: Spark or Java is missing, or the conf asks for what this launcher cannot watch.
     """
-    if not (Path(launch.file).is_file() and os.access(launch.file, os.R_OK)):
-        raise LaunchRejected("config", f"program file {launch.file} does not exist or cannot be read on this host")
     wrapper = str(package_folder("tidegate_spark") / "run_program.py")
     match launch.program_type:
         case "python":

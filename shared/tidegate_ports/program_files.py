@@ -5,17 +5,70 @@ No port, but both judge by it: a dry run that looked less closely would promise 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import threading
 from pathlib import Path
+from typing import Final
+
+LOOK_S_MAX: Final = 2.0
+SILENT_LOOKS_MAX: Final = 16
+"""Threads that a file system which does not answer may keep; then nobody looks until one has come back."""
+
+
+class FileSystemSilent(Exception):
+    """The file may be there or not: whoever would know gives no answer."""
+
+
+class FileLooks:
+    """Looks at files from daemon threads: a mount that hangs holds up who asks for `LOOK_S_MAX`, and neither a pool of threads,
+    from which others would wait for theirs, nor the end of the process.
+    """
+
+    def __init__(self, patience_s: float = LOOK_S_MAX) -> None:
+        self._patience_s = patience_s
+        self._under_way = 0
+
+    async def problem_with(self, file: str, who: str) -> str | None:
+        """Returns what is wrong with a program's file as this process sees it, or None.
+
+        Args:
+            file: As the schedule says it.
+            who: Names this process in the answer, such as `the node that applied the schedule`.
+
+        Raises:
+            FileSystemSilent: No answer in time.
+        """
+        silent = FileSystemSilent(f"{file} cannot be looked at: its file system gave no answer to {who}")
+        if self._under_way >= SILENT_LOOKS_MAX:
+            raise silent
+        loop = asyncio.get_running_loop()
+        seen: asyncio.Future[str | None] = loop.create_future()
+
+        def tell(problem: str | None) -> None:
+            self._under_way -= 1
+            if not seen.done():
+                seen.set_result(problem)
+
+        def look() -> None:
+            try:
+                problem = problem_with(file, who)
+            except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+                problem = f"{file} cannot be looked at: {error}"
+            with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
+                loop.call_soon_threadsafe(tell, problem)
+
+        self._under_way += 1
+        threading.Thread(target=look, name="tidegate-look", daemon=True).start()
+        try:
+            return await asyncio.wait_for(seen, self._patience_s)
+        except TimeoutError:
+            raise silent from None
 
 
 def problem_with(file: str, who: str) -> str | None:
-    """Returns what is wrong with a program's file as this process sees it, or None. Blocking.
-
-    Args:
-        file: As the schedule says it.
-        who: Names this process in the answer, such as `the node that applied the schedule`.
-    """
+    """The same at once, blocking, for as long as the file system likes."""
     path = Path(file)
     if not path.is_absolute():
         return f"{file} is not an absolute path"

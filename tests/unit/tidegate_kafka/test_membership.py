@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tidegate_kafka.membership import KafkaMembership, OnCommit
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic, Topics
@@ -271,3 +273,40 @@ async def test_given_a_topic_that_was_made_anew_then_records_say_in_which_one_th
     client.batches = [[a_record(0, 5)]]
     assert await listener.next() == ("records", {"another"})
     assert await member.stop()
+
+
+async def test_given_a_planned_end_whose_drain_is_cut_then_the_guard_is_over_before_the_group_is_left(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The goodbye gives everything to others; what waits in the guarded producer would leave beside them."""
+
+    class Slow(Listener):
+        def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
+            self.events.put_nowait(("revoked", tuple(topic_partitions)))  # And is never done.
+
+    told: list[OnCommit] = []
+
+    def make(settings: KafkaSettings, on_commit: OnCommit) -> FakeClient:
+        told.append(on_commit)
+        return client
+
+    def committed() -> None:
+        told[0](None, client.commits[0])
+
+    member = KafkaMembership(
+        KafkaSettings(allow_plaintext=True, stop_drain_ms_max=0),
+        topic,
+        Slow(),
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=make,
+    )
+    held: list[bool] = []
+    monkeypatch.setattr(client, "close", lambda: held.append(member.guard_holds()))
+    member.start()
+    until(lambda: bool(client.commits))
+    client.during_poll.append(committed)
+    until(member.guard_holds)
+    assert await member.stop()
+    assert held == [False]

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from pydantic import ValidationError
 
+from tidegate_core.decisions.delivery_plane.sending import WIRE_PATIENCE_MS
 from tidegate_kafka.client_config import membership_config, producer_config, reader_config
 from tidegate_kafka.settings import ALIASES, OURS, KafkaSettings
 
@@ -48,9 +49,12 @@ def test_given_consumers_then_positions_are_never_theirs() -> None:
         assert "group.instance.id" not in config
 
 
-def test_given_producers_then_a_guarded_record_lives_at_most_half_a_session() -> None:
-    settings = KafkaSettings(allow_plaintext=True)
-    assert producer_config(settings, guarded=True)["message.timeout.ms"] == settings.half_session_ms
+@pytest.mark.parametrize(("session_ms", "life_ms"), [(4_000, 2_000), (6_000, 2_500), (60_000, 2_500)])
+def test_given_producers_then_a_guarded_record_lives_shorter_than_the_core_waits_for_it_and_than_half_a_session(
+    session_ms: int, life_ms: int
+) -> None:
+    settings = KafkaSettings(allow_plaintext=True, session_ms=session_ms, poll_gap_ms_max=60_000, drain_ms_max=1_000)
+    assert producer_config(settings, guarded=True)["message.timeout.ms"] == life_ms < WIRE_PATIENCE_MS
     assert producer_config(settings, guarded=False)["message.timeout.ms"] == settings.delivery_ms_max
     for guarded in (True, False):
         config = producer_config(settings, guarded=guarded)

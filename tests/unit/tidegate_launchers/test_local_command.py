@@ -62,14 +62,6 @@ def test_given_a_pyspark_program_then_flags_come_before_and_arguments_after_the_
     assert "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" in flags
 
 
-def test_given_a_missing_script_then_launch_is_rejected_as_config(
-    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
-) -> None:
-    with pytest.raises(LaunchRejected, match=r"/gone\.py does not exist") as refusal:
-        program_command(a_launch(file="/gone.py"), settings, folder)
-    assert refusal.value.error_class == "config"
-
-
 def test_given_no_java_then_launch_is_rejected_and_says_what_to_set(
     a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, spark_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
+from tidegate_ports.program_files import FileLooks
 from tidegate_telemetry.metrics import Metrics
 
 NOW = 1_763_676_000_000
@@ -56,6 +57,7 @@ class FakeBus:
     produced: list[Produce] = field(default_factory=list)
     outcome: Produced | NotProduced = field(default_factory=Produced)
     holds: bool = True
+    owns: frozenset[int] = frozenset(range(8))
     proof: bool | None = True
     log_ends: EndOffsets | Unavailable = field(default_factory=lambda: EndOffsets({}))
     ends_by_topic: dict[str, EndOffsets] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class FakeBus:
         return self.holds
 
     def owned(self) -> frozenset[int]:
-        return frozenset()
+        return self.owns
 
     async def prove(self, topic_partition: int) -> bool | None:
         return self.proof
@@ -222,16 +224,16 @@ class Surroundings:
             notices=self.notes,
         )
 
-    def launch_effects(self) -> LaunchEffects:
+    def launch_effects(self, looks: FileLooks | None = None) -> LaunchEffects:
         return LaunchEffects(
             self.launcher,
-            guard_holds=self.bus.guard_holds,
             gate_url="http://gate",
             secret=b"s" * 32,
             clock=self.clock,
             metrics=self.metrics,
             notices=self.notes,
             ask_again_s=0.0,
+            looks=looks,
         )
 
     def shell(self) -> Shell:
@@ -242,7 +244,7 @@ class Surroundings:
             LoadEffects({}, self.clock),
             self.clock,
             self.notes,
-            self.bus.guard_holds,
+            self.bus,
         )
 
 

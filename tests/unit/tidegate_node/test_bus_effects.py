@@ -103,14 +103,14 @@ async def test_given_a_delivery_then_it_is_counted_with_its_lateness(around: Sur
     nominal = format_instant(around.clock.now_ms() - 40)
     message = Produce("sink", None, b"{}", (("tidegate-nominal", nominal.encode()),), guarded=True)
 
-    assert await around.bus_effects().produce(message) == Produced()
+    assert await around.bus_effects().produce(message, around.bus.guard_holds) == Produced()
 
     assert around.metrics.value("tidegate_messages_delivered_total") == 1
     assert around.metrics.value("tidegate_fire_lateness_seconds_sum", plane="delivery") == pytest.approx(0.04)
 
 
 async def test_given_a_record_of_our_own_then_it_is_no_delivery(around: Surroundings) -> None:
-    await around.bus_effects().produce(Produce("tidegate.receipts", None, b"{}"))
+    await around.bus_effects().produce(Produce("tidegate.receipts", None, b"{}"), around.bus.guard_holds)
 
     assert around.metrics.value("tidegate_messages_delivered_total") == 0
 
@@ -118,7 +118,7 @@ async def test_given_a_record_of_our_own_then_it_is_no_delivery(around: Surround
 async def test_given_a_record_that_is_not_taken_then_its_kind_is_counted(around: Surroundings) -> None:
     around.bus.outcome = NotProduced("guard", "lapsed")
 
-    await around.bus_effects().produce(Produce("sink", None, b"{}", guarded=True))
+    await around.bus_effects().produce(Produce("sink", None, b"{}", guarded=True), around.bus.guard_holds)
 
     assert around.metrics.value("tidegate_records_not_produced_total", kind="guard") == 1
     assert around.metrics.value("tidegate_messages_delivered_total") == 0
@@ -139,7 +139,7 @@ async def test_given_messages_that_go_together_then_what_came_of_each_is_counted
     )
 
     answers: list[ManyProduced] = []
-    around.bus_effects().produce_many(wanted, answers.append)
+    around.bus_effects().produce_many(wanted, around.bus.guard_holds, answers.append)
 
     (answer,) = answers
     assert [isinstance(outcome, Produced) for outcome in answer.outcomes] == [True, True, True, False]

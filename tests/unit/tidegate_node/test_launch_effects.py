@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from tidegate_core.effects import (
 )
 from tidegate_core.model.instants import format_instant
 from tidegate_node.launch_effects import CANCEL_TRIES_MAX, SUBMITS_UNDER_WAY_MAX
+from tidegate_ports import program_files
 from tidegate_ports.launcher import (
     Absent,
     Elsewhere,
@@ -36,6 +38,7 @@ from tidegate_ports.launcher import (
     LaunchUnavailable,
     Submission,
 )
+from tidegate_ports.program_files import FileLooks
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
@@ -50,7 +53,7 @@ def _order(**context: Any) -> LaunchOrder:
 async def test_given_an_order_then_the_launch_says_all_of_it_and_is_signed(around: Surroundings) -> None:
     nominal = format_instant(around.clock.now_ms() - 1_500)
 
-    answer = await around.launch_effects().submit(Submit(_order(nominal=nominal)))
+    answer = await around.launch_effects().submit(Submit(_order(nominal=nominal)), around.bus.guard_holds)
 
     assert answer == Submitted("pid 1", "host", "boot")
     (launch,) = around.launcher.launches
@@ -65,7 +68,7 @@ async def test_given_an_order_then_the_launch_says_all_of_it_and_is_signed(aroun
 async def test_given_no_guard_then_nothing_is_submitted(around: Surroundings) -> None:
     around.bus.holds = False
 
-    assert isinstance(await around.launch_effects().submit(Submit(_order())), NotSubmitted)
+    assert isinstance(await around.launch_effects().submit(Submit(_order()), around.bus.guard_holds), NotSubmitted)
     assert around.launcher.launches == []
 
 
@@ -82,7 +85,10 @@ async def test_given_a_guard_that_lapses_while_submits_wait_for_their_turn_then_
         return Submission("pid 1", "host", "boot")
 
     launcher.submit = slow  # type: ignore[method-assign]  # this one takes its time
-    submits = [asyncio.create_task(effects.submit(Submit(_order()))) for _ in range(SUBMITS_UNDER_WAY_MAX + 3)]
+    submits = [
+        asyncio.create_task(effects.submit(Submit(_order()), around.bus.guard_holds))
+        for _ in range(SUBMITS_UNDER_WAY_MAX + 3)
+    ]
     await until(lambda: len(launcher.launches) == SUBMITS_UNDER_WAY_MAX, "the first ones start")
 
     around.bus.holds = False
@@ -105,7 +111,7 @@ async def test_given_a_launcher_that_does_not_take_it_then_its_reason_is_said(
 ) -> None:
     around.launcher.submission = failure
 
-    assert await around.launch_effects().submit(Submit(_order())) == answer
+    assert await around.launch_effects().submit(Submit(_order()), around.bus.guard_holds) == answer
 
 
 async def test_given_look_ups_then_each_answer_has_its_word(around: Surroundings) -> None:
@@ -189,3 +195,15 @@ async def test_given_a_stop_then_cancels_under_way_are_let_go(around: Surroundin
     before = len(around.notes.said)
     await until(lambda: not effects._cancels, "let go")
     assert len(around.notes.said) <= before + 1
+
+
+async def test_given_a_file_whose_mount_hangs_then_the_apply_is_told_so(
+    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lane waits for the answer, and all schedules of the shard behind it; the successor would meet it again."""
+    answers = threading.Event()
+    monkeypatch.setattr(program_files, "problem_with", lambda *_: answers.wait() and None)
+    effects = around.launch_effects(looks=FileLooks(patience_s=0.01))
+    inspected = await effects.inspect(Inspect("python", "/hung/land.py"))
+    answers.set()
+    assert "gave no answer" in str(inspected.problem)

@@ -17,20 +17,26 @@ from tidegate_core.effects import (
     Answer,
     Ask,
     Drained,
+    Effect,
     EndOffsets,
     Items,
+    LaunchOrder,
     ManyProduced,
     Notice,
     NotProduced,
+    NotSubmitted,
     Produce,
     Produced,
     ProduceMany,
     Read,
     StartReading,
     StopReading,
+    Submit,
+    Unavailable,
     Watch,
+    Write,
 )
-from tidegate_core.store.values import Item, Key
+from tidegate_core.store.values import Batch, Item, Key, Put
 from tidegate_node.partition_driver import REBUILDS_MAX, partition_actor
 from tidegate_ports.bus import Settled
 from tidegate_ports.launcher import Ended
@@ -152,6 +158,32 @@ async def test_given_messages_that_go_together_then_they_leave_in_that_step_and_
     await until(lambda: len(watched.actors[0].given) == 2, "the answer")
     assert given_by_then == [[Begin()], [Begin()]]
     assert watched.actors[0].given[1] == Answer(7, ManyProduced([Produced(), Produced()]))
+
+
+async def test_given_a_topic_partition_that_was_given_away_then_nothing_irreversible_is_done_for_it(
+    around: Surroundings, until: Any
+) -> None:
+    """Its drain was cut while the loop was busy: the guard of those that stay holds on, and this actor has not heard of it."""
+    message = Produce("sink", b"k", b"v", guarded=True)
+    batch = Batch("messages", (Put(Key("S", "1"), {"pk": "S", "sk": "1"}),))
+    order = LaunchOrder("0007-abc", 1, "python", "/p.py", (), {}, {}, {})
+    wanted: list[Effect] = [ProduceMany((message,)), message, Write(batch, guarded=True), Submit(order)]
+    around.bus.owns = frozenset({0})
+
+    def script(incoming: Input) -> list[Ask]:
+        return [Ask(number, each) for number, each in enumerate(wanted, 1)] if isinstance(incoming, Poked) else []
+
+    watched = Watched(around, lambda: ScriptedActor(script))
+    watched.driver.give(Poked(1))
+
+    (actor,) = watched.actors
+    await until(lambda: sum(isinstance(each, Answer) for each in actor.given) == len(wanted), "all are answered")
+    answers = {each.token: each.result for each in actor.given if isinstance(each, Answer)}
+    assert [type(answers[number]) for number in (2, 3, 4)] == [NotProduced, Unavailable, NotSubmitted]
+    assert isinstance(answers[1], ManyProduced)
+    assert [type(each) for each in answers[1].outcomes] == [NotProduced]
+    assert (around.bus.produced, around.launcher.launches) == ([], [])
+    assert around.store.get([batch.actions[0].key]) == {}
 
 
 async def test_given_messages_of_an_actor_that_is_dropped_then_their_outcomes_are_nobodys(

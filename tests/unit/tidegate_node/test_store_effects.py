@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ConnectTimeoutError
 from tests.unit.tidegate_node.conftest import PATIENCE_S, THREADS, until
 
 from tidegate_core.effects import (
@@ -37,6 +38,9 @@ from tidegate_core.store.values import (
     Transaction,
 )
 from tidegate_core.transactions.settlement import ATTEMPTS_MAX
+from tidegate_dynamo.items_client import ItemsClient
+from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.store import DynamoStore
 from tidegate_node.batch_writes import WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX
 from tidegate_node.store_effects import BATCHES_SHARE, READ_ATTEMPTS_MAX
 from tidegate_ports.store import StoreUnavailable
@@ -266,3 +270,32 @@ async def test_given_batches_that_the_store_does_not_answer_then_reads_and_trans
     finally:
         answers.set()
     assert await asyncio.gather(*batches) == [Written()] * 4
+
+
+class Unreached(ItemsClient):
+    """To whose store no connection comes about."""
+
+    def __init__(self) -> None:
+        """Needs none of what a client is made of."""
+
+    def call(self, operation: str, request: object) -> Any:
+        raise ConnectTimeoutError(endpoint_url="https://dynamodb/")
+
+
+async def test_given_a_store_to_which_nothing_connects_then_it_has_not_answered(around: Surroundings) -> None:
+    """Else a node without a way to it looks as if it were served well, and keeps what others could serve."""
+    effects = around.store_effects(DynamoStore(Unreached(), DynamoSettings()))
+    begun = effects.answered_at_ms
+    around.clock.pass_ms(25_000)
+    row = Put(KEY, {"pk": KEY.pk, "sk": KEY.sk})
+    assert isinstance(await effects.write(Write(Batch("seen", (row,)))), Unavailable)
+    assert isinstance(await effects.commit(Commit(_put("t"))), Unavailable)
+    assert effects.answered_at_ms == begun
+
+
+async def test_given_a_refusal_by_its_condition_then_the_store_has_answered(around: Surroundings) -> None:
+    effects = around.store_effects()
+    await effects.commit(Commit(_put("t")))
+    around.clock.pass_ms(25_000)
+    assert isinstance(await effects.commit(Commit(_put("u", condition=ABSENT))), Refused)
+    assert effects.answered_at_ms == around.clock.monotonic_ms()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-from tidegate_ports.program_files import problem_with
+import pytest
+
+from tidegate_ports import program_files
+from tidegate_ports.program_files import SILENT_LOOKS_MAX, FileLooks, FileSystemSilent, problem_with
 
 
 def test_given_file_that_can_be_read_then_no_problem(tmp_path: Path) -> None:
@@ -22,3 +27,41 @@ def test_given_a_name_that_no_file_can_have_then_it_is_a_problem_and_no_error() 
     found = problem_with("/" + "x" * 1_000, "this host")
     assert found is not None
     assert "x cannot be looked at" in found or "does not exist" in found
+
+
+@pytest.fixture
+def hung_mount(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """What is below `/hung` gets no answer until the event is set."""
+    answers = threading.Event()
+
+    def look(file: str, who: str) -> str | None:
+        if file.startswith("/hung"):
+            answers.wait()
+        return problem_with(file, who)
+
+    monkeypatch.setattr(program_files, "problem_with", look)
+    yield answers
+    answers.set()
+
+
+async def test_given_a_mount_that_hangs_then_who_asks_is_told_so_and_others_get_their_answers(
+    hung_mount: threading.Event, tmp_path: Path
+) -> None:
+    looks = FileLooks(patience_s=0.01)
+    with pytest.raises(FileSystemSilent, match=r"/hung/land\.py cannot be looked at: .* no answer to this host"):
+        await looks.problem_with("/hung/land.py", "this host")
+    assert (
+        await FileLooks().problem_with(str(tmp_path), "this host")
+        == f"{tmp_path} does not exist on this host, or is no file"
+    )
+
+
+async def test_given_as_many_looks_without_an_answer_as_there_may_be_then_the_next_one_is_told_at_once(
+    hung_mount: threading.Event,
+) -> None:
+    looks = FileLooks(patience_s=0.001)
+    for number in range(SILENT_LOOKS_MAX):
+        with pytest.raises(FileSystemSilent):
+            await looks.problem_with(f"/hung/{number}.py", "this host")
+    with pytest.raises(FileSystemSilent):
+        await looks.problem_with("/gone.py", "this host")

@@ -1,0 +1,33 @@
+"""What the local launcher refuses before it starts anything."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_settings import LocalSettings
+from tidegate_ports import program_files
+from tidegate_ports.launcher import Launch, LaunchRejected, LaunchUnavailable
+from tidegate_ports.program_files import FileLooks
+
+
+async def test_given_a_missing_script_then_launch_is_rejected_as_config(
+    a_launch: Callable[..., Launch], settings: LocalSettings
+) -> None:
+    with pytest.raises(LaunchRejected, match=r"/gone\.py does not exist on this host") as refusal:
+        await LocalLauncher(settings).submit(a_launch(file="/gone.py"))
+    assert refusal.value.error_class == "config"
+
+
+async def test_given_a_script_whose_mount_hangs_then_it_may_be_asked_again(
+    a_launch: Callable[..., Launch], settings: LocalSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node has four starts under way: four that wait for ever would be its last ones."""
+    answers = threading.Event()
+    monkeypatch.setattr(program_files, "problem_with", lambda *_: answers.wait() and None)
+    with pytest.raises(LaunchUnavailable, match="gave no answer"):
+        await LocalLauncher(settings, FileLooks(patience_s=0.01)).submit(a_launch(file="/hung/land.py"))
+    answers.set()
