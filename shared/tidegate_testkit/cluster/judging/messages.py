@@ -165,7 +165,7 @@ def on_time_copies(deliveries: Iterable[Delivery], needed: frozenset[int], wires
     on_time = {each.number for each in ordered if not any(wire.explains(each) for wire in wires)}
     for delivery in ordered:
         late = any(wire.explains(delivery) for wire in wires)
-        first = delivery.number in needed - on_time - come
+        first = delivery.number in needed and delivery.number not in on_time and delivery.number not in come
         if not late or first:
             kept.append(delivery)
             come.add(delivery.number)
