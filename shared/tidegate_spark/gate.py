@@ -1,7 +1,8 @@
 """HTTP client of the start gate and of the reports: one POST, retried with full jitter until a deadline.
 
 Used by the wrapper and by the reports. All its requests are idempotent at the server (the driver id makes them so),
-therefore a lost answer is simply asked for again. It uses no proxy of the environment: the token is for the gate alone.
+therefore a lost answer is simply asked for again, and so is one that somebody on the way gave in the API's place: only what
+bears the API's own mark is believed. It uses no proxy of the environment: the token is for the gate alone.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ REQUEST_TIMEOUT_S = 10.0
 
 ANSWER_BYTES_MAX = 64 * 1024
 """What is read of an answer: a problem document is below 2 KiB."""
+
+PROBLEM_TYPES = "urn:tidegate:problem:"
+"""How the type of every problem document of the API begins: what tells its 404 from a proxy's."""
 
 _RETRIED_STATUSES = frozenset({408, 425, 429})
 
@@ -58,6 +62,12 @@ class Answer:
             if isinstance(words, str) and words:
                 return words
         return f"HTTP {self.status}"
+
+    def is_of_the_api(self, run_id: str) -> bool:
+        """Whether the API itself has spoken: its successes name the run, its refusals are problems of its own types."""
+        if self.ok:
+            return self.document.get("run_id") == run_id
+        return str(self.document.get("type", "")).startswith(PROBLEM_TYPES)
 
 
 class Deadline:
@@ -92,7 +102,7 @@ class GateClient:
         """Posts to `/api/v1/runs/{run_id}/{action}`; the body also names attempt and driver.
 
         Returns:
-            The first answer that is neither 5xx nor a request to come back later.
+            The first answer of the API that is neither 5xx nor a request to come back later.
 
         Raises:
             GateMisconfigured: The URL cannot be used.
@@ -130,6 +140,8 @@ class GateClient:
             connection.close()
         if answer.status >= 500 or answer.status in _RETRIED_STATUSES:
             return f"HTTP {answer.status}: {answer.problem}"
+        if not answer.is_of_the_api(self.identity.run_id):
+            return f"HTTP {answer.status} that is not of tidegate's API: look at the gate's URL and at what stands before it"
         return answer
 
 
@@ -152,6 +164,6 @@ def gate_address(url: str) -> SplitResult:
 def _document(body: bytes) -> Mapping[str, object]:
     try:
         document = json.loads(body)
-    except ValueError:  # A proxy's HTML page, say; the status alone decides then.
+    except ValueError:  # A proxy's HTML page, say.
         return {}
     return document if isinstance(document, dict) else {}

@@ -1,4 +1,7 @@
-"""The start gate and the reports of programs. Authorised by the token of the attempt, which only its launcher was given."""
+"""The start gate and the reports of programs. Authorised by the token of the attempt, which only its launcher was given.
+
+Each success names the run: without that a wrapper takes it for somebody else's, a proxy's say, and asks again.
+"""
 
 from __future__ import annotations
 

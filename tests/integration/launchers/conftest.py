@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,7 +23,7 @@ RUN_ID = "0007-abcdefghijklmnopqrstuvwxyz"
 
 @dataclass
 class RecordingGate:
-    """Keeps every body by action, and answers with `status`."""
+    """Keeps every body by action, and answers with `status` as the API does."""
 
     url: str = ""
     status: int = 200
@@ -50,10 +51,13 @@ def gate() -> Iterator[RecordingGate]:
             with recording.arrived:
                 recording.bodies.append((self.path.rpartition("/")[2], body))
                 recording.arrived.notify_all()
+            accepted = recording.status == HTTPStatus.OK
+            said = {"run_id": self.path.split("/")[-2]} if accepted else {"type": "urn:tidegate:problem:test"}
+            answer = json.dumps(said).encode()
             self.send_response(recording.status)
-            self.send_header("Content-Length", "2")
+            self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(b"{}")
+            self.wfile.write(answer)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
             """The test looks at `bodies` instead."""

@@ -272,7 +272,8 @@ def gate(cluster_settings: Settings) -> Iterator[str]:
             status = 200 if self.headers["Authorization"] == f"Bearer {token}" else 401
             if status == 200 and not _gate_passes(store, action, run_id, body):
                 status = 409
-            answer = b"{}"
+            said = {"run_id": run_id} if status == 200 else {"type": "urn:tidegate:problem:test"}
+            answer = json.dumps(said).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()

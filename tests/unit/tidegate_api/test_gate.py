@@ -17,6 +17,7 @@ from tidegate_core.model.problems import InvalidInput
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
+from tidegate_spark.gate import Answer
 
 
 @pytest.fixture
@@ -95,6 +96,25 @@ def test_given_run_closed_and_gone_to_the_history_then_409(process: Process) -> 
 
 def test_given_unknown_run_then_404(process: Process) -> None:
     assert process.report(a_run("other"), "start").status_code == 404
+
+
+def test_given_any_report_then_the_program_can_tell_that_the_api_itself_has_answered(
+    process: Process, run: Run
+) -> None:
+    """Its wrapper takes an answer without these marks for a proxy's, and asks again."""
+    reports: dict[str, dict[str, Any]] = {
+        "start": {},
+        "outputs": {"outputs": {"rows": 1}},
+        "partitions": {"dataset": "flights.raw", "partition": "p"},
+        "finished": {"outcome": "succeeded"},
+    }
+    accepted = [Answer(200, process.report(run, action, **fields).json()) for action, fields in reports.items()]
+    assert [answer.is_of_the_api(run.id) for answer in accepted] == [True] * 4
+    refused = [process.report(run, action, driver="d-2", **fields) for action, fields in reports.items()]
+    refused += [process.report(a_run("other"), "start"), process.report(run, "start", attempt=0)]
+    refused += [process.http.post(f"/api/v1/runs/{run.id}/start", json={"attempt": 1, "driver": "d-1"})]
+    assert {answer.status_code for answer in refused} == {400, 401, 404, 409}
+    assert all(Answer(answer.status_code, answer.json()).is_of_the_api(run.id) for answer in refused)
 
 
 @pytest.mark.parametrize("header", [None, "Bearer ", "Bearer 0" * 8, "Basic abc"])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -19,6 +20,8 @@ RUN_ID = "0007-abcdefghijklmnopqrstuvwxyz"
 TOKEN = "token-of-the-test"
 WRAPPER = Path(tidegate_spark.__file__).parent / "run_program.py"
 PROCESS_TIMEOUT_S = 60
+ACCEPTED = (200, "")
+"""Stands for what the API says of the run that was asked for; compared by identity."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,14 @@ class Request:
     def action(self) -> str:
         return self.path.rpartition("/")[2]
 
+    @property
+    def run_id(self) -> str:
+        return unquote(self.path.split("/")[-2])
+
 
 @dataclass
 class StandInGate:
-    """Answers 200 unless told otherwise; the last scripted answer of an action repeats."""
+    """Accepts as the API does, unless told otherwise; the last scripted answer of an action repeats."""
 
     url: str = ""
     requests: list[Request] = field(default_factory=list)
@@ -43,6 +50,14 @@ class StandInGate:
 
     def answers(self, action: str, *answers: tuple[int, str]) -> None:
         self.scripted[action] = list(answers)
+
+    def first_answers(self, action: str, *answers: tuple[int, str]) -> None:
+        """Answers so, one after the other, and accepts from then on."""
+        self.scripted[action] = [*answers, ACCEPTED]
+
+    def refuses(self, action: str, status: int, **words: str) -> None:
+        """Answers with a problem document as the API writes them."""
+        self.answers(action, (status, json.dumps({"type": "urn:tidegate:problem:test", "status": status, **words})))
 
     def of(self, action: str) -> list[Request]:
         with self.arrived:
@@ -58,8 +73,9 @@ class StandInGate:
         with self.arrived:
             self.requests.append(request)
             self.arrived.notify_all()
-            script = self.scripted.get(request.action, [(200, "{}")])
-            return script.pop(0) if len(script) > 1 else script[0]
+            script = self.scripted.get(request.action, [ACCEPTED])
+            answer = script.pop(0) if len(script) > 1 else script[0]
+            return (200, json.dumps({"run_id": request.run_id})) if answer is ACCEPTED else answer
 
 
 @pytest.fixture

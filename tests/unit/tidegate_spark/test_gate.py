@@ -25,6 +25,8 @@ class Gate(Protocol):
     url: str
 
     def answers(self, action: str, *answers: tuple[int, str]) -> None: ...
+    def first_answers(self, action: str, *answers: tuple[int, str]) -> None: ...
+    def refuses(self, action: str, status: int, **words: str) -> None: ...
     def of(self, action: str) -> list[object]: ...
 
 
@@ -60,7 +62,7 @@ def test_given_server_errors_then_pauses_double_up_to_the_cap_and_end_at_the_dea
 
 
 def test_given_full_jitter_then_the_pause_is_a_fraction_of_the_back_off(gate: Gate) -> None:
-    gate.answers("start", (503, ""), (503, ""), (200, "{}"))
+    gate.first_answers("start", (503, ""), (503, ""))
     clock = Clock()
     assert a_client(gate.url, clock, jitter=0.25).post("start", {}, Deadline(30, clock)).ok
     assert clock.pauses == [BACKOFF_BASE_S / 4, BACKOFF_BASE_S / 2]
@@ -128,10 +130,41 @@ def test_given_a_deadline_is_shortened_then_it_never_moves_back(
         assert 0 <= deadline.remaining() <= min(before, shortened) + 1e-6
 
 
-def test_given_an_answer_that_is_no_document_then_the_status_decides(gate: Gate) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param((200, "<html>maintenance</html>"), id="page"),
+        pytest.param((200, "{}"), id="document without a run"),
+        pytest.param((200, '{"run_id": "s"}'), id="another run"),
+        pytest.param((200, "[]"), id="no object"),
+        pytest.param((204, ""), id="no content"),
+        pytest.param((302, ""), id="redirect"),
+        pytest.param((404, "<html>"), id="page of a path that is not there"),
+        pytest.param((404, '{"detail": "Not Found"}'), id="refusal without a type"),
+        pytest.param((403, '{"type": "about:blank"}'), id="problem of another kind"),
+        pytest.param((409, '{"type": 7}'), id="type that is no text"),
+    ],
+)
+def test_given_somebody_elses_answer_then_the_gate_is_asked_again(gate: Gate, answer: tuple[int, str]) -> None:
+    """A proxy's word is not the gate's: neither its success nor its refusal."""
+    gate.first_answers("start", answer)
+    clock = Clock()
+    assert a_client(gate.url, clock).post("start", {}, Deadline(5, clock)) == Answer(200, {"run_id": "r"})
+
+
+def test_given_only_somebody_elses_answers_then_error_says_so(gate: Gate) -> None:
     gate.answers("start", (404, "<html>"))
     clock = Clock()
-    assert a_client(gate.url, clock).post("start", {}, Deadline(5, clock)) == Answer(404, {})
+    with pytest.raises(GateUnreachable, match="HTTP 404 that is not of tidegate's API"):
+        a_client(gate.url, clock).post("start", {}, Deadline(1, clock))
+
+
+def test_given_a_refusal_of_the_api_then_it_is_final(gate: Gate) -> None:
+    gate.refuses("start", 404, detail="there is no such run")
+    clock = Clock()
+    answer = a_client(gate.url, clock).post("start", {}, Deadline(5, clock))
+    assert (answer.status, answer.problem) == (404, "there is no such run")
+    assert len(gate.of("start")) == 1
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ class Gate(Protocol):
     url: str
 
     def answers(self, action: str, *answers: tuple[int, str]) -> None: ...
+    def refuses(self, action: str, status: int, **words: str) -> None: ...
     def of(self, action: str) -> list[Request]: ...
 
 
@@ -48,7 +49,7 @@ def test_given_a_version_then_it_is_the_last_part_of_the_event_id(run: Gate) -> 
 
 
 def test_given_a_refusal_then_error_says_what_was_refused_and_why(run: Gate) -> None:
-    run.answers("partitions", (400, json.dumps({"detail": "dataset: upper case is not allowed"})))
+    run.refuses("partitions", 400, detail="dataset: upper case is not allowed")
     with pytest.raises(ReportFailed, match=r"report_partition Flights 1: refused with 400: dataset: upper case"):
         report_partition("Flights", "1")
 
@@ -105,7 +106,7 @@ def test_given_a_value_that_is_no_json_then_the_output_is_named(run: Gate, value
 
 
 def test_given_a_refused_output_then_it_is_not_repeated_at_the_end(run: Gate) -> None:
-    run.answers("outputs", (409, json.dumps({"detail": "the run has ended"})))
+    run.refuses("outputs", 409, detail="the run has ended")
     with pytest.raises(ReportFailed, match="the run has ended"):
         set_output("rows", 1)
     assert outputs_so_far() == {}

@@ -28,6 +28,8 @@ class Gate(Protocol):
     requests: list[Request]
 
     def answers(self, action: str, *answers: tuple[int, str]) -> None: ...
+    def first_answers(self, action: str, *answers: tuple[int, str]) -> None: ...
+    def refuses(self, action: str, status: int, **words: str) -> None: ...
     def of(self, action: str) -> list[Request]: ...
     def wait_for(self, action: str, count: int) -> None: ...
 
@@ -108,7 +110,7 @@ def test_given_modules_beside_the_script_then_they_are_found_and_ours_do_not_sha
 def test_given_another_driver_has_the_run_then_nothing_runs_and_the_exit_tells_the_launcher(
     gate: Gate, program: Program, status: int
 ) -> None:
-    gate.answers("start", (status, json.dumps({"reason": "driver 4711 has it"})))
+    gate.refuses("start", status, reason="driver 4711 has it")
     done = program.run()
     assert (done.returncode, done.stdout) == (79, ""), "0 would read as the end of the run"
     assert "duplicate, not run" in done.stderr
@@ -118,7 +120,7 @@ def test_given_another_driver_has_the_run_then_nothing_runs_and_the_exit_tells_t
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_given_gate_refuses_then_exit_is_78_with_its_words(gate: Gate, program: Program, status: int) -> None:
-    gate.answers("start", (status, json.dumps({"title": "no", "detail": "the token is of another run"})))
+    gate.refuses("start", status, title="no", detail="the token is of another run")
     done = program.run()
     assert (done.returncode, done.stdout) == (78, "")
     assert f"refused run 0007-abcdefghijklmnopqrstuvwxyz attempt 2 with {status}" in done.stderr
@@ -128,7 +130,7 @@ def test_given_gate_refuses_then_exit_is_78_with_its_words(gate: Gate, program: 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_given_gate_is_busy_then_the_same_driver_asks_again(gate: Gate, program: Program, status: int) -> None:
-    gate.answers("start", (status, "busy"), (status, "busy"), (200, "{}"))
+    gate.first_answers("start", (status, "busy"), (status, "busy"))
     assert program.run().returncode == 0
     assert len({str(request.body["driver"]) for request in gate.of("start")}) == 1
     assert len(gate.of("start")) == 3
@@ -152,6 +154,27 @@ def test_given_gate_stays_unavailable_then_exit_is_75_after_more_than_one_try(ga
     assert (done.returncode, done.stdout) == (75, "")
     assert "the store is down" in done.stderr
     assert len(gate.of("start")) > 1
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_given_a_proxys_page_in_place_of_the_gates_word_then_nothing_runs_and_exit_is_75(
+    gate: Gate, program: Program, status: int
+) -> None:
+    gate.answers("start", (status, "<html>maintenance</html>"))
+    program.environment["TIDEGATE_GATE_WAIT_S"] = "0.3"
+    done = program.run()
+    assert (done.returncode, done.stdout) == (75, "")
+    assert f"HTTP {status} that is not of tidegate's API" in done.stderr
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_given_a_proxys_page_in_place_of_an_answer_then_the_end_is_reported_again(
+    gate: Gate, program: Program, status: int
+) -> None:
+    gate.first_answers("finished", (status, "<html>maintenance</html>"))
+    done = program.run()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(gate.of("finished")) == 2
 
 
 @pytest.mark.parametrize("name", ["TIDEGATE_RUN_ID", "TIDEGATE_ATTEMPT", "TIDEGATE_GATE_URL", "TIDEGATE_RUN_TOKEN"])
@@ -246,7 +269,7 @@ def test_given_sigterm_then_cleanup_runs_and_the_report_says_terminated(gate: Ga
 
 
 def test_given_sigterm_during_the_report_then_the_report_still_arrives(gate: Gate, program: Program) -> None:
-    gate.answers("finished", (503, ""), (503, ""), (200, "{}"))
+    gate.first_answers("finished", (503, ""), (503, ""))
     with program.start() as process:
         gate.wait_for("finished", 1)
         process.send_signal(signal.SIGTERM)
@@ -303,7 +326,7 @@ def test_given_threads_that_outlast_the_script_then_the_end_is_reported_after_th
 def test_given_the_report_is_refused_as_settled_then_the_exit_code_stays_and_a_line_says_so(
     gate: Gate, program: Program
 ) -> None:
-    gate.answers("finished", (409, json.dumps({"detail": "the run was cancelled"})))
+    gate.refuses("finished", 409, detail="the run was cancelled")
     done = program.run()
     assert done.returncode == 0
     assert "the end (succeeded) was not recorded: the run was cancelled" in done.stderr
