@@ -18,6 +18,7 @@ OUTPUTS_BYTES_MAX = 64 * 1024
 """All outputs of a run as JSON. They live in the run item, far below the store's 400 KB with room for the rest."""
 
 _outputs: dict[str, object] = {}
+"""What was acknowledged, read back from the JSON that was sent: values of our own, for a program may change its objects."""
 _outputs_lock = threading.Lock()  # Drivers report from several threads; the last writer must not drop another's key.
 
 
@@ -83,21 +84,21 @@ def outputs_so_far() -> dict[str, object]:
 
 def _report(changed: Mapping[str, object]) -> None:
     with _outputs_lock:
-        everything = {**_outputs, **changed}
-        size = _json_size(everything, ", ".join(changed))
-        if size > OUTPUTS_BYTES_MAX:
+        text = _json_of({**_outputs, **changed}, ", ".join(changed))
+        if len(text) > OUTPUTS_BYTES_MAX:
             raise OutputsTooLarge(
-                f"outputs {', '.join(changed)}: all outputs together are {size} bytes of JSON, at most "
+                f"outputs {', '.join(changed)}: all outputs together are {len(text)} bytes of JSON, at most "
                 f"{OUTPUTS_BYTES_MAX} are kept; write the data to storage and report where it is"
             )
+        everything = json.loads(text)
         _post("outputs", {"outputs": everything}, f"outputs {', '.join(changed)}")
-        _outputs.update(changed)
+        _outputs.update(everything)
 
 
-def _json_size(outputs: Mapping[str, object], names: str) -> int:
+def _json_of(outputs: Mapping[str, object], names: str) -> bytes:
     try:
         # As they are stored. Strict: nobody could send on a text that UTF-8 cannot hold.
-        return len(json.dumps(outputs, ensure_ascii=False, allow_nan=False).encode())
+        return json.dumps(outputs, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ValueError(f"outputs {names}: {error}; use texts, numbers, booleans, lists and maps") from error
 

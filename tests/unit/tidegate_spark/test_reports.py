@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
 from tidegate_spark import NotInRun, OutputsTooLarge, ReportFailed, report_outputs, report_partition, set_output
 from tidegate_spark.current import set_gate
-from tidegate_spark.gate import GateClient
+from tidegate_spark.gate import Answer, GateClient
 from tidegate_spark.identity import RunIdentity
 from tidegate_spark.reports import OUTPUTS_BYTES_MAX, _outputs, outputs_so_far
 
@@ -110,6 +110,32 @@ def test_given_a_refused_output_then_it_is_not_repeated_at_the_end(run: Gate) ->
     with pytest.raises(ReportFailed, match="the run has ended"):
         set_output("rows", 1)
     assert outputs_so_far() == {}
+
+
+def test_given_an_object_that_changes_after_its_report_then_what_was_acknowledged_stays(run: Gate) -> None:
+    """The end repeats the outputs: what became of the object meanwhile was neither checked nor reported."""
+    steps = ["read"]
+    set_output("steps", steps)
+    steps.append("x" * OUTPUTS_BYTES_MAX)
+    set_output("rows", 1)
+    assert [request.body["outputs"] for request in run.of("outputs")][-1] == {"steps": ["read"], "rows": 1}
+    assert outputs_so_far() == {"steps": ["read"], "rows": 1}
+
+
+def test_given_an_object_that_changes_while_it_is_reported_then_what_was_sent_stays(
+    run: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = ["read"]
+    post = GateClient.post
+
+    def posts_and_changes(*arguments: Any) -> Answer:
+        answer = post(*arguments)
+        steps.append("joined")
+        return answer
+
+    monkeypatch.setattr(GateClient, "post", posts_and_changes)
+    set_output("steps", steps)
+    assert outputs_so_far() == {"steps": ["read"]}
 
 
 def test_given_no_run_then_error_says_where_to_call_from() -> None:

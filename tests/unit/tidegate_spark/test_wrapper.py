@@ -323,6 +323,21 @@ def test_given_threads_that_outlast_the_script_then_the_end_is_reported_after_th
     assert finished(gate)["outputs"] == {"rows": 842}
 
 
+@pytest.mark.parametrize("later", ["datetime.datetime.now()", "'x' * 70_000"])
+def test_given_an_output_that_changes_after_its_report_then_the_end_is_reported_with_what_was_acknowledged(
+    gate: Gate, program: Program, later: str
+) -> None:
+    program.write(
+        "import datetime\n"
+        "from tidegate_spark import set_output\n"
+        "steps = ['read']\n"
+        "set_output('steps', steps)\n"
+        f"steps.append({later})\n"
+    )
+    assert program.run().returncode == 0
+    assert finished(gate)["outputs"] == {"steps": ["read"]}
+
+
 def test_given_the_report_is_refused_as_settled_then_the_exit_code_stays_and_a_line_says_so(
     gate: Gate, program: Program
 ) -> None:
