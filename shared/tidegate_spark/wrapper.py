@@ -59,7 +59,7 @@ class Ending:
     process_id: int = field(default_factory=os.getpid)
 
     def on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
-        if os.getpid() != self.process_id:  # A forked child of the program: it dies of SIGTERM as it would without us.
+        if os.getpid() != self.process_id:  # A child amid its fork: it dies of SIGTERM as it would without us.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTERM)
             return
@@ -68,6 +68,15 @@ class Ending:
             return
         self.outcome = TERMINATED  # Also where Python swallows what is raised: while it waits for threads.
         raise Terminated
+
+    def in_a_forked_child(self) -> None:
+        """Gives SIGTERM back, unless the program has a handler of its own.
+
+        Python runs a handler between two instructions. A child that is about to wait for a lock, such as the worker of a
+        pool, may never come to one again, and whoever waits for its end waits for ever.
+        """
+        if signal.getsignal(signal.SIGTERM) == self.on_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def report(self) -> None:
         if os.getpid() != self.process_id or self.outcome is None:
@@ -100,6 +109,7 @@ def main(argv: list[str]) -> NoReturn:
     ending = Ending(gate)
     atexit.register(ending.report)
     signal.signal(signal.SIGTERM, ending.on_sigterm)
+    os.register_at_fork(after_in_child=ending.in_a_forked_child)
     # Kept before the program's own `exit` is known: SIGTERM between these lines must not find a success.
     ending.outcome = run_script(argv[0], argv[1:])
     sys.exit(ending.outcome.exit_code)

@@ -290,25 +290,6 @@ def test_given_a_program_with_its_own_sigterm_handler_then_its_own_outcome_count
     assert finished(gate)["reason"] == "exit code 9"
 
 
-def test_given_forked_children_that_end_or_are_terminated_then_only_the_program_reports(
-    gate: Gate, program: Program
-) -> None:
-    program.write(
-        "import os, signal, sys\n"
-        "if os.fork() == 0:\n    sys.exit(5)\n"
-        "print(os.waitstatus_to_exitcode(os.wait()[1]))\n"
-        "ready, tell = os.pipe()\n"
-        "victim = os.fork()\n"
-        "if victim == 0:\n    os.write(tell, b'x')\n    signal.pause()\n"
-        "os.read(ready, 1)\n"
-        "os.kill(victim, signal.SIGTERM)\n"
-        "print(os.waitstatus_to_exitcode(os.wait()[1]))\n"
-    )
-    done = program.run()
-    assert done.stdout.split() == ["5", "-15"]
-    assert finished(gate)["outcome"] == "succeeded"
-
-
 def test_given_threads_that_outlast_the_script_then_the_end_is_reported_after_them(
     gate: Gate, program: Program
 ) -> None:
