@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from tidegate_spark.current import current_gate
 from tidegate_spark.errors import OutputsTooLarge, ReportFailed
-from tidegate_spark.gate import Deadline, GateUnreachable
+from tidegate_spark.gate import Deadline, GateClient, GateUnreachable
 
 OUTPUTS_BYTES_MAX = 64 * 1024
 """All outputs of a run as JSON. They live in the run item, far below the store's 400 KB with room for the rest."""
@@ -55,8 +55,10 @@ def report_partition(
             raise ValueError(f"report_partition {dataset} {partition}: {name} must be 0 or more, not {number!r}")
     fields = {"dataset": dataset, "partition": partition, "version": version or "1", "bytes": bytes, "rows": rows}
     known = {name: value for name, value in fields.items() if value is not None}
-    run_id = _post("partitions", known, f"report_partition {dataset} {partition}")
-    return f"{run_id}/{dataset}/{partition}/{version or '1'}"
+    subject = f"report_partition {dataset} {partition}"
+    gate = current_gate(subject)
+    _post(gate, "partitions", known, subject)
+    return f"{gate.identity.run_id}/{dataset}/{partition}/{version or '1'}"
 
 
 def set_output(key: str, value: object) -> None:
@@ -83,28 +85,30 @@ def outputs_so_far() -> dict[str, object]:
 
 
 def _report(changed: Mapping[str, object]) -> None:
+    subject = f"outputs {', '.join(changed)}"
+    # Before the lock: in a forked child that may be locked for ever.
+    gate = current_gate(subject)
     with _outputs_lock:
-        text = _json_of({**_outputs, **changed}, ", ".join(changed))
+        text = _json_of({**_outputs, **changed}, subject)
         if len(text) > OUTPUTS_BYTES_MAX:
             raise OutputsTooLarge(
-                f"outputs {', '.join(changed)}: all outputs together are {len(text)} bytes of JSON, at most "
+                f"{subject}: all outputs together are {len(text)} bytes of JSON, at most "
                 f"{OUTPUTS_BYTES_MAX} are kept; write the data to storage and report where it is"
             )
         everything = json.loads(text)
-        _post("outputs", {"outputs": everything}, f"outputs {', '.join(changed)}")
+        _post(gate, "outputs", {"outputs": everything}, subject)
         _outputs.update(everything)
 
 
-def _json_of(outputs: Mapping[str, object], names: str) -> bytes:
+def _json_of(outputs: Mapping[str, object], subject: str) -> bytes:
     try:
         # As they are stored. Strict: nobody could send on a text that UTF-8 cannot hold.
         return json.dumps(outputs, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
-        raise ValueError(f"outputs {names}: {error}; use texts, numbers, booleans, lists and maps") from error
+        raise ValueError(f"{subject}: {error}; use texts, numbers, booleans, lists and maps") from error
 
 
-def _post(action: str, fields: Mapping[str, object], subject: str) -> str:
-    gate = current_gate(subject)
+def _post(gate: GateClient, action: str, fields: Mapping[str, object], subject: str) -> None:
     try:
         answer = gate.post(action, fields, Deadline(gate.identity.report_wait_s))
     except GateUnreachable as error:
@@ -114,4 +118,3 @@ def _post(action: str, fields: Mapping[str, object], subject: str) -> str:
         ) from error
     if not answer.ok:
         raise ReportFailed(f"{subject}: refused with {answer.status}: {answer.problem}; a repeat will not help")
-    return gate.identity.run_id
