@@ -49,16 +49,16 @@ class Gate:
         if item is not _PASSED:
             self._refuse("start", run_id, attempt, driver, item)
 
-    def outputs(self, run_id: str, attempt: int, driver: str, outputs: Mapping[str, Any]) -> None:
-        """Replaces the run's outputs.
+    def outputs(self, run_id: str, attempt: int, driver: str, outputs: Mapping[str, Any], seq: int | None) -> None:
+        """Replaces the run's outputs; what comes when a later report of the driver was taken changes nothing, and is fine.
 
         Raises:
             InvalidInput: No JSON, or more than 64 KiB.
             ApiProblem: 404, 409, 503.
         """
         text = outputs_text(outputs)
-        item = self._refused_by(gate.report_outputs(run_id, attempt, driver, text, _token()))
-        if item is not _PASSED:
+        item = self._refused_by(gate.report_outputs(run_id, attempt, driver, text, seq, _token()))
+        if item is not _PASSED and not gate.was_overtaken(item, attempt, driver, seq):
             self._refuse("outputs", run_id, attempt, driver, item)
 
     def finished(

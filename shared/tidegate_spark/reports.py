@@ -6,6 +6,7 @@ A repeat is harmless: the event id of a data partition names the run and not the
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ OUTPUTS_BYTES_MAX = 64 * 1024
 
 _outputs: dict[str, object] = {}
 """What was acknowledged, read back from the JSON that was sent: values of our own, for a program may change its objects."""
+_reports = itertools.count(1)
+"""Numbers the reports of outputs, so that the gate leaves a repeat alone that comes when a later one was acknowledged."""
 _outputs_lock = threading.Lock()  # Drivers report from several threads; the last writer must not drop another's key.
 
 
@@ -96,7 +99,7 @@ def _report(changed: Mapping[str, object]) -> None:
                 f"{OUTPUTS_BYTES_MAX} are kept; write the data to storage and report where it is"
             )
         everything = json.loads(text)
-        _post(gate, "outputs", {"outputs": everything}, subject)
+        _post(gate, "outputs", {"outputs": everything, "seq": next(_reports)}, subject)
         _outputs.update(everything)
 
 

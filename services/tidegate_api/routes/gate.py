@@ -25,6 +25,8 @@ router = APIRouter(prefix="/api/v1", tags=["gate"])
 
 Authorization = Annotated[str | None, Header(description="Bearer token of the attempt")]
 Answer = dict[str, Any]
+SEQ_MAX = 2**63 - 1
+"""Of a driver's reports: beyond what any counts to, and below the 38 digits that the store's numbers have."""
 
 
 class Report(BaseModel):
@@ -50,9 +52,14 @@ class StartReport(Report):
 
 
 class OutputsReport(Report):
-    """All outputs of the run so far; they replace the earlier ones."""
+    """All outputs of the run so far; they replace the earlier ones.
+
+    Attributes:
+        seq: The driver's count of these reports: one that comes after a later one changes nothing.
+    """
 
     outputs: dict[str, Any]
+    seq: int | None = Field(default=None, ge=1, le=SEQ_MAX)
 
 
 class DataPartitionReport(Report):
@@ -104,7 +111,7 @@ async def outputs(
         run_id,
         report,
         authorization,
-        lambda: services.gate.outputs(run_id, report.attempt, report.driver, report.outputs),
+        lambda: services.gate.outputs(run_id, report.attempt, report.driver, report.outputs, report.seq),
     )
     return {"run_id": run_id}
 

@@ -209,10 +209,17 @@ def may_start(attempt: int, driver: str) -> Condition:
     )
 
 
-def runs_under(attempt: int, driver: str) -> Condition:
-    """I2: only the driver that passed the gate reports, and only until an end is recorded."""
-    return Condition(
+def runs_under(attempt: int, driver: str, seq: int | None) -> Condition:
+    """I2: only the driver that passed the gate reports, and only until an end is recorded; of its outputs the latest stay."""
+    condition = Condition(
         "#attempt = :attempt AND #driver = :driver AND attribute_not_exists(#ended_at)",
         {"#attempt": "attempt", "#driver": "driver", "#ended_at": "ended_at"},
         {":attempt": attempt, ":driver": driver},
+    )
+    if seq is None:
+        return condition
+    return Condition(
+        f"{condition.expression} AND (attribute_not_exists(#outputs_seq) OR #outputs_seq < :seq)",
+        {**condition.names, "#outputs_seq": "outputs_seq"},
+        {**condition.values, ":seq": seq},
     )

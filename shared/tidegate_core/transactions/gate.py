@@ -20,17 +20,25 @@ def start_run(run_id: str, attempt: int, driver: str, now: int, token: str) -> T
     )
 
 
-def report_outputs(run_id: str, attempt: int, driver: str, outputs: str, token: str) -> Transaction:
-    """Replaces the run's outputs (a JSON object) while it runs."""
-    return _report(
-        "outputs",
-        run_id,
-        "#outputs = :outputs",
-        {"#outputs": "outputs"},
-        {":outputs": outputs},
-        conditions.runs_under(attempt, driver),
-        token,
-    )
+def report_outputs(run_id: str, attempt: int, driver: str, outputs: str, seq: int | None, token: str) -> Transaction:
+    """Replaces the run's outputs (a JSON object) while it runs.
+
+    Args:
+        run_id: The run.
+        attempt: Of the driver.
+        driver: Who reports.
+        outputs: All of them.
+        seq: The driver's count of such reports, 1 or more: a repeat that comes after a later one was taken is refused. None
+            from a wrapper of before, whose repeats are taken whenever they come.
+        token: Unique to this write.
+    """
+    assignments, names = "#outputs = :outputs", {"#outputs": "outputs"}
+    values: dict[str, Value] = {":outputs": outputs}
+    if seq is not None:
+        assignments += ", #outputs_seq = :seq"
+        names["#outputs_seq"] = "outputs_seq"
+        values[":seq"] = seq
+    return _report("outputs", run_id, assignments, names, values, conditions.runs_under(attempt, driver, seq), token)
 
 
 def finish_run(
@@ -60,8 +68,17 @@ def finish_run(
             names[f"#{name}"] = name
             values[f":{name}"] = value
     return _report(
-        "finished", run_id, ", ".join(assignments), names, values, conditions.runs_under(attempt, driver), token
+        "finished", run_id, ", ".join(assignments), names, values, conditions.runs_under(attempt, driver, None), token
     )
+
+
+def was_overtaken(item: Item | None, attempt: int, driver: str, seq: int | None) -> bool:
+    """Whether refused `outputs` are only older than, or the same as, what this driver was told of as taken."""
+    if item is None or seq is None:
+        return False
+    runs = item.get("attempt") == attempt and item.get("driver") == driver and item.get("ended_at") is None
+    taken = item.get("outputs_seq")
+    return runs and isinstance(taken, int) and seq <= taken
 
 
 def was_finished_by(item: Item | None, attempt: int, driver: str, outcome: str) -> bool:

@@ -355,7 +355,7 @@ def _gate_passes(store: DynamoStore, action: str, run_id: str, body: Mapping[str
         case "start":
             transaction = start_run(run_id, attempt, driver, now, token)
         case "outputs":
-            transaction = report_outputs(run_id, attempt, driver, json.dumps(body["outputs"]), token)
+            transaction = report_outputs(run_id, attempt, driver, json.dumps(body["outputs"]), body.get("seq"), token)
         case "finished":
             outputs = json.dumps(body["outputs"]) if body.get("outputs") else None
             transaction = finish_run(

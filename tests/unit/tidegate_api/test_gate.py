@@ -188,6 +188,30 @@ def test_given_outputs_then_they_are_replaced_and_too_large_ones_refused(process
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (413, "outputs")
 
 
+def test_given_outputs_that_later_ones_have_overtaken_then_they_change_nothing_and_are_answered_as_taken(
+    process: Process, run: Run
+) -> None:
+    """The program was told of the later ones already; whoever still waits for this answer has nothing to mend."""
+    process.report(run, "start")
+    told = [({"rows": 2}, 2), ({"rows": 1}, 1), ({"rows": 2}, 2)]
+    answers = [process.report(run, "outputs", outputs=outputs, seq=seq) for outputs, seq in told]
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert [answer.json()["run_id"] for answer in answers] == [run.id] * 3
+    assert stored(process, run).outputs == '{"rows":2}'
+    assert process.report(run, "outputs", driver="d-2", outputs={}, seq=1).status_code == 409
+    process.report(run, "finished", outcome="succeeded")
+    assert process.report(run, "outputs", outputs={}, seq=1).status_code == 409
+
+
+@pytest.mark.parametrize("seq", [0, -1, 2**63, "one"])
+def test_given_outputs_under_a_number_that_is_none_then_400_names_the_field(
+    process: Process, run: Run, seq: Any
+) -> None:
+    process.report(run, "start")
+    answer = process.report(run, "outputs", outputs={}, seq=seq)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "seq")
+
+
 @pytest.mark.parametrize("outputs", [{"file": "\udcff.parquet"}, {"a": {"\ud800": 1}}])
 def test_given_outputs_that_utf_8_cannot_hold_then_they_are_refused(outputs: dict[str, Any]) -> None:
     """Taken as they are they would stop the run's owner when the run ends."""

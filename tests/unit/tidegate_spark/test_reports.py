@@ -23,6 +23,7 @@ class Gate(Protocol):
     url: str
 
     def answers(self, action: str, *answers: tuple[int, str]) -> None: ...
+    def first_answers(self, action: str, *answers: tuple[int, str]) -> None: ...
     def refuses(self, action: str, status: int, **words: str) -> None: ...
     def of(self, action: str) -> list[Request]: ...
 
@@ -82,6 +83,19 @@ def test_given_several_outputs_then_each_report_carries_all_of_them(run: Gate) -
     report_outputs(path="/data", rows=2)
     assert [request.body["outputs"] for request in run.of("outputs")] == [{"rows": 1}, {"rows": 2, "path": "/data"}]
     assert outputs_so_far() == {"rows": 2, "path": "/data"}
+
+
+def test_given_several_reports_of_outputs_then_their_numbers_grow_and_a_repeat_has_its_own_again(run: Gate) -> None:
+    """By these the gate leaves a repeat alone that comes when a later report was acknowledged."""
+    identity = RunIdentity("run-1", 1, run.url, "t", driver="d", report_wait_s=30)
+    set_gate(GateClient(identity, pause=lambda _: None))
+    run.first_answers("outputs", (503, ""))
+    set_output("rows", 1)
+    set_output("rows", 2)
+    first, repeat, second = [request.body["seq"] for request in run.of("outputs")]
+    assert isinstance(first, int)
+    assert first >= 1
+    assert (repeat, second) == (first, first + 1)
 
 
 def test_given_texts_beyond_ascii_then_they_count_as_they_are_stored(run: Gate) -> None:

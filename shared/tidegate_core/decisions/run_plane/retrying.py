@@ -87,6 +87,7 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
         reason=None,
         error_class=None,
         outputs=None,
+        outputs_seq=None,
     )
     unit.put(again, run.key(unit.shard))
     return Verdict(again=True)

@@ -32,6 +32,7 @@ class Run:
         failure: JSON of how the last attempt ended, while the run waits for, or makes, the next one.
         submissions_before: Attempts, those that cost no try left out, before the program's present try.
         covered, covered_from, free_attempts, catch_up, missing: As of its job.
+        outputs_seq: The driver's count of the report that `outputs` are from; None when its wrapper counts none.
         told: True once its start was told to those who listen.
     """
 
@@ -84,6 +85,7 @@ class Run:
     retries: int = 0
     failure: str | None = None
     submissions_before: int = 0
+    outputs_seq: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tidegate_core.records.codec import to_item
 from tidegate_core.store.values import Put, Transaction
-from tidegate_core.transactions.gate import finish_run
+from tidegate_core.transactions.gate import finish_run, report_outputs
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import NOW, a_run
 from tidegate_testkit.simulation.mutants.clauses import always
@@ -92,6 +92,37 @@ def a_second_end_is_reported() -> Iterable[str]:
         yield "I2: a run that has succeeded has failed"
 
 
+def an_earlier_report_of_outputs_arrives_late() -> Iterable[str]:
+    """It hung in a process that stood still; its repeat, and a later report, were acknowledged meanwhile."""
+    store = a_store_with_a_run()
+    assert takes(store, starts(RUN))
+    assert takes(store, outputs(1))
+    assert takes(store, outputs(2))
+    if takes(store, outputs(1)):
+        yield "I2: a run's outputs are older ones again than its program was told of as taken"
+
+
+def outputs_are_reported() -> Iterable[str]:
+    store = a_store_with_a_run()
+    assert takes(store, starts(RUN))
+    if not takes(store, outputs(1)):
+        yield "liveness: a program is told that its outputs were taken, and none ever are"
+
+
+def outputs_are_reported_again() -> Iterable[str]:
+    store = a_store_with_a_run()
+    assert takes(store, starts(RUN))
+    assert takes(store, outputs(1))
+    if not takes(store, outputs(2)):
+        yield "liveness: a program is told that its outputs were taken, and the first ones stay"
+
+
+def outputs(seq: int) -> Transaction:
+    """A program's report of them, under its number."""
+    return report_outputs(RUN, 1, "driver-1", f'{{"rows":{seq}}}', seq, f"outputs {seq}")
+
+
+NOT_OVERTAKEN = "(attribute_not_exists(#outputs_seq) OR #outputs_seq < :seq)"
 BEFORE_THE_GATE = "(#state IN (:submitting, :submitted) AND attribute_not_exists(#driver))"
 STATE = "#state IN (:submitting, :submitted)"
 NO_DRIVER = "attribute_not_exists(#driver)"
@@ -165,5 +196,26 @@ CLAUSES_OF_THE_GATE = (
         "a report that arrives late changes an outcome that others have acted on",
         breaks="I2",
         scenario=a_second_end_is_reported,
+    ),
+    dropped(
+        "runs_under",
+        NOT_OVERTAKEN,
+        "a repeat that arrives late puts older outputs over those that were acknowledged since",
+        breaks="I2",
+        scenario=an_earlier_report_of_outputs_arrives_late,
+    ),
+    withheld(
+        "runs_under",
+        "attribute_not_exists(#outputs_seq)",
+        "no outputs are taken",
+        breaks="liveness",
+        scenario=outputs_are_reported,
+    ),
+    withheld(
+        "runs_under",
+        "#outputs_seq < :seq",
+        "a run keeps the first outputs that it has reported",
+        breaks="liveness",
+        scenario=outputs_are_reported_again,
     ),
 )

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, begun, by_hand, ends, failing
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
+from tidegate_core.transactions.gate import report_outputs
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every, on_run_of
 
@@ -53,6 +54,18 @@ def test_given_the_number_of_the_attempt_in_its_arguments_then_each_try_has_its_
     a_schedule(bench, args=["--try", "${attempt}"])
     bench.run(MINUTE)
     assert [order.args for order in bench.started] == [("--try", "1"), ("--try", "2")]
+
+
+def test_given_outputs_of_a_try_that_failed_then_the_next_one_counts_its_own_from_the_start() -> None:
+    bench = a_bench(FAILS)
+    run_id = a_schedule(bench, retry={"backoff": "30s"})
+    bench.run(50)
+    (row,) = bench.rows("R#")
+    bench.transact(report_outputs(run_id, 1, str(row["driver"]), '{"rows":1}', 7, "t"))
+    assert bench.rows("R#")[0]["outputs_seq"] == 7
+    bench.run(SECOND)
+    (row,) = bench.rows("R#")
+    assert (row["attempt"], row.get("outputs"), row.get("outputs_seq")) == (2, None, None)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store.values import Applied, Put, RawOutcome
-from tidegate_core.transactions.gate import finish_run, report_outputs, start_run, was_finished_by
+from tidegate_core.transactions.gate import finish_run, report_outputs, start_run, was_finished_by, was_overtaken
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.builders import NOW, a_run
 
@@ -38,8 +38,9 @@ class Gate:
         told = (outcome, 0, None, None, '{"rows":3}', NOW + 9, self._token())
         return self._passed(self.store.transact(finish_run(ID, attempt, driver, *told)))
 
-    def outputs(self, driver: str = "d-1", attempt: int = 1) -> bool:
-        return self._passed(self.store.transact(report_outputs(ID, attempt, driver, '{"rows":1}', self._token())))
+    def outputs(self, driver: str = "d-1", attempt: int = 1, rows: int = 1, seq: int | None = None) -> bool:
+        told = (f'{{"rows":{rows}}}', seq, self._token())
+        return self._passed(self.store.transact(report_outputs(ID, attempt, driver, *told)))
 
     def _token(self) -> str:
         self._sent += 1
@@ -160,6 +161,37 @@ def test_given_a_run_that_its_owner_settled_otherwise_then_the_report_was_not_re
     item = gate.store.peek(gate.run.key(0))
     assert not was_finished_by(item, 1, "d-1", "succeeded")
     assert was_finished_by(item, 1, "d-1", "lost")
+
+
+@given(arrivals=st.lists(st.integers(1, 5), max_size=12))
+def test_given_reports_of_outputs_in_any_order_and_again_then_the_latest_of_them_stays(arrivals: list[int]) -> None:
+    """A request that hangs in the network, or in a process that stands still, comes when later ones were acknowledged."""
+    gate = Gate(a_run())
+    gate.start()
+    for place, number in enumerate(arrivals):
+        assert gate.outputs(rows=number, seq=number) == (number > max(arrivals[:place], default=0))
+        assert gate.run.outputs == f'{{"rows":{max(arrivals[: place + 1])}}}'
+
+
+def test_given_reports_without_numbers_then_the_one_that_comes_last_stays() -> None:
+    """Wrappers of before send none."""
+    gate = Gate(a_run())
+    gate.start()
+    assert [gate.outputs(rows=rows) for rows in (2, 1)] == [True, True]
+    assert (gate.run.outputs, gate.run.outputs_seq) == ('{"rows":1}', None)
+
+
+def test_given_refused_outputs_then_those_that_were_overtaken_are_told_from_others() -> None:
+    gate = Gate(a_run())
+    gate.start()
+    gate.outputs(seq=2)
+    item = gate.store.peek(gate.run.key(0))
+    assert [was_overtaken(item, 1, "d-1", seq) for seq in (1, 2, 3, None)] == [True, True, False, False]
+    assert not was_overtaken(item, 1, "d-2", 1)
+    assert not was_overtaken(item, 2, "d-1", 1)
+    assert not was_overtaken(None, 1, "d-1", 1)
+    gate.finish()
+    assert not was_overtaken(gate.store.peek(gate.run.key(0)), 1, "d-1", 1)
 
 
 STEP = st.tuples(
