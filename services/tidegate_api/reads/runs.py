@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.pools import Pools
@@ -17,7 +18,7 @@ from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import LedgerRow, Run
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item
+from tidegate_core.store.values import Item, Key
 from tidegate_ports.store import Store
 
 RUNS_MAX = 1_000
@@ -42,12 +43,14 @@ class RunReads:
     async def one(self, run_id: str) -> RunView:
         """Raises ApiProblem (404), InvalidInput (no such shard)."""
         shard = run_shard(run_id, (await self._cluster.current()).shards)
-        wanted = [keys.run(shard, run_id), keys.ended_run(shard, run_id)]
-        found = await self._pools.read(lambda: self._store.get(wanted))
-        for key in wanted:
-            if key in found:
-                return run_view(from_item(Run, found[key]))
+        # One after the other, as a run moves: a batch is no snapshot, and may miss one that ends in between in both.
+        for key in (keys.run(shard, run_id), keys.ended_run(shard, run_id)):
+            if (item := await self._pools.read(partial(self._one, key))) is not None:
+                return run_view(from_item(Run, item))
         raise not_found(f"run {run_id}: there is none; ended runs are kept 30 days, and a job that waits is no run yet")
+
+    def _one(self, key: Key) -> Item | None:
+        return self._store.get([key]).get(key)
 
     async def newest(self, namespace: str | None, schedule: str | None, state: str | None, limit: int) -> list[RunView]:
         """Returns the newest runs by admission."""
