@@ -21,15 +21,24 @@ RETRY_S = 1.0
 
 
 class Waiter:
-    """One waiting request. Ids are unique within a namespace only."""
+    """One waiting request. Ids are unique within a namespace only.
 
-    def __init__(self, namespace: str | None) -> None:
+    Args:
+        namespace: The request's.
+        thing: The run or job that it names without a namespace: the owner's answer says of which one that is.
+    """
+
+    def __init__(self, namespace: str | None, thing: str | None) -> None:
         self._namespace = namespace
+        self._thing = thing
         self._answered: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
     def answer(self, receipt: Receipt) -> None:
         # A request that could not be read may be answered without its namespace.
-        if receipt.namespace in (None, self._namespace) and not self._answered.done():
+        is_ours = receipt.namespace in (None, self._namespace) or (
+            self._thing is not None and receipt.id == self._thing
+        )
+        if is_ours and not self._answered.done():
             self._answered.set_result(receipt)
 
     async def wait(self, seconds: float) -> Receipt | None:
@@ -71,9 +80,9 @@ class ReceiptDesk:
         return True
 
     @contextmanager
-    def expecting(self, request_id: str, namespace: str | None) -> Iterator[Waiter]:
-        """Registers a request before it is produced."""
-        waiter = Waiter(namespace)
+    def expecting(self, request_id: str, namespace: str | None, thing: str | None) -> Iterator[Waiter]:
+        """Registers a request before it is produced; see `Waiter`."""
+        waiter = Waiter(namespace, thing)
         self._waiting.setdefault(request_id, []).append(waiter)
         try:
             yield waiter

@@ -23,7 +23,7 @@ from tidegate_api.stored_answers import StoredAnswers
 from tidegate_core.effects import NotProduced, Produce
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.requests import MessageSend, Request, check_delivery
+from tidegate_core.model.requests import JobCancel, MessageSend, Request, RunCancel, check_delivery
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import StoreUnavailable
 from tidegate_telemetry.metrics import Metrics
@@ -137,7 +137,7 @@ class Submission:
 
     async def _send(self, ready: _Ready, cluster: ClusterMap) -> Answer:
         started = time.monotonic()
-        with self._desk.expecting(ready.request_id, ready.request.namespace) as waiter:
+        with self._desk.expecting(ready.request_id, ready.request.namespace, _named_alone(ready.request)) as waiter:
             await self._produce(ready, cluster)
             receipt = await self._awaited(ready, waiter)
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
@@ -186,6 +186,15 @@ class Submission:
             name=getattr(ready.request, "name", None) or getattr(ready.request, "key", None),
             at=self._clock.now_ms(),
         )
+
+
+def _named_alone(request: Request) -> str | None:
+    """Returns the run or job that a request names without saying of which namespace it is."""
+    match request:
+        case RunCancel(namespace=None, run_id=named) | JobCancel(namespace=None, job_id=named):
+            return named
+        case _:
+            return None
 
 
 def check_batch_size(count: int) -> None:

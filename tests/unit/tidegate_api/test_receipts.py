@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, TOPICS, Process, accepted
+import pytest
+from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, TOPICS, Process, a_run, accepted
 
 from tidegate_core.effects import NotProduced
 from tidegate_core.model.parsing import parse_request
@@ -66,6 +67,32 @@ def test_given_receipt_of_another_namespace_under_the_same_id_then_it_is_not_the
     assert (answer.status_code, answer.json()["namespace"]) == (202, "flights")
     put_receipt(process, accepted({"id": "mine-1", "namespace": "orders"}))
     assert process.http.get(answer.headers["Location"]).status_code == 202
+
+
+@pytest.mark.parametrize("kind", ["runs", "jobs"])
+def test_given_a_cancel_without_a_namespace_then_the_answer_that_names_it_is_taken_from_the_topic(
+    process: Process, kind: str
+) -> None:
+    """The owner says of which namespace the run is; without this the stored receipt would be waited for."""
+    thing = a_run().id
+    process.bus.owner = lambda document: accepted({**document, "namespace": "flights"}, id=thing)
+    answer = process.http.post(f"/api/v1/{kind}/{thing}/cancel", json={})
+    assert (answer.status_code, answer.json()["namespace"]) == (200, "flights")
+
+
+@pytest.mark.parametrize(
+    ("body", "thing"),
+    [
+        pytest.param({}, a_run("other").id, id="of another run"),
+        pytest.param({}, None, id="of no run"),
+        pytest.param({"namespace": "orders"}, a_run().id, id="the request names another namespace"),
+    ],
+)
+def test_given_receipt_under_the_id_of_a_cancel_but_of_something_else_then_it_is_not_the_answer(
+    process: Process, body: dict[str, str], thing: str | None
+) -> None:
+    process.bus.owner = lambda document: accepted({**document, "namespace": "flights"}, id=thing)
+    assert process.http.post(f"/api/v1/runs/{a_run().id}/cancel", json=body).status_code == 202
 
 
 def test_given_unknown_request_then_404(process: Process) -> None:
