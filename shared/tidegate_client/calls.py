@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx2
 from pydantic import BaseModel
 
-from tidegate_client.errors import InvalidRequest
+from tidegate_client.errors import ApiFailed, ApiUnavailable, InvalidRequest
 from tidegate_client.transport import TIMEOUT_S, Transport
 from tidegate_client.views import ReceiptView
 from tidegate_core.model.instants import format_instant, from_datetime
@@ -53,10 +53,16 @@ class Calls:
     ) -> ReceiptView:
         if request_id is not None and not request_id.isascii():
             raise InvalidRequest(f"request id {request_id!r}: it travels in a header, so use ASCII characters")
-        headers = {"Idempotency-Key": request_id or str(uuid.uuid4())}
-        return ReceiptView.model_validate(
-            self._transport.send(method, BASE + path, query=query, body=body, headers=headers)
-        )
+        request_id = request_id or str(uuid.uuid4())
+        headers = {"Idempotency-Key": request_id}
+        try:
+            answer = self._transport.send(method, BASE + path, query=query, body=body, headers=headers)
+        except (ApiUnavailable, ApiFailed) as error:
+            # It may have been taken all the same, and its id is known to nobody but this call.
+            once = f"under request id {request_id} a repeat acts once"
+            error.remedy = f"{error.remedy}; {once}" if error.remedy else once
+            raise
+        return ReceiptView.model_validate(answer)
 
     def _all(self, path: str, view: type[_View], query: Mapping[str, Any]) -> Iterator[_View]:
         token = ""

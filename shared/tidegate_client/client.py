@@ -6,7 +6,7 @@
             print(run.id, run.state)
 
 Writes are awaited: they return the receipt of the shard's owner, or raise. Without a `request_id` one is made for each
-call; give one where a repeat of the call must not act twice. Thread-safe.
+call. An error after which a write may have been taken names it: a repeat under the same id acts once. Thread-safe.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class ApiUnreachable(TidegateError):
 
 
 class ApiUnavailable(TidegateError):
-    """The API, or a brick behind it, is down for now: repeat later. A write is repeated under the same request id."""
+    """The API, or a brick behind it, is down for now: repeat later. A write is repeated under the request id of `remedy`."""
 
     def __init__(self, message: str, remedy: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(message, remedy)

@@ -94,6 +94,10 @@ class Transport:
             ) from error
         except httpx2.TimeoutException as error:
             raise ApiUnavailable(f"{self.url} did not answer in time", "look at its /readyz, then repeat") from error
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+            raise ApiUnavailable(
+                f"{self.url} broke the exchange off: {error}", "look at its /readyz, then repeat"
+            ) from error
         except httpx2.HTTPError as error:
             raise ApiUnreachable(f"{self.url}: {error}", "check the address and the network") from error
         if response.status_code == httpx2.codes.ACCEPTED:

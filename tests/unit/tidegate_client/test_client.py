@@ -134,6 +134,47 @@ def test_given_nobody_answers_then_the_remedy_is_named() -> None:
         client.run(RUN)
 
 
+def fails(error: Exception) -> Handler:
+    def handler(_: httpx2.Request) -> httpx2.Response:
+        raise error
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        pytest.param(fails(httpx2.ReadTimeout("late")), id="no answer"),
+        pytest.param(fails(httpx2.ReadError("reset")), id="the connection breaks"),
+        pytest.param(fails(httpx2.RemoteProtocolError("closed")), id="the API ends"),
+        pytest.param(lambda _: httpx2.Response(504, text="<html>"), id="a proxy's page"),
+        pytest.param(lambda _: httpx2.Response(200, text="<html>"), id="a proxy's success"),
+        pytest.param(lambda _: httpx2.Response(500, json={"title": "t", "status": 500}), id="an unforeseen error"),
+    ],
+)
+@pytest.mark.parametrize("request_id", [None, "mine"])
+def test_given_a_write_that_may_have_been_taken_then_error_names_the_id_under_which_a_repeat_acts_once(
+    handler: Handler, request_id: str | None
+) -> None:
+    sent: list[httpx2.Request] = []
+
+    def noted(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        return handler(request)
+
+    with client_of(noted) as client, pytest.raises((ApiUnavailable, ApiFailed)) as found:
+        client.trigger_schedule("flights", "join-day", request_id=request_id)
+    (request,) = sent
+    assert request_id in (None, request.headers["Idempotency-Key"])
+    assert f"under request id {request.headers['Idempotency-Key']} a repeat acts once" in str(found.value)
+
+
+def test_given_a_write_that_nobody_can_have_taken_then_error_names_no_id() -> None:
+    with client_of(fails(httpx2.ConnectError("refused"))) as client, pytest.raises(ApiUnreachable) as found:
+        client.trigger_schedule("flights", "join-day", request_id="mine")
+    assert "mine" not in str(found.value)
+
+
 def test_given_https_to_a_server_that_speaks_http_then_the_scheme_is_named() -> None:
     """A real handshake: what the HTTP library wraps it in is its own affair."""
     with socket.create_server(("127.0.0.1", 0)) as server:
