@@ -54,22 +54,27 @@ def is_alive(pid: int, started: str) -> bool:
 def members(leader: int, started: str, marker: bytes) -> list[ProcessFacts]:
     """Returns all living processes of a run, whatever they did to get away.
 
-    A process belongs to it when it is in the leader's process group or session, or when it carries `marker` in the
-    environment that it was started with (a daemon that made a session of its own, say).
+    A process belongs to it when it carries `marker` in the environment that it was started with (a daemon that made a
+    session of its own, say), or when it carries none and is in the leader's process group or session.
 
     Args:
         leader: Pid of the program, which leads its own session and group.
         started: The leader's start time. When the number belongs to another process now, group and session
             with that number are that one's.
-        marker: `NAME=value` of an environment variable that only this attempt's processes carry.
+        marker: `NAME=value` of an environment variable that only this attempt's processes carry. With another value
+            they are another attempt's: after a restart of the container its group may have the number.
     """
     found = list(_from_proc_all()) if (PROC / "self").exists() else list(_from_ps())
     reused = any(facts.pid == leader and facts.started != started for facts in found)
-    return [
-        facts
-        for facts in found
-        if (not reused and leader in (facts.pid, facts.group, facts.session)) or _carries(facts.pid, marker)
-    ]
+    name = marker.partition(b"=")[0]
+
+    def belongs(facts: ProcessFacts) -> bool:
+        carried = _carried(facts.pid, name)
+        if carried is not None:
+            return carried == marker
+        return not reused and leader in (facts.pid, facts.group, facts.session)
+
+    return [facts for facts in found if belongs(facts)]
 
 
 def _from_proc_all() -> Iterator[ProcessFacts]:
@@ -102,8 +107,10 @@ def _from_ps(*selection: str) -> Iterator[ProcessFacts]:
             yield ProcessFacts(pid=int(pid), group=int(group), session=None, started=" ".join(started))
 
 
-def _carries(pid: int, marker: bytes) -> bool:
+def _carried(pid: int, name: bytes) -> bytes | None:
+    """Returns `NAME=value` as the process was started with it."""
     try:
-        return marker in (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:  # Another user's, or gone.
-        return False
+        return None
+    return next((variable for variable in variables if variable.startswith(name + b"=")), None)

@@ -152,6 +152,9 @@ def main() -> None:
         sys.exit(EXIT_NOT_STARTED)
     if os.fork() > 0:
         os._exit(0)
+    # It leads its session, so that whoever finds a process under the session's number can ask since when that one lives:
+    # a container that was restarted gives numbers of old programs to new processes.
+    os.setsid()
     refusal = supervise(RunFolder(Path(sys.argv[1])), plan)
     if refusal is not None:
         _say(refusal)

@@ -50,6 +50,16 @@ def test_given_the_marker_then_a_process_belongs_whatever_its_group(sleeper: sub
     assert members(2**22 + 1, "1", MARKER + b"0") == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc shows environments")
+def test_given_another_attempts_marker_then_its_group_and_session_are_that_ones(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
+    """Its own leader has ended, so that nothing but the marker says whose group the number is now."""
+    facts = facts_of(sleeper.pid)
+    assert facts is not None
+    assert members(sleeper.pid, facts.started, MARKER + b"0") == []
+
+
 def test_given_a_zombie_then_it_is_not_alive(sleeper: subprocess.Popen[bytes]) -> None:
     facts = facts_of(sleeper.pid)
     assert facts is not None
