@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tidegate_core.store.values import Transaction
+from tidegate_core.store.values import Transaction, Update
 from tidegate_core.transactions.map import Cut
 from tidegate_testkit.simulation.absences import nobody_until
 from tidegate_testkit.simulation.cluster import EVENTS, REQUESTS, SOURCE_TOPIC
@@ -13,6 +13,7 @@ from tidegate_testkit.simulation.coverage import moment_of
 from tidegate_testkit.simulation.drawing import source
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.node import Node
+from tidegate_testkit.simulation.retrying import FAILURES
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
@@ -27,6 +28,9 @@ STEPS: Final = 6
 CANCELS_MAX: Final = 6
 """Programs that somebody ends while they run, and as many jobs while they wait."""
 
+CANCELLED_AT_ITS_END: Final = 0.7
+"""Share of the programs whose failure is reported, and that somebody cancels before anybody has looked at it."""
+
 
 class Troubles:
     """Plans all of it when the world is built."""
@@ -36,6 +40,8 @@ class Troubles:
         self._cluster = world.cluster
         self._timeline = world.cluster.timeline
         self._awaited: list[Trouble] = []
+        # Chance of its own: what is drawn for other troubles stays as it is.
+        self._at_ends = source(world.seed, "cancels at the end")
         world.cluster.store.on_taken_effect = self._taken_effect
 
     def plan(self) -> None:
@@ -88,6 +94,8 @@ class Troubles:
 
     def _taken_effect(self, transaction: Transaction) -> None:
         """The store's own moment: its sender does not know yet that it took effect."""
+        if transaction.name == "finished" and FAILURES in self._cluster.swarm.traps:
+            self._cancel_at_its_end(transaction)
         for trouble in [each for each in self._awaited if each.once_applied == transaction.name]:
             owner = transaction.token.split("/", 1)[0]
             for node in self._cluster.nodes.values():
@@ -196,6 +204,15 @@ class Troubles:
         running = [body.run_id for body in self._cluster.record.bodies if body.end is None]
         if running:
             run_id = self._timeline.chance.choice(running)
+            self._world.requests.ask({"type": "run.cancel", "run_id": run_id}, lambda asked: None)
+
+    def _cancel_at_its_end(self, finished: Transaction) -> None:
+        """Somebody ends a program that has just failed: whether it is tried again is not decided yet."""
+        (update,) = finished.actions
+        assert isinstance(update, Update)
+        has_failed = update.values[":outcome"] == "failed"
+        if has_failed and not self._cluster.healed and self._at_ends.random() < CANCELLED_AT_ITS_END:
+            run_id = update.key.sk.removeprefix("R#")
             self._world.requests.ask({"type": "run.cancel", "run_id": run_id}, lambda asked: None)
 
     def _cancel_a_job(self) -> None:

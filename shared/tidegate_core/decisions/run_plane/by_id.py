@@ -10,6 +10,7 @@ from tidegate_core.decisions.run_plane.control import version_conflict
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.run_ends import conclude
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
 from tidegate_core.model.planned import LANGUAGE
 from tidegate_core.model.position import Position
@@ -148,13 +149,18 @@ class CancelJob:
 
 @dataclass(frozen=True, slots=True)
 class CancelRun:
-    """`run.cancel`: the run is closed before the gate, or ended by its launcher after it."""
+    """`run.cancel`: the run is closed before the gate, or ended by its launcher after it.
+
+    Where its program has ended and nobody has drawn the conclusion yet, that comes first: what is cancelled is the attempt that
+    would follow, and `too_late` is the answer only where none does (I7).
+    """
 
     shard: int
     run_id: str
     request_id: str
     namespace: str | None
     outcome: Outcome
+    memory: Memory
     name: str = "cancel_run"
 
     @property
@@ -166,9 +172,13 @@ class CancelRun:
         return (keys.run(self.shard, self.run_id),)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
-        run = unit.record(Run, keys.run(unit.shard, self.run_id)) or _ended(unit, self.run_id)
+        run = self._run(unit)
+        if run is not None and run.ended_at is not None and self._is_meant(run):
+            conclude(unit, run, self.memory, now)
+            run = unit.record(Run, run.key(unit.shard)) or run
+        run = run or _ended(unit, self.run_id)
         running: tuple[str, ...] = ()
-        if run is None or self.namespace not in (None, run.namespace):
+        if run is None or not self._is_meant(run):
             status = ReceiptStatus.NOT_FOUND
         elif run.ended_at is not None:
             status = ReceiptStatus.TOO_LATE
@@ -187,6 +197,12 @@ class CancelRun:
             at=now,
         )
         answer(unit, self.outcome, receipt, now, under=self.namespace)
+
+    def _run(self, unit: UnitOfWork) -> Run | None:
+        return unit.record(Run, keys.run(unit.shard, self.run_id))
+
+    def _is_meant(self, run: Run) -> bool:
+        return self.namespace in (None, run.namespace)
 
 
 def _closed(unit: UnitOfWork, job_id: str) -> LedgerRow | None:

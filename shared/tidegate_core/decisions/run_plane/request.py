@@ -144,7 +144,7 @@ class ApplyRequest(Procedure):
             case ScheduleTrigger():
                 yield from lane.decide_alone(TriggerNow(request, request_id, position, outcome, self.memory))
             case RunCancel():
-                cancel_run = CancelRun(lane.shard, request.run_id, request_id, request.namespace, outcome)
+                cancel_run = CancelRun(lane.shard, request.run_id, request_id, request.namespace, outcome, self.memory)
                 yield from lane.decide_alone(cancel_run)
             case JobCancel():
                 cancel_job = CancelJob(request.job_id, request_id, request.namespace, outcome)

@@ -38,12 +38,15 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
 def _check_cancels(case: Case) -> Iterator[str]:
     for asked in case.world.requests.asked.values():
         kind = asked.document["type"]
-        if kind not in {"run.cancel", "job.cancel"} or asked.receipt is None or asked.status != "cancelled":
+        # A job that it is too late for has become a run.
+        final = {"run.cancel": ("cancelled", "too_late"), "job.cancel": ("cancelled",)}.get(kind, ())
+        if asked.receipt is None or asked.status not in final:
             continue
         run = str(asked.document.get("run_id") or asked.document.get("job_id"))
         for body in case.bodies_by_run.get(run, []):
-            if body.start > asked.acked_at and run not in asked.receipt.running:
-                yield f"I7: {run} started after {kind} {asked.id} was acknowledged"
+            goes_on = run in asked.receipt.running and not _is_retry(case, body, asked.acked_at)
+            if body.start > asked.acked_at and not goes_on:
+                yield f"I7: {run} started after {kind} {asked.id} was answered {asked.status}"
 
 
 def _is_retry(case: Case, body: Body, instant: int) -> bool:

@@ -255,7 +255,8 @@ def ticks(swarm: Swarm, chance: Random) -> Swarm:
 
 def failures(swarm: Swarm, chance: Random) -> Swarm:
     """Programs die more often than they may, so that tries are used up, and the topic of those dead letters takes some of them
-    late, others without saying so. All schedules try again (`with_retries`).
+    late, others without saying so. All schedules try again (`with_retries`), pokes are lost, and some programs are cancelled when
+    they have just failed (`troubles.py`).
     """
     launcher = replace(swarm.launcher, early_death=0.4, silent_death=0.4)
     silent = tuple((NUMBER_OF_RUNS_DLQ, period(chance, swarm.busy_ms, 6_000, 20_000)) for _ in range(2))
@@ -264,6 +265,7 @@ def failures(swarm: Swarm, chance: Random) -> Swarm:
         broker,
         lost_ack=max(broker.lost_ack, 0.35),
         not_appended=max(broker.not_appended, 0.2),
+        lost_pokes=max(broker.lost_pokes, 0.5),
         leaderless=(*broker.leaderless, *silent),
     )
     return replace(swarm, launcher=launcher, broker=broker)

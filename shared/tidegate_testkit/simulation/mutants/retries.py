@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tidegate_core.decisions.run_plane import retrying, run_ends
+from tidegate_core.decisions.run_plane import by_id, retrying, run_ends
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.retrying import FAILURES
 
 
 def one_try_more(is_used_up: Callable[..., bool]) -> Any:
@@ -47,5 +48,13 @@ RETRIES = (
         breaks="I7",
         patches=(Patch(retrying, "_may_launch", lambda _: lambda unit, state, run: True),),
         within=75,
+    ),
+    Mutant(
+        "retry after too late",
+        "a cancel answers that the run is over, and leaves it to others to make the next attempt",
+        breaks="I7",
+        patches=(Patch(by_id, "conclude", lambda _: lambda unit, run, memory, now: None),),
+        within=3,
+        trap=FAILURES,
     ),
 )

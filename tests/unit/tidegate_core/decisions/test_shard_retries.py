@@ -8,7 +8,7 @@ import pytest
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, begun, by_hand, ends, failing
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
-from tidegate_core.transactions.gate import report_outputs
+from tidegate_core.transactions.gate import finish_run, report_outputs
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every, on_run_of
 
@@ -157,6 +157,32 @@ def test_given_a_program_that_was_asked_to_end_then_it_is_not_tried_again() -> N
     bench.run(HOUR)
     assert len(bench.started) == 1
     assert ends(bench) == ["killed"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "answer", "told"),
+    [
+        pytest.param("failed", "cancelled", "not tried again: by_request", id="an attempt would follow"),
+        pytest.param("succeeded", "too_late", None, id="it succeeded"),
+    ],
+)
+def test_given_a_cancel_before_anybody_has_looked_at_the_end_then_no_attempt_follows_its_answer(
+    outcome: str, answer: str, told: str | None
+) -> None:
+    """I7. The end is on the run's item, and the owner has not been told."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=None))
+    run_id = a_schedule(bench, constraints=[at_most(1, "program")])
+    bench.run(SECOND)
+    driver = str(bench.rows("R#")[0]["driver"])
+    bench.transact(finish_run(run_id, 1, driver, outcome, 1, "boom", None, None, bench.now, "t"))
+    bench.request({"id": "c", "type": "run.cancel", "namespace": "flights", "run_id": run_id})
+    assert bench.receipts()["c"]["status"] == answer
+    bench.run(HOUR)
+    assert len(bench.started) == 1
+    (entry,) = [row for row in bench.rows("L#") if row["job_id"] == run_id]
+    assert (entry["disposition"], entry["state"]) == ("launched", outcome)
+    assert entry.get("detail") == (f"boom; {told}" if told else "boom")
+    assert [row["in_use"] for row in bench.rows("LIMIT")] == [0]
 
 
 def test_given_an_owner_that_falls_while_a_try_is_waited_for_then_the_successor_makes_it_at_its_time() -> None:
