@@ -39,13 +39,16 @@ class Gate:
         self._carry_out = carry_out
         self._clock = clock
 
-    def start(self, run_id: str, attempt: int, driver: str) -> None:
+    def start(self, run_id: str, attempt: int, driver: str, host: str | None = None) -> None:
         """Lets the first driver of the current attempt pass, and the same driver again.
+
+        `host` is that of the launcher which started it.
 
         Raises:
             ApiProblem: 404, 409 with the reason why this driver must not run, 503.
         """
-        item = self._refused_by(gate.start_run(run_id, attempt, driver, self._clock.now_ms(), _token()))
+        now = self._clock.now_ms()
+        item = self._refused_by(gate.start_run(run_id, attempt, driver, now, _token(), host=host))
         if item is not _PASSED:
             self._refuse("start", run_id, attempt, driver, item)
 

@@ -73,6 +73,7 @@ def program_environment(
     environment |= {f"TIDEGATE_{name.upper()}": value for name, value in small_values(launch, folder).items()}
     environment |= {
         MARKER_VARIABLE: str(folder.path),
+        "TIDEGATE_LAUNCHER_HOST": settings.host,
         "TIDEGATE_GATE_URL": launch.gate_url,
         "TIDEGATE_RUN_TOKEN": launch.token,
         "TIDEGATE_GATE_WAIT_S": f"{settings.gate_wait_s:g}",

@@ -29,6 +29,7 @@ class RunIdentity:
         attempt: Its attempt, 1 or more.
         gate_url: Base URL of the API.
         token: Bearer token; secret.
+        launcher_host: Name of the host as its launcher has it: what tells the copies of an attempt apart. Not said by older ones.
         driver: Random UUID that lives in this process's memory only: what the gate tells twins apart by.
         gate_wait_s: Seconds for which the gate is retried.
         report_wait_s: Seconds for which each report is retried.
@@ -38,6 +39,7 @@ class RunIdentity:
     attempt: int
     gate_url: str
     token: str = field(repr=False)
+    launcher_host: str | None = None
     driver: str = field(default_factory=lambda: str(uuid.uuid4()))
     gate_wait_s: float = GATE_WAIT_S_DEFAULT
     report_wait_s: float = REPORT_WAIT_S_DEFAULT
@@ -64,6 +66,7 @@ class RunIdentity:
             attempt=int(attempt),
             gate_url=environ["TIDEGATE_GATE_URL"],
             token=environ.pop("TIDEGATE_RUN_TOKEN"),
+            launcher_host=environ.get("TIDEGATE_LAUNCHER_HOST") or None,
             gate_wait_s=_seconds(environ, "TIDEGATE_GATE_WAIT_S", GATE_WAIT_S_DEFAULT),
             report_wait_s=_seconds(environ, "TIDEGATE_REPORT_WAIT_S", REPORT_WAIT_S_DEFAULT),
         )

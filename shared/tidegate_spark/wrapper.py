@@ -131,8 +131,9 @@ def claim(argv: list[str]) -> GateClient:
             EXIT_CONFIG, f"program file {argv[0] if argv else '(none)'} does not exist; restore it or apply anew"
         )
     gate = GateClient(identity)
+    told = {"host": socket.gethostname(), "pid": os.getpid(), "launcher_host": identity.launcher_host}
     try:
-        answer = gate.post("start", {"host": socket.gethostname(), "pid": os.getpid()}, Deadline(identity.gate_wait_s))
+        answer = gate.post("start", told, Deadline(identity.gate_wait_s))
     except GateMisconfigured as error:
         raise NotRun(EXIT_CONFIG, str(error)) from error
     except GateUnreachable as error:

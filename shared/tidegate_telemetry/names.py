@@ -309,8 +309,8 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "task_failed": LogEvent("A bug: a background task raised. It is begun again.", "error"),
     "cancel_failed": LogEvent("The launcher could not end a program now; it is tried again.", "warning"),
     "cancel_out_of_reach": LogEvent(
-        "Nothing of an attempt was started on this host, so there is nothing to end here. If its program runs, then on "
-        "another host, and a node of that host has to end it."
+        "The program of an attempt was not started on this host, so there is nothing to end here. If it runs, then on "
+        "another host (`host`, where that is known), and a node of that host has to end it."
     ),
     "watch_failed": LogEvent("The launcher could not say whether a program is gone; it is asked again.", "warning"),
     "poke_unreadable": LogEvent("A record on the pokes topic is none of ours; it is passed.", "warning"),

@@ -143,7 +143,7 @@ def _kind(row: Item) -> str:
     return str(row["sk"]).split("#")[0].split("/")[0]
 
 
-_OF_THE_NODE = frozenset({"rev", "w", "node", "host", "boot_id", "external_id"})
+_OF_THE_NODE = frozenset({"rev", "w", "node", "host", "driver_host", "boot_id", "external_id"})
 
 
 def _plain(item: Item) -> tuple[tuple[str, str], ...]:

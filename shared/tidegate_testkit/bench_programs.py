@@ -87,10 +87,12 @@ class Programs(ABC):
         behaves: What each program does.
         load: What every load is; None: nobody can say.
         host: Told apart where there are several: processes of one attempt on two hosts are two drivers.
+        tells_host: Whether wrappers say whose launcher started them. Those of older releases do not.
     """
 
     now: int
     host = "host-1"
+    tells_host = True
     load: float | None = 0.0
 
     def __init__(self, behaviour: Behaviour | None) -> None:
@@ -159,7 +161,8 @@ class Programs(ABC):
         if process.gone is not None:
             return
         token = f"start {process.driver}"
-        verdict = self.transact(start_run(order.run_id, order.attempt, process.driver, self.now, token))
+        host = self.host if self.tells_host else None
+        verdict = self.transact(start_run(order.run_id, order.attempt, process.driver, self.now, token, host=host))
         if not isinstance(verdict, Committed):
             self._end(process, REFUSED_AT_THE_GATE)
             return

@@ -123,7 +123,7 @@ def run_view(run: Run) -> RunView:
         reason=run.reason,
         error_class=run.error_class,
         outputs=_object(run.outputs),
-        host=run.host,
+        host=run.program_host,
         external_id=run.external_id,
         cancel_requested=run.cancel_requested,
         disposition=run.disposition,

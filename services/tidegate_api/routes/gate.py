@@ -45,8 +45,14 @@ class Report(BaseModel):
 
 
 class StartReport(Report):
-    """A program's driver asks whether it may run."""
+    """A program's driver asks whether it may run.
 
+    Attributes:
+        host: The machine's own name, for the log.
+        launcher_host: Of the launcher that started it, as in the run; older wrappers do not say it.
+    """
+
+    launcher_host: str | None = Field(default=None, min_length=1, max_length=256)
     host: str | None = Field(default=None, max_length=256)
     pid: int | None = None
 
@@ -93,7 +99,7 @@ async def start(
         run_id,
         report,
         authorization,
-        lambda: services.gate.start(run_id, report.attempt, report.driver),
+        lambda: services.gate.start(run_id, report.attempt, report.driver, report.launcher_host),
     )
     services.pokes.poke(run_id)
     services.notices("run_started", run_id=run_id, attempt=report.attempt, host=report.host, pid=report.pid)

@@ -7,14 +7,24 @@ from tidegate_core.store.values import Condition, Item, Transaction, Update, Val
 from tidegate_core.transactions import conditions
 
 
-def start_run(run_id: str, attempt: int, driver: str, now: int, token: str) -> Transaction:
-    """The linearisation point of "launched": the first driver of the current attempt wins (I2), a closed run refuses (I7)."""
+def start_run(run_id: str, attempt: int, driver: str, now: int, token: str, *, host: str | None = None) -> Transaction:
+    """The linearisation point of "launched": the first driver of the current attempt wins (I2), a closed run refuses (I7).
+
+    `host` is the one whose launcher started this driver: by that its end is told from those of other copies (I4).
+    """
+    assignments = "#state = :running, #driver = :driver, #started_at = if_not_exists(#started_at, :now)"
+    names = {"#started_at": "started_at"}
+    values: dict[str, Value] = {":running": "running", ":now": now}
+    if host is not None:
+        assignments += ", #driver_host = :host"
+        names["#driver_host"] = "driver_host"
+        values[":host"] = host
     return _report(
         "start",
         run_id,
-        "#state = :running, #driver = :driver, #started_at = if_not_exists(#started_at, :now)",
-        {"#started_at": "started_at"},
-        {":running": "running", ":now": now},
+        assignments,
+        names,
+        values,
         conditions.may_start(attempt, driver),
         token,
     )

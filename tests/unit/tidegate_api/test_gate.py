@@ -43,6 +43,15 @@ def test_given_first_driver_then_it_passes_and_the_owner_is_poked(process: Proce
     assert poke.topic_partition == shard_of(run) % TOPIC_PARTITIONS % 2
 
 
+@pytest.mark.parametrize("host", [{}, {"launcher_host": "host-of-launcher"}], ids=["an older wrapper", "a present one"])
+def test_given_a_driver_whose_launcher_is_known_then_the_run_names_its_host(
+    process: Process, run: Run, host: dict[str, str]
+) -> None:
+    """Not the machine's own name, which an operator may have given the launcher another one for."""
+    assert process.report(run, "start", host="h", **host).status_code == 200
+    assert stored(process, run).driver_host == host.get("launcher_host")
+
+
 def test_given_same_driver_again_then_it_passes_again(process: Process, run: Run) -> None:
     assert [process.report(run, "start").status_code for _ in range(2)] == [200, 200]
 

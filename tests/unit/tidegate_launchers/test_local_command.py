@@ -132,6 +132,7 @@ def test_given_the_nodes_environment_then_its_secrets_stay_behind(
     assert environment["PYTHONPATH"].endswith("/mine")
     assert environment["TIDEGATE_RUN_TOKEN"] == "secret-of-the-test"
     assert environment["TIDEGATE_GATE_URL"] == "http://127.0.0.1:8080"
+    assert environment["TIDEGATE_LAUNCHER_HOST"] == "node-1"
     assert environment["TIDEGATE_RUN_FOLDER"] == str(folder.path)
     assert environment["TIDEGATE_CONTEXT"] == str(folder.context)
     assert environment["TIDEGATE_INTERVAL_START"] == "2026-03-02T05:00:00Z"

@@ -137,6 +137,7 @@ def program(gate: StandInGate, tmp_path: Path) -> WrappedProgram:
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(WRAPPER.parent.parent),
         "TIDEGATE_GATE_URL": gate.url,
+        "TIDEGATE_LAUNCHER_HOST": "host-of-the-test",
         "TIDEGATE_RUN_TOKEN": TOKEN,
         "TIDEGATE_RUN_ID": RUN_ID,
         "TIDEGATE_ATTEMPT": "2",

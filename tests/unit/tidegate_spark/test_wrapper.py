@@ -78,7 +78,8 @@ def test_given_go_then_start_names_run_attempt_host_and_process_and_carries_the_
     (start,) = gate.of("start")
     assert start.path == "/api/v1/runs/0007-abcdefghijklmnopqrstuvwxyz/start"
     assert start.authorization == "Bearer token-of-the-test"
-    assert set(start.body) == {"attempt", "driver", "host", "pid"}
+    assert set(start.body) == {"attempt", "driver", "host", "pid", "launcher_host"}
+    assert start.body["launcher_host"] == "host-of-the-test"
     assert start.body["host"] == socket.gethostname()
     assert start.body["pid"] == int(done.stdout)
 

@@ -127,7 +127,8 @@ class Attempts:
             return
         since = self._host.now
         while (run.id, run.attempt) not in self._launching and self._is_open(run):
-            found = yield Lookup(run.id, run.attempt, run.host, run.boot_id)
+            # On the driver's host where that is known: the copy in the run's item may be another one.
+            found = yield Lookup(run.id, run.attempt, run.program_host, run.boot_id)
             assert isinstance(found, LookedUp)
             if found.where == "found":
                 yield from self._adopted(run, found)
@@ -135,10 +136,9 @@ class Attempts:
             if found.where == "absent" and run.state == "submitting":
                 yield from self._launch(run)
                 return
-            if found.where == "absent" and run.external_id is not None:
+            if found.where == "absent" and (run.external_id is not None or run.driver_host is not None):
                 # Submitted or started, and nothing of it is left where the launcher can see all there is.
-                gone = Gone(None, message="nothing of it is left")
-                self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory))
+                self._gone(run, Gone(None, message="nothing of it is left"), run.program_host)
                 return
             # Or absent, and started by an artefact whose submission got no answer: nobody wrote down where it is. Its end
             # is its report; without one it is lost, and shown as that.
@@ -150,9 +150,9 @@ class Attempts:
     def _adopted(self, run: Run, found: LookedUp) -> Operation[None]:
         if run.cancel_requested:
             self._host.tell(Cancel(run.id, run.attempt))
-        if run.external_id is None:
+        if run.external_id is None or run.host != run.program_host:
             self._submitted(run, Submitted(found.external_id or "", found.host or "", found.boot_id or ""))
-        yield from self._watch(run)
+        yield from self._watch(run, found.host)
 
     def _launch(self, run: Run) -> Operation[None]:
         """Hands the attempt to the launcher until it is taken or refused."""
@@ -168,7 +168,7 @@ class Attempts:
             match answer:
                 case Submitted():
                     self._submitted(run, answer)
-                    yield from self._watch(run)
+                    yield from self._watch(run, answer.host)
                     return
                 case SubmitFailed(error_class, message):
                     self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message))
@@ -189,7 +189,10 @@ class Attempts:
         items = yield from self._lane.read_range(low, high)
         return merged_entries([str(item["entries"]) for item in items[: run.chunks]])
 
-    def _watch(self, run: Run) -> Operation[None]:
+    def _watch(self, run: Run, host: str | None) -> Operation[None]:
         gone = yield Watch(run.id, run.attempt)
         assert isinstance(gone, Gone)
-        self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory))
+        self._gone(run, gone, host)
+
+    def _gone(self, run: Run, gone: Gone, host: str | None) -> None:
+        self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory, host))

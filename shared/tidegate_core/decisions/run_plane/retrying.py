@@ -81,6 +81,7 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
         boot_id=None,
         node=None,
         driver=None,
+        driver_host=None,
         ended_at=None,
         outcome=None,
         exit_code=None,

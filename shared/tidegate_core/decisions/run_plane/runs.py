@@ -14,12 +14,12 @@ from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.run_ends import HOST_SILENT, close_run, conclude, end_before_gate
 from tidegate_core.decisions.run_plane.run_news import told_row
-from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
+from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.model.shards import hash_of
 from tidegate_core.model.states import RunState
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key
+from tidegate_core.store.values import Key, Value
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 START_WITHIN_MS = 15 * 60_000
@@ -59,7 +59,7 @@ class _AboutRun:
 
 @dataclass(frozen=True, slots=True)
 class MarkSubmitted(_AboutRun):
-    """The launcher took the attempt."""
+    """The launcher took the attempt; of several copies the driver's is the one that counts."""
 
     attempt: int
     submitted: Submitted
@@ -68,7 +68,10 @@ class MarkSubmitted(_AboutRun):
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         run = self.read(unit)
-        if run is None or run.attempt != self.attempt or run.external_id is not None or run.ended_at is not None:
+        if run is None or run.attempt != self.attempt or run.ended_at is not None:
+            return
+        is_known = run.external_id is not None and run.host == run.program_host
+        if is_known or run.driver_host not in (None, self.submitted.host):
             return
         known = replace(
             run,
@@ -144,11 +147,16 @@ class RejectRun(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class RunGone(_AboutRun):
-    """Nothing of the attempt is left on the launcher's side."""
+    """Nothing of the attempt is left on the launcher's side, which sees the copy on its own host only.
+
+    Attributes:
+        host: Whose copy is gone; None: that of the host in the run's item.
+    """
 
     attempt: int
     gone: Gone
     memory: Memory | None = None
+    host: str | None = None
     name: str = "gone"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -159,15 +167,27 @@ class RunGone(_AboutRun):
             conclude(unit, run, self.memory, now)
         elif run.state in BEFORE_GATE:
             self._died_before_gate(unit, run, now)
-        elif self.gone.error_class == DUPLICATE or run.external_id is None:
-            # I4: the driver that passed the gate is another one, on a host that nobody wrote down. Its end is its report.
+        elif not self._was_the_driver(run):
+            # I4: the driver that passed the gate is on another host. Its end is its report, or seen by a node of that host.
             if run.external_id is not None:
-                unit.put(replace(run, external_id=None, host=None, boot_id=None), run.key(unit.shard))
+                known = replace(run, external_id=None, host=run.driver_host, boot_id=None)
+                unit.put(known, run.key(unit.shard))
         else:
             outcome = "killed" if run.cancel_requested else "failed"
             reason = "cancelled" if run.cancel_requested else "no_report"
             ended = replace(run, ended_at=now, outcome=outcome, reason=reason, exit_code=self.gone.exit_code)
             conclude(unit, ended, self.memory, now)
+
+    def _was_the_driver(self, run: Run) -> bool:
+        """Of an attempt there is one copy a host: the host tells, and the exit code of a user's program may be any.
+
+        Where nobody wrote the driver's host down, a copy is another one if the gate has refused it.
+        """
+        if run.external_id is None and self.host is None:
+            return False
+        if run.driver_host is None:
+            return run.external_id is not None and self.gone.error_class != DUPLICATE
+        return run.driver_host == (self.host or run.host)
 
     def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
         error_class = "transient" if self.gone.error_class in (None, DUPLICATE) else self.gone.error_class
@@ -249,6 +269,10 @@ class RequestCancel(_AboutRun):
         elif not run.cancel_requested:
             unit.put(replace(run, cancel_requested=True), run.key(unit.shard))
             unit.after(Cancel(run.id, run.attempt))
+            if run.driver_host is not None and (run.external_id is None or run.host != run.driver_host):
+                # This owner's launcher started another copy, or none: a node of that host ends the driver when it takes over.
+                fields: dict[str, Value] = {"run_id": run.id, "attempt": run.attempt, "host": run.driver_host}
+                unit.after(Notice("cancel_out_of_reach", fields))
 
 
 def _submissions(run: Run) -> int:

@@ -20,7 +20,9 @@ class Run:
         limits: Partition and sort keys (`pk|sk`) of the limits whose permit it holds, or of the permit's own item.
         queued: True when somebody may wait behind it: it was admitted out of a shared limit's queue.
         order: JSON of program type, file, args, conf.
+        external_id, host, boot_id: Of the copy that the owner's launcher started: not always the one that passes the gate.
         driver: UUID in the memory of the one driver that passed the gate.
+        driver_host: Host whose launcher started that driver; None: its wrapper, or the API, is of an older release.
         ended_at: When the end was observed or the run was closed; set once.
         disposition: `<disposition>/<reason>` for the ledger when the run was closed before the gate.
         start_by: The launcher must have taken it by then (SEMANTICS 13: 1 h); once it has, the gate must have been passed by
@@ -62,6 +64,7 @@ class Run:
     host: str | None = None
     boot_id: str | None = None
     driver: str | None = None
+    driver_host: str | None = None
     started_at: int | None = None
     ended_at: int | None = None
     outcome: str | None = None
@@ -93,6 +96,11 @@ class Run:
     @property
     def ref(self) -> str:
         return keys.schedule_ref(self.namespace, self.name)
+
+    @property
+    def program_host(self) -> str | None:
+        """Where its program runs or ran, as far as anybody has said."""
+        return self.driver_host or self.host
 
     @property
     def order_document(self) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.run_plane import deadlines, listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.gathering import Gathering
+from tidegate_core.decisions.run_plane.runs import RunGone
 from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store.values import Key, Transaction
+from tidegate_core.transactions.gate import start_run
 from tidegate_core.transactions.limits import lapse_offers, offer_slots
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.latches import Latches
@@ -57,6 +59,10 @@ def ending_what_cannot_be_asked(_: Any) -> Any:
         run_ends.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
 
     return ended
+
+
+def going_by_the_exit_alone(_: Any) -> Any:
+    return lambda decision, run: run.external_id is not None and decision.gone.error_class != DUPLICATE
 
 
 def trusting_a_refusal(_: Any) -> Any:
@@ -129,13 +135,33 @@ def an_owner_falls_while_it_tells_of_an_end() -> Iterable[str]:
 
 
 def a_second_artefact_ends_at_the_gate() -> Iterable[str]:
-    """The launcher sees it go; the driver that won is on another host."""
+    """The launcher sees it go; the driver that won is on another host, and its wrapper of a release that does not say which."""
     bench = Stage(behaviour=NEVER_STARTS).first
     run = run_by_hand(bench)
     bench.transact(starts(run, bench.now))
     bench.vanish(run, gone=Gone(0, DUPLICATE))
     bench.run(SECOND)
     return is_open(bench, run)
+
+
+def a_copy_dies_that_waited_for_the_gate() -> Iterable[str]:
+    """It was killed, and has not been answered; the driver is on a host whose launcher did not come to say so."""
+    bench = Stage(behaviour=NEVER_STARTS).first
+    run = run_by_hand(bench)
+    bench.transact(start_run(run, 1, "driver-1", bench.now, "start", host="host-2"))
+    bench.vanish(run, gone=Gone(137, "transient"))
+    bench.run(SECOND)
+    return is_open(bench, run)
+
+
+def a_driver_leaves_with_the_code_of_a_duplicate() -> Iterable[str]:
+    """Without a report: a user's program may exit as it likes."""
+    bench = Stage(behaviour=FOR_EVER).first
+    run = run_by_hand(bench)
+    bench.vanish(run, gone=Gone(79, DUPLICATE))
+    bench.run(SECOND)
+    if not list(is_open(bench, run)):
+        yield f"liveness: nothing of run {run} is left, and its permit is kept until a person acts"
 
 
 def a_program_runs_where_nobody_can_ask() -> Iterable[str]:
@@ -244,6 +270,20 @@ RULES_OF_RUNS = (
         breaks="I4",
         patches=(Patch(runs, "DUPLICATE", lambda _: "nothing is called so"),),
         scenario=a_second_artefact_ends_at_the_gate,
+    ),
+    Mutant(
+        "copy's end",
+        "the end of a copy that waited for the gate on one host is taken for that of the program on another",
+        breaks="I4",
+        patches=(Patch(RunGone, "_was_the_driver", going_by_the_exit_alone),),
+        scenario=a_copy_dies_that_waited_for_the_gate,
+    ),
+    Mutant(
+        "driver's exit",
+        "a program that exits with the wrapper's code for a duplicate counts as one, and its run is never over",
+        breaks="liveness",
+        patches=(Patch(RunGone, "_was_the_driver", going_by_the_exit_alone),),
+        scenario=a_driver_leaves_with_the_code_of_a_duplicate,
     ),
     Mutant(
         "permit by time",

@@ -14,7 +14,8 @@ from tests.unit.tidegate_core.decisions.shard_bench import (
 )
 
 from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
-from tidegate_core.effects import Cancel, Commit, LookedUp, NotSubmitted, Submit
+from tidegate_core.effects import Cancel, Commit, LookedUp, Lookup, NotSubmitted, Submit
+from tidegate_core.transactions.gate import start_run
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import MINUTE, RUNS, SECOND
 
@@ -132,6 +133,7 @@ def test_given_a_program_whose_submission_got_no_answer_and_that_nobody_finds_th
 ):
     """It passed the gate, nobody wrote down where it runs, and its name is forgotten: only its report could end it."""
     bench = a_bench(FOR_EVER)
+    bench.tells_host = False
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "submitted")
     triggered(bench)
     bench.run(SECOND)
@@ -141,3 +143,40 @@ def test_given_a_program_whose_submission_got_no_answer_and_that_nobody_finds_th
     run = the_run(bench)
     assert run is not None
     assert (run.state, run.ended_at) == ("lost", None)
+
+
+# -- copies on several hosts -------------------------------------------------------------------------------------------
+
+
+def test_given_a_program_of_which_nothing_is_left_on_its_own_host_then_its_run_ends_although_its_submission_got_no_answer() -> (
+    None
+):
+    bench = a_bench(FOR_EVER)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "submitted")
+    triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("absent"))
+    bench.run(SECOND)
+    assert [entry[3] for entry in bench.ledger()] == ["failed"]
+
+
+def test_given_a_driver_on_another_host_than_the_copy_that_is_known_then_it_is_looked_up_and_adopted_there() -> None:
+    bench = a_bench(FOR_EVER)
+    bench.host = "host-2"
+    bench.behaves = lambda order: Behaviour(starts_after=None)
+    run_id = triggered(bench)
+    bench.run(SECOND)
+    bench.transact(start_run(run_id, 1, "driver-1", bench.now, "t", host="host-1"))
+    bench.host = "host-1"
+    bench.crash()
+    bench.run(SECOND)
+    (lookup,) = bench.all_asked(Lookup)
+    assert isinstance(lookup, Lookup)
+    assert lookup.host == "host-1"
+    run = the_run(bench)
+    assert run is not None
+    assert (run.state, run.host) == ("running", "host-1")
+    bench.vanish(run_id)
+    bench.run(SECOND)
+    assert [entry[3] for entry in bench.ledger()] == ["failed"]

@@ -185,6 +185,17 @@ def test_given_a_cancel_before_anybody_has_looked_at_the_end_then_no_attempt_fol
     assert [row["in_use"] for row in bench.rows("LIMIT")] == [0]
 
 
+def test_given_a_try_on_another_host_than_the_one_before_then_its_copy_is_the_runs() -> None:
+    bench = a_bench()
+    bench.behaves = lambda order: FAILS if order.attempt == 1 else Behaviour(starts_after=10, runs_for=None)
+    a_schedule(bench)
+    bench.run(5 * SECOND)
+    bench.host = "host-2"
+    bench.run(MINUTE)
+    (row,) = [row for row in bench.rows("R#") if row["attempt"] == 2]
+    assert (row["host"], row["driver_host"]) == ("host-2", "host-2")
+
+
 def test_given_an_owner_that_falls_while_a_try_is_waited_for_then_the_successor_makes_it_at_its_time() -> None:
     bench = a_bench()
     bench.behaves = failing(1)

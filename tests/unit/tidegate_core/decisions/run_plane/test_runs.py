@@ -21,7 +21,7 @@ from tidegate_core.decisions.run_plane.runs import (
     RunGone,
 )
 from tidegate_core.decisions.work import Decision
-from tidegate_core.effects import DUPLICATE, Cancel, Gone, Submitted
+from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
@@ -328,6 +328,71 @@ def test_given_the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_
     look(desk)
     assert outcome(desk) == "launched/succeeded"
     assert (desk.store.peek(SHARED) or {})["in_use"] == 0
+
+
+def a_driver_and_another_copy(driver_host: str | None) -> Desk:
+    """The launcher of host `a` did not come to say that it had started the attempt, so that of host `b` was asked."""
+    desk = a_desk(STATES["submitting"])
+    desk.decide(MarkSubmitted(0, ID, 1, Submitted("tg@b", "b", "boot"), "node-b"), NOW + 1)
+    desk.store.transact(start_run(ID, 1, "driver-1", NOW + 2, "t", host=driver_host))
+    return desk
+
+
+@pytest.mark.parametrize("host", [None, "b"])
+@pytest.mark.parametrize(
+    "end", [Gone(79, DUPLICATE), Gone(1, "transient"), Gone(75, "transient"), Gone(78, "config"), Gone(None), Gone(0)]
+)
+def test_given_the_end_of_another_hosts_copy_then_the_run_goes_on_however_that_ended(
+    end: Gone, host: str | None
+) -> None:
+    """I4. It waited for the gate, and died there without having been answered."""
+    desk = a_driver_and_another_copy("a")
+    for _ in range(2):
+        desk.decide(RunGone(0, ID, 1, end, host=host), NOW + 3)
+        found = run_of(desk)
+        assert found is not None
+        assert (found.state, found.ended_at, found.external_id, found.host) == ("running", None, None, "a")
+        assert (desk.store.peek(SHARED) or {})["in_use"] == 1
+
+
+@pytest.mark.parametrize("end", [Gone(79, DUPLICATE), Gone(1, "transient"), Gone(None)])
+def test_given_the_end_of_the_copy_that_passed_the_gate_then_the_run_has_ended_whatever_its_code(end: Gone) -> None:
+    """A user's program may exit with the wrapper's code for a duplicate."""
+    desk = a_driver_and_another_copy("b")
+    desk.decide(RunGone(0, ID, 1, end), NOW + 3)
+    assert outcome(desk) == "launched/failed"
+    assert (desk.store.peek(SHARED) or {})["in_use"] == 0
+
+
+def test_given_the_owner_on_the_drivers_host_then_that_copy_is_the_runs_and_its_end_counts() -> None:
+    desk = a_driver_and_another_copy("a")
+    desk.decide(MarkSubmitted(0, ID, 1, Submitted("tg@a", "a", "boot"), "node-a"), NOW + 3)
+    desk.decide(MarkSubmitted(0, ID, 1, Submitted("tg@b", "b", "boot"), "node-b"), NOW + 4)
+    run = run_of(desk)
+    assert run is not None
+    assert (run.external_id, run.host, run.node) == ("tg@a", "a", "node-a")
+    desk.decide(RunGone(0, ID, 1, Gone(1), host="a"), NOW + 5)
+    assert outcome(desk) == "launched/failed"
+
+
+def test_given_a_start_before_another_hosts_copy_is_known_then_that_copy_is_not_the_runs() -> None:
+    desk = a_desk(STATES["submitting"])
+    desk.store.transact(start_run(ID, 1, "driver-1", NOW + 2, "t", host="a"))
+    desk.decide(MarkSubmitted(0, ID, 1, Submitted("tg@b", "b", "boot"), "node-b"), NOW + 3)
+    run = run_of(desk)
+    assert run is not None
+    assert (run.external_id, run.program_host) == (None, "a")
+
+
+def test_given_a_cancel_where_the_driver_is_on_another_host_then_only_its_end_there_ends_the_run() -> None:
+    desk = a_driver_and_another_copy("a")
+    cancelled(desk)
+    out_of_reach = Notice("cancel_out_of_reach", {"run_id": ID, "attempt": 1, "host": "a"})
+    assert desk.told == [Cancel(ID, 1), out_of_reach]
+    desk.decide(RunGone(0, ID, 1, Gone(143, "transient"), host="b"), NOW + 11)
+    assert outcome(desk) == "running"
+    desk.decide(RunGone(0, ID, 1, Gone(143, "transient"), host="a"), NOW + 12)
+    assert outcome(desk) == "launched/killed"
 
 
 def test_given_a_driver_that_nobody_can_ask_then_it_is_lost_after_the_probe_gap() -> None:
