@@ -42,12 +42,14 @@ class Topic:
 
 @dataclass(eq=False)
 class Reader:
-    """One reading of a topic partition, from `StartReading` to `StopReading`; what comes after its end is dropped.
+    """One reading of a topic partition, from `StartReading` to `StopReading`; what is fetched after its end is dropped.
 
     `gone` is called when the log does not reach as far as the reader has come. `deliver` is told the id of the topic in which the
-    records lie.
+    records lie, also of those that waited in the node's queue while the reading ended.
 
     Attributes:
+        listens: It has not ended.
+        queue_free_at: When the node will have dealt with all that was fetched so far.
         unaware: The topic was made anew and it has not noticed: for a while it fetches nothing, then it goes on at its offset.
     """
 
@@ -61,6 +63,7 @@ class Reader:
     listens: bool = True
     fetching: bool = False
     unaware: bool = False
+    queue_free_at: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,12 +288,22 @@ class Broker:
         reader.offset += len(records)
 
         def arrive() -> None:
-            if reader.open:
+            if reader.open or not reader.listens:
                 reader.deliver(records, topic_id)
 
         if records:
-            reader.process.post(arrive)
+            self._queue(reader, arrive)
         self._fetch_soon(reader)
+
+    def _queue(self, reader: Reader, arrive: Callable[[], None]) -> None:
+        """A busy node deals with what was fetched later, behind all that was fetched before it."""
+        now, mean = self._timeline.now, self._faults.queue_ms
+        wait = self._timeline.around(mean) if mean and not self._healed else 0
+        reader.queue_free_at = max(now, reader.queue_free_at) + wait
+        if reader.queue_free_at > now:
+            reader.process.after(reader.queue_free_at - now, arrive)
+        else:
+            reader.process.post(arrive)
 
 
 def _with_patience(record: Outgoing, patience_ms: float) -> Outgoing:

@@ -147,6 +147,10 @@ class Carrier:
         self._stop_reading(topic, topic_partition)
 
         def deliver(records: Sequence[LogRecord], lies_in: str) -> None:
+            if not reader.listens:
+                if (topic, topic_partition) in self._readers or not self._tenure.takes:
+                    return  # A node's queue gives it to the actor long before the next reading's.
+                self._cluster.trace.bit("behind_end", topic)
             self._tenure.take(RecordsArrived(topic, topic_partition, tuple(records), lies_in))
 
         def gone(position: int) -> None:

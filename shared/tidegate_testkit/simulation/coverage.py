@@ -54,6 +54,7 @@ FAMILIES: Final = (
     Family("read", ("brown_out", "unreadable", "torn"), ("get", "query")),
     Family("produce", ("broker_down", "not_appended", "lost_ack", "refused"), TOPICS),
     Family("poke", ("lost_poke",), ("poke",)),
+    Family("reading", ("behind_end",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
     Family("node", ("crash", "pause", "drain", "clock_step"), ("node",)),
     Family("nodes", ("black_out",), ("nodes",)),
     Family("absence", ("crash",), ("black-out",)),

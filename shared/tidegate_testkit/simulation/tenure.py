@@ -91,9 +91,14 @@ class Tenure:
 
     # -- inputs -------------------------------------------------------------------------------------------------------
 
+    @property
+    def takes(self) -> bool:
+        """There is an actor for inputs."""
+        return self.alive and not self.actor.has_ended
+
     def take(self, incoming: Input) -> None:
         """Gives the actor an input and carries out what it asks for."""
-        if not self.alive or self.actor.has_ended:
+        if not self.takes:
             return
         try:
             asked = self.actor.step(self.node.clock(), incoming)

@@ -17,6 +17,7 @@ LAST_TOPIC = -1
 class BrokerFaults:
     """Attributes:
     fetch_ms: Mean delay from append to delivery.
+    queue_ms: Mean wait of what was fetched, until a busy node deals with it.
     lost_ack: A record is there and its producer is told that it may not be.
     not_appended: It is not there and its producer is told the same.
     lost_pokes: Share of pokes that reach nobody.
@@ -33,6 +34,7 @@ class BrokerFaults:
     downs: tuple[Period, ...] = ()
     leaderless: tuple[tuple[int, Period], ...] = ()
     refusals: tuple[Period, ...] = ()
+    queue_ms: float = 0.0
 
 
 def calm_broker() -> BrokerFaults:
@@ -50,4 +52,5 @@ def draw_broker(chance: Random, busy_ms: int) -> BrokerFaults:
             (chance.randrange(TOPICS), period(chance, busy_ms, 1_000, 12_000)) for _ in range(chance.choice((0, 1, 3)))
         ),
         refusals=tuple(period(chance, busy_ms, 2_000, 20_000) for _ in range(chance.choice((0, 1)))),
+        queue_ms=chance.choice((0.0, 0.0, 30.0, 300.0)),
     )

@@ -34,6 +34,7 @@ _BROKER: Mapping[str, str] = {
     "not_appended": "a record is not there and its producer hears nothing",
     "lost_ack": "a record is there and its producer hears nothing",
     "lost_poke": "a poke reaches nobody",
+    "behind_end": "records that were read wait in a busy node's queue, and come behind the end of their reading",
 }
 _NODE: Mapping[str, str] = {
     "crash": "a node dies; `on <transaction>` at the moment at which that took effect and before it knows",

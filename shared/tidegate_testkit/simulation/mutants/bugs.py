@@ -124,7 +124,7 @@ def under_another_name(submit: Callable[..., None]) -> Any:
 def asking_nobody(_: Any) -> Any:
     """An artefact that is not wrapped: it starts whatever anybody says."""
 
-    def start(run: str, attempt: int, driver: str, now: int, token: str) -> Transaction:
+    def start(run: str, attempt: int, driver: str, now: int, token: str, *, host: str | None = None) -> Transaction:
         key = Key("UNGATED", run)
         return Transaction("start", (Update(key, "SET #w = :w", {"#w": "w"}, {":w": token}),), token, key)
 

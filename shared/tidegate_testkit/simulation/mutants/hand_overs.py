@@ -1,4 +1,5 @@
-"""Bugs in what a hand-over waits for: rows of a predecessor that stand before what was sent (docs/protocol.md, A message's life).
+"""Bugs in a hand-over: in what it takes no more, and in what it waits for, rows of a predecessor that stand before what was sent
+(docs/protocol.md, A message's life).
 
 The predecessor wrote a message's rows and fell before its create was durable, so they wait for the create, in the inbox or in the
 log; its successor sends what comes behind them, and is told to hand over before it has recovered.
@@ -14,6 +15,7 @@ from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.inbox import Inbox
+from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import Effect, ReadRange
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
@@ -25,6 +27,13 @@ from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
 
 Hand = Callable[[Inbox], Operation[None]]
+
+
+def forgetting_alone(_: Any) -> Any:
+    def take_no_more(cursor: TopicCursor) -> None:
+        cursor._buffer.clear()
+
+    return take_no_more
 
 
 def leaving_them_to_the_first_look(_: Hand) -> Hand:
@@ -89,6 +98,13 @@ def its_create_lies_in_the_log() -> Iterable[str]:
 
 
 HAND_OVERS = (
+    Mutant(
+        "records behind a drain",
+        "what waited in a busy node's queue while a drain forgot what was read before it moves the position past that",
+        breaks="I8",
+        patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
+        within=30,
+    ),
     Mutant(
         "inbox left to its first look",
         "a hand-over comes before that has its end, and what was sent behind a predecessor's row is sent again",
