@@ -73,12 +73,12 @@ class Carrier:
                 produce_many(self._tenure, records, answer)
             case Submit(order):
                 self._submit(order, token)
-            case Lookup(run_id, attempt):
-                self._cluster.launcher.look_up(node, run_id, attempt, answer)
+            case Lookup(run_id, attempt, host):
+                self._cluster.launcher.look_up(node, run_id, attempt, host, answer)
             case Watch(run_id, attempt):
                 self._cluster.launcher.watch(node, run_id, attempt, answer)
             case Cancel(run_id, attempt):
-                self._cluster.launcher.cancel(run_id, attempt)
+                self._cluster.launcher.cancel(node, run_id, attempt)
             case Inspect():
                 self._answer_soon(token, Inspected())
             case SampleLoad():

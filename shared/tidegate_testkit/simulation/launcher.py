@@ -1,4 +1,7 @@
-"""A platform that starts programs: it may accept and not say so, start late, start twice, and lose programs."""
+"""A platform that starts programs: it may accept and not say so, start late, start twice, and lose programs.
+
+In some worlds it is a launcher for each host (`LauncherFaults.hosts`).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidegate_core.effects import Gone, LaunchOrder, LookedUp, NotSubmitted, Submitted
+from tidegate_core.effects import DUPLICATE, Gone, LaunchOrder, LookedUp, NotSubmitted, Submitted
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.cluster import Cluster
-from tidegate_testkit.simulation.program import Program
+from tidegate_testkit.simulation.program import EXIT_REFUSED, Program
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
@@ -42,12 +45,12 @@ class _Name:
 
 
 class Launcher:
-    """One platform for all nodes."""
+    """One platform for all nodes, or one for each of them."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._faults = cluster.swarm.launcher
-        self._names: dict[tuple[str, int], _Name] = {}
+        self._names: dict[tuple[str | None, str, int], _Name] = {}
 
     def submit(self, node: Node, order: LaunchOrder, done: Callable[[Submitted | NotSubmitted], None]) -> None:
         timeline = self._cluster.timeline
@@ -58,7 +61,8 @@ class Launcher:
         lost = self._meets(self._faults.lost_answer)
         # A request whose answer is lost may also take its time to arrive: long after its sender gave up, or died.
         delay = timeline.between(0, 15_000) if lost and timeline.happens(0.5) else timeline.around(CALL_MS)
-        timeline.after(delay, lambda: self._accept(order))
+        host = self._host_of(node)
+        timeline.after(delay, lambda: self._accept(host, order))
         if lost:
             self._cluster.trace.bit("launch_answer_lost", "submit")
             node.process.after(TIMEOUT_MS, lambda: done(NotSubmitted("no answer")))
@@ -66,8 +70,12 @@ class Launcher:
             answer = Submitted(f"pid-{order.run_id}-{order.attempt}", node.name, "boot")
             node.process.after(delay + timeline.around(CALL_MS), lambda: done(answer))
 
-    def _accept(self, order: LaunchOrder) -> None:
-        name = self._names.setdefault((order.run_id, order.attempt), _Name())
+    def _host_of(self, node: Node) -> str | None:
+        """None: there is one platform, and nobody says on which host of it a program runs."""
+        return node.name if self._faults.hosts else None
+
+    def _accept(self, host: str | None, order: LaunchOrder) -> None:
+        name = self._names.setdefault((host, order.run_id, order.attempt), _Name())
         if self._is_forgotten(name):
             self._cluster.trace.bit("name_expired", "submit")
         elif self._faults.unique_names and (name.programs or name.starting):
@@ -76,16 +84,18 @@ class Launcher:
             self._cluster.trace.counted("second_artefact", order.run_id)
         name.starting += 1
         longest = self._faults.slow_start_ms if self._meets(SLOW) else QUICK_START_MS
-        self._cluster.timeline.after(self._cluster.timeline.between(10, longest), lambda: self._start(name, order))
+        self._cluster.timeline.after(
+            self._cluster.timeline.between(10, longest), lambda: self._start(name, host, order)
+        )
 
-    def _start(self, name: _Name, order: LaunchOrder) -> None:
+    def _start(self, name: _Name, host: str | None, order: LaunchOrder) -> None:
         name.starting -= 1
         name.gone_at = None
-        program = Program(self._cluster, order, len(name.programs), lambda: self._has_ended(name, order))
+        program = Program(self._cluster, order, len(name.programs), host, lambda: self._has_ended(name, host, order))
         name.programs.append(program)
         program.begin()
 
-    def _has_ended(self, name: _Name, order: LaunchOrder) -> None:
+    def _has_ended(self, name: _Name, host: str | None, order: LaunchOrder) -> None:
         """An artefact is gone: the platform may start it again, whatever it was told, and may have said before that it is gone."""
         if name.programs[-1].exit_code and self._meets(self._faults.restarts):
             self._cluster.trace.bit("platform_restart", "program")
@@ -93,7 +103,7 @@ class Launcher:
                 self._cluster.timeline.after(self._cluster.timeline.around(NOTICE_MS), lambda: self._say_gone(name))
             name.starting += 1
             wait = self._cluster.timeline.between(*RESTARTED_MS)
-            self._cluster.timeline.after(wait, lambda: self._start(name, order))
+            self._cluster.timeline.after(wait, lambda: self._start(name, host, order))
             return
         if name.is_over():
             name.gone_at = self._cluster.timeline.now
@@ -122,34 +132,41 @@ class Launcher:
     def _say_gone(self, name: _Name) -> None:
         watchers, name.watchers = name.watchers, []
         exit_code = name.programs[-1].exit_code if name.programs else None
+        error_class = DUPLICATE if exit_code == EXIT_REFUSED else None
         for watcher in watchers:
-            watcher(Gone(exit_code))
+            watcher(Gone(exit_code, error_class))
 
-    def look_up(self, node: Node, run_id: str, attempt: int, done: Callable[[LookedUp], None]) -> None:
+    def look_up(
+        self, node: Node, run_id: str, attempt: int, host: str | None, done: Callable[[LookedUp], None]
+    ) -> None:
+        if self._faults.hosts and host not in (None, node.name):
+            node.process.after(self._cluster.timeline.around(CALL_MS), lambda: done(LookedUp("elsewhere")))
+            return
         unknown = self._meets(self._faults.unknown)
-        name = self._names.get((run_id, attempt))
+        name = self._names.get((self._host_of(node), run_id, attempt))
         known = name is not None and (name.programs or name.starting) and not self._is_forgotten(name)
         if name is not None and self._is_forgotten(name) and not unknown:
             self._cluster.trace.bit("name_expired", "lookup")
         where = "unknown" if unknown else "found" if known else "absent"
         if unknown:
             self._cluster.trace.bit("lookup_unknown", "lookup")
-        answer = LookedUp(where, f"pid-{run_id}-{attempt}" if where == "found" else None)
+        found = where == "found"
+        answer = LookedUp(where, f"pid-{run_id}-{attempt}" if found else None, self._host_of(node) if found else None)
         node.process.after(self._cluster.timeline.around(CALL_MS), lambda: done(answer))
 
     def watch(self, node: Node, run_id: str, attempt: int, done: Callable[[Gone], None]) -> None:
-        name = self._names.setdefault((run_id, attempt), _Name())
+        name = self._names.setdefault((self._host_of(node), run_id, attempt), _Name())
         name.watchers.append(lambda gone: node.process.post(lambda: done(gone)))
         if name.is_over():
             self._ended(name)
 
-    def cancel(self, run_id: str, attempt: int) -> None:
-        name = self._names.get((run_id, attempt))
+    def cancel(self, node: Node, run_id: str, attempt: int) -> None:
+        name = self._names.get((self._host_of(node), run_id, attempt))
         for program in name.programs if name else ():
             self._kill_later(program)
 
     def _kill_later(self, program: Program) -> None:
-        self._cluster.timeline.after(self._cluster.timeline.around(KILL_MS), lambda: program.die("cancelled"))
+        self._cluster.timeline.after(self._cluster.timeline.around(KILL_MS), program.terminate)
 
     def _meets(self, rate: float) -> bool:
         return not self._cluster.healed and self._cluster.timeline.happens(rate)

@@ -59,6 +59,7 @@ class StoreMonitor:
         self._note_positions(written, before)
         self._note_upstreams(written)
         self._check_pacing(written, before)
+        self._check_ends(written)
         if written.name in OWNERLESS:
             return
         author = Author.of(written.token)
@@ -156,6 +157,17 @@ class StoreMonitor:
                 of_past = [run["id"] for run in runs if run.get("catch_up") and (run["namespace"], run["name"]) == mine]
                 if len(of_past) > 1:
                     self._fail(f"pacing: {written.name} began {action.key.sk[2:]} of {mine[1]!s} beside {of_past}")
+
+    def _check_ends(self, written: Transaction) -> None:
+        """A run has its permits for as long as its program runs (I4): neither is it over, nor does an attempt follow."""
+        for action in written.actions:
+            if isinstance(action, Check) or not action.key.sk.startswith("R#") or action.key.table != "main":
+                continue
+            present = (self._store.memory.look(action.key) or {}).get("attempt")
+            run_id = action.key.sk.removeprefix("R#")
+            for body in self._record.bodies:
+                if body.run_id == run_id and body.end is None and body.attempt != present:
+                    self._fail(f"I4: {written.name} ended attempt {body.attempt} of {run_id}, and its program runs")
 
     def _check_witness(self, written: Transaction) -> None:
         """A lost answer is settled by reading the witness, so it has to say who wrote it."""

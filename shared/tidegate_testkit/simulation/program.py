@@ -18,8 +18,9 @@ from tidegate_testkit.simulation.timeline import START, Process
 
 API_MS = 8
 API_TIMEOUT_MS = 1_500
-BODY_MS = 700
 EXIT_UNGATED = 75
+EXIT_REFUSED = 79
+EXIT_KILLED = 137
 
 
 class Program:
@@ -28,14 +29,18 @@ class Program:
     Attributes:
         process: Dead once nothing of it is left.
         driver: A UUID in this process's memory only.
+        host: Whose launcher started it; None: its wrapper does not say so.
     """
 
-    def __init__(self, cluster: Cluster, order: LaunchOrder, copy: int, ended: Callable[[], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, order: LaunchOrder, copy: int, host: str | None, ended: Callable[[], None]
+    ) -> None:
         self.cluster = cluster
         self.order = order
+        self.host = host
         self.exit_code: int | None = None
         self.driver = f"driver-{cluster.timeline.chance.getrandbits(64):016x}"
-        self.process = Process(cluster.timeline, f"program {order.run_id[:10]}.{order.attempt}.{copy}")
+        self.process = Process(cluster.timeline, f"program {order.run_id[:10]}.{order.attempt}.{host or copy}")
         self._api = StoreClient(Process(cluster.timeline, "api"), cluster.store)
         self._ended = ended
         self._calls = 0
@@ -44,7 +49,7 @@ class Program:
 
     def begin(self) -> None:
         self.cluster.trace.note(self.process.name, "began")
-        if self._meets(self.cluster.swarm.launcher.early_death):
+        if self.host is None and self._meets(self.cluster.swarm.launcher.early_death):
             self.cluster.trace.bit("early_death", "program")
             self.cluster.timeline.after(self.cluster.timeline.around(400), lambda: self.die("before or at the gate"))
         self._knock()
@@ -54,13 +59,20 @@ class Program:
         if not self.process.alive:
             return
         self.process.die()
-        self.exit_code = 137
+        self.exit_code = EXIT_KILLED
         if self._body is None:
             self.cluster.record.never_ran.add(self.order.run_id)
         elif self._body.end is None:
             self._body.end = self.cluster.timeline.now
         self.cluster.trace.note(self.process.name, "died", why)
         self._ended()
+
+    def terminate(self) -> None:
+        """It is asked to end."""
+        if self.host is None or self._body is None:
+            self.die("cancelled")
+        else:
+            self._end("failed")
 
     def _exit(self, code: int) -> None:
         self.exit_code = code
@@ -76,7 +88,7 @@ class Program:
             self.cluster.record.never_ran.add(order.run_id)
             self._exit(EXIT_UNGATED)
             return
-        start = start_run(order.run_id, order.attempt, self.driver, now, self._token())
+        start = start_run(order.run_id, order.attempt, self.driver, now, self._token(), host=self.host)
         self._call("gate", lambda answer: self._api.commit(start, answer), self._knocked, self._knock)
 
     def _knocked(self, verdict: Verdict) -> None:
@@ -85,9 +97,20 @@ class Program:
             self._run()
         elif getattr(verdict, "failed", ()):
             self.cluster.trace.counts["gate_refused"] += 1
-            self._exit(0)
+            self._exit(self._refused())
         else:
             self.process.after(self.cluster.timeline.between(200, 2_000), self._knock)
+
+    def _refused(self) -> int:
+        """A platform is told that nothing is wrong. A host's launcher sees the wrapper's code, or a copy that was killed before
+        it heard the answer.
+        """
+        if self.host is None:
+            return 0
+        if self._meets(self.cluster.swarm.launcher.early_death):
+            self.cluster.trace.bit("early_death", "program")
+            return EXIT_KILLED
+        return EXIT_REFUSED
 
     # -- the body -----------------------------------------------------------------------------------------------------
 
@@ -96,7 +119,7 @@ class Program:
         self._body = Body(order.run_id, order.attempt, self.driver, timeline.now, order.args, order.context)
         self.cluster.record.bodies.append(self._body)
         self.cluster.trace.note(self.process.name, "body", self._body.schedule, order.context["nominal"])
-        duration = timeline.around(BODY_MS)
+        duration = timeline.around(self.cluster.swarm.launcher.body_ms)
         if self._meets(self.cluster.swarm.launcher.silent_death):
             self.cluster.trace.bit("silent_death", "program")
             timeline.after(duration * timeline.chance.random(), lambda: self.die("in its body"))
@@ -124,11 +147,12 @@ class Program:
         outgoing = Outgoing(world.EVENTS, None, value, (), None, API_TIMEOUT_MS, lambda: self.process.alive)
         self.cluster.broker.produce(outgoing, done)
 
-    def _end(self) -> None:
+    def _end(self, outcome: str | None = None) -> None:
         assert self._body is not None
-        self._body.end = self.cluster.timeline.now
-        self._body.outcome = "failed" if self.cluster.timeline.happens(0.1) else "succeeded"
-        self._report()
+        if self._body.end is None:
+            self._body.end = self.cluster.timeline.now
+            self._body.outcome = outcome or ("failed" if self.cluster.timeline.happens(0.1) else "succeeded")
+            self._report()
 
     def _report(self) -> None:
         assert self._body is not None

@@ -22,6 +22,10 @@ class LauncherFaults:
     gate_wait_ms: After which a wrapper that cannot reach the gate gives up; production's 10 min are too long for a world.
     restarts: Share of the artefacts that died and that the platform starts again, under the same name.
     names_kept_ms: How long a name lasts after its last artefact has gone; None = as long as the world.
+    body_ms: How long a program runs, on the average.
+    hosts: Each node has a host of its own, whose launcher sees what was started there and nothing else, as the local one does. A
+        program that is asked to end gets its report through, and `early_death` is that of copies which the gate has refused: a
+        driver that dies unseen is `lost` by design until a node of its host comes, and a world with one never comes to rest.
     """
 
     unique_names: bool = True
@@ -36,6 +40,8 @@ class LauncherFaults:
     gate_wait_ms: int = 120_000
     restarts: float = 0.0
     names_kept_ms: int | None = None
+    body_ms: int = 700
+    hosts: bool = False
 
 
 def calm_launcher() -> LauncherFaults:

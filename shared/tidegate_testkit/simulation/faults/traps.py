@@ -17,6 +17,7 @@ from tidegate_testkit.simulation.definitions import NAMESPACE, PACE
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.broker import LAST_TOPIC
 from tidegate_testkit.simulation.faults.draws import period
+from tidegate_testkit.simulation.faults.host_traps import copies
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.faults.rare_moments import (
     fallen_at,
@@ -299,5 +300,6 @@ TRAPS: Mapping[str, Trap] = {
     "rare_refusals": Trap(rare_refusals, 0.1, "refused"),
     REMINDERS: Trap(rare_reminders, 0.1),
     FAILURES: Trap(failures, 0.05, "early_death"),
+    "copies": Trap(copies, 0.04, "early_death"),
     "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.04, "recreated"),
 }

@@ -15,9 +15,11 @@ from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.records.run_plane import Evidence, Job, LedgerRow
 from tidegate_core.store import keys
+from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.every import EveryTrigger
 from tidegate_core.triggers.search import Next
+from tidegate_testkit.simulation import program
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.swarm import HALF_SESSION_MS
 
@@ -62,6 +64,13 @@ def beginning_late(first_nominal: Callable[..., Next]) -> Any:
 
 def allowing_one_more(limits_of: Callable[..., tuple[LimitRef, ...]]) -> Any:
     return lambda spec, job: tuple(replace(limit, max=limit.max + 1) for limit in limits_of(spec, job))
+
+
+def silent_about_the_host(start_run: Callable[..., Transaction]) -> Any:
+    def start(*arguments: Any, host: str | None) -> Transaction:
+        return start_run(*arguments)
+
+    return start
 
 
 def leaving_some_out(next_after: Callable[..., int | None]) -> Any:
@@ -124,6 +133,14 @@ RUNS = (
         patches=(Patch(permits, "limits_of", allowing_one_more),),
         within=6,
         directed=(1,),
+    ),
+    Mutant(
+        "copies alike",
+        "nobody writes down on which host the driver is: a copy on another host dies, and the run ends while its program runs",
+        breaks="I4",
+        patches=(Patch(program, "start_run", silent_about_the_host),),
+        within=3,
+        trap="copies",
     ),
     Mutant(
         "before the gate",
