@@ -19,14 +19,21 @@ from tidegate_core.decisions.run_plane.standing import admits, kept_from
 from tidegate_core.model.retry import COSTS_NO_TRY, ErrorKind, Retry
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
-from tidegate_core.records.codec import from_item
+from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Job, Run, ScheduleState
 from tidegate_core.store import keys
+from tidegate_core.store.values import ITEM_BYTES_MAX
 from tidegate_core.transactions import conditions
+from tidegate_core.transactions.staged import bytes_of
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 RETRY_AGE_MS: Final = 24 * 3_600_000
 """From the admission on: no attempt begins later, however many errors cost no try."""
+NEXT_REPORT_BYTES: Final = 80_000
+"""What the gate, the launcher and the next attempt's report add to the run's item: 64 KiB of outputs, 4 KiB of a reason, names. Where
+the failure leaves less of the 400 KB, it is kept without its outputs: an item that is too large would never be written, and the run
+never end.
+"""
 _ERROR_KIND: Final[TypeAdapter[ErrorKind]] = TypeAdapter(ErrorKind)
 FAILED: Final = frozenset({"failed", "timed_out"})
 
@@ -72,7 +79,7 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
         state="submitting",
         order=_order_of(unit, spec, run),
         retries=run.retries + (error not in COSTS_NO_TRY),
-        failure=_told(run),
+        failure=_told(run, run.outputs),
         submissions_before=run.attempt - run.free_attempts,
         not_before=at,
         start_by=at + SUBMIT_WITHIN_MS,
@@ -90,7 +97,10 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
         outputs=None,
         outputs_seq=None,
     )
-    unit.put(again, run.key(unit.shard))
+    key = run.key(unit.shard)
+    if bytes_of(to_item(again, key)) > ITEM_BYTES_MAX - NEXT_REPORT_BYTES:
+        again = replace(again, failure=_told(run, None))
+    unit.put(again, key)
     return Verdict(again=True)
 
 
@@ -147,13 +157,14 @@ def _order_of(unit: UnitOfWork, spec: ScheduleSpec, run: Run) -> str:
         return run.order  # One digit more made it too long.
 
 
-def _told(run: Run) -> str:
+def _told(run: Run, outputs: str | None) -> str:
+    """Returns the failure as JSON, as short as it can be: its outputs are JSON in JSON."""
     failure = {
         "outcome": run.outcome,
         "reason": run.reason,
         "error_class": run.error_class,
         "exit_code": run.exit_code,
-        "outputs": run.outputs,
+        "outputs": outputs,
         "ended_at": run.ended_at,
     }
-    return json.dumps(failure, sort_keys=True)
+    return json.dumps(failure, sort_keys=True, ensure_ascii=False)
