@@ -63,7 +63,14 @@ class Metric:
     buckets: tuple[float, ...] = field(default=())
 
 
+_CANCEL_OUT_OF_REACH: Final = LogEvent(
+    "The program of an attempt was not started on this host, so there is nothing to end here. If it runs, then on "
+    "another host (`host`, where that is known), and a node of that host has to end it."
+)
+"""The owner says so where another host's launcher started the driver, and the launcher of this host where it started none."""
+
 CORE_NOTICES: Final[dict[str, LogEvent]] = {
+    "cancel_out_of_reach": _CANCEL_OUT_OF_REACH,
     "serving": LogEvent("All shards of a topic partition are fenced and recovered; it fires from now on."),
     "fenced": LogEvent(
         "A newer epoch exists: what this node did for the topic partition ends, and it proves its membership.",
@@ -308,10 +315,7 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "actor_ended": LogEvent("The logic of a topic partition ended by itself.", "info"),
     "task_failed": LogEvent("A bug: a background task raised. It is begun again.", "error"),
     "cancel_failed": LogEvent("The launcher could not end a program now; it is tried again.", "warning"),
-    "cancel_out_of_reach": LogEvent(
-        "The program of an attempt was not started on this host, so there is nothing to end here. If it runs, then on "
-        "another host (`host`, where that is known), and a node of that host has to end it."
-    ),
+    "cancel_out_of_reach": _CANCEL_OUT_OF_REACH,
     "watch_failed": LogEvent("The launcher could not say whether a program is gone; it is asked again.", "warning"),
     "poke_unreadable": LogEvent("A record on the pokes topic is none of ours; it is passed.", "warning"),
     "node_overloaded": LogEvent(
