@@ -104,7 +104,7 @@ async def test_given_a_script_that_vanished_then_submit_rejects_it_as_config(
     launcher: LocalLauncher, a_launch: ALaunch
 ) -> None:
     launch = replace(a_launch("print('never')"), file="/gone/job.py")
-    with pytest.raises(LaunchRejected, match=r"program file /gone/job\.py does not exist") as refusal:
+    with pytest.raises(LaunchRejected, match=r"/gone/job\.py does not exist on this host") as refusal:
         await launcher.submit(launch)
     assert refusal.value.error_class == "config"
     assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()

@@ -101,9 +101,10 @@ HAND_OVERS = (
     Mutant(
         "records behind a drain",
         "what waited in a busy node's queue while a drain forgot what was read before it moves the position past that",
-        breaks="I8",
+        breaks="I3",
         patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
-        within=30,
+        within=50,
+        directed=(19,),
     ),
     Mutant(
         "inbox left to its first look",
