@@ -44,6 +44,10 @@ def tell(asked: asyncio.Future[_Answer], answer: _Answer) -> None:
 
 
 def tell_error(asked: asyncio.Future[_Answer], error: BaseException) -> None:
-    """The same with an error."""
-    if not asked.done():
+    """The same with an error; where the call itself was cancelled, its author has gone with it, and nobody would hear of one."""
+    if asked.done():
+        return
+    if isinstance(error, asyncio.CancelledError):
+        asked.cancel()
+    else:
         asked.set_exception(error)
