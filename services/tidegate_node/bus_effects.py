@@ -82,7 +82,7 @@ class BusEffects:
 
     async def produce(self, effect: Produce, may_act: Callable[[], bool]) -> Outcome:
         outcome: Outcome = GIVEN_AWAY
-        if may_act() or not effect.guarded:
+        if not effect.guarded or may_act():
             outcome = await (self._guarded if effect.guarded else self._plain).produce(effect)
         self._count([effect], [outcome])
         return outcome

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from pydantic import ValidationError
 
-from tidegate_core.decisions.delivery_plane.sending import WIRE_PATIENCE_MS
+from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_kafka.client_config import membership_config, producer_config, reader_config
 from tidegate_kafka.settings import ALIASES, OURS, KafkaSettings
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate_core.decisions.delivery_plane.guarding import CANCELLED, read_guards
+from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.host import Fenced, InvalidWrite
@@ -36,8 +37,6 @@ MOVED_TOGETHER = 30
 """Messages in one transaction: two actions each, and 8 MB at most while their payloads are in memory."""
 LET_GO_AHEAD_MAX = 5_000
 """Messages that are let go and not delivered yet: the others wait in the store, not in memory."""
-WIRE_PATIENCE_MS = 3_000
-"""The guarded producer gives a record up within half a session (3 s)."""
 LOOK_MS = 10
 
 

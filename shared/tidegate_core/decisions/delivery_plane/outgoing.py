@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import lru_cache
+from typing import Final
 
 from tidegate_core.decisions.host import Host
 from tidegate_core.effects import Produce
@@ -13,6 +14,9 @@ from tidegate_core.model.position import Position
 from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.records.messages import Message, MessageName, public_id
 from tidegate_core.transactions.delivery import DIGEST_MODULUS, Tally
+
+WIRE_PATIENCE_MS: Final = 3_000
+"""After that a stop waits no longer for what was sent: the guarded producer has given it up, however long the session."""
 
 PROBLEM_BYTES_MAX = 1_024
 NO_HEADERS = "[]"

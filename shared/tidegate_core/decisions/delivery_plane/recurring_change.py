@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.lane import Lane
@@ -23,8 +24,6 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
 
-WIRE_PATIENCE_MS: Final = 3_000
-"""The guarded producer gives a record up within half a session (3 s)."""
 WIRE_LOOK_MS: Final = 10
 
 

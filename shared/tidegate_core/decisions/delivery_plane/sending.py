@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.creates import Create, Sending, Unkept, judge, look_up, name_of
 from tidegate_core.decisions.delivery_plane.guarding import raise_to, read_guards, refuse, take_back, take_out
+from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.rows import presence_expiry, row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.host import InvalidAsk, InvalidWrite
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
 RETRY_MS = 200
-WIRE_PATIENCE_MS = 3_000
-"""The guarded producer gives a record up within half a session (3 s)."""
 WIRE_LOOK_MS = 10
 
 

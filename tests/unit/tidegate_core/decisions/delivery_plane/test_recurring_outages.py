@@ -12,7 +12,7 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     to_out,
 )
 
-from tidegate_core.decisions.delivery_plane.recurring_change import WIRE_PATIENCE_MS
+from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_request, an_apply

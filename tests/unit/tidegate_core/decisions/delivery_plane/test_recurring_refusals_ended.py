@@ -14,7 +14,7 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
 )
 
 from tidegate_core.decisions.delivery_plane import firing
-from tidegate_core.decisions.delivery_plane.recurring_change import WIRE_PATIENCE_MS
+from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX, RETRY_FIRST_MS
 from tidegate_core.effects import Effect, NotProduced, Produce
 from tidegate_core.model.instants import format_instant
