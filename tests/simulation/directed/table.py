@@ -223,7 +223,7 @@ RULES: Table = {
         "actors/shard_launching: a_program_that_starts_before_its_submission_is_known_then_it_runs_on",
     ),
     "two drivers of one run, on two hosts": (
-        "runs/runs: the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_driver_reports",
+        "runs/copies_of_runs: the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_driver_reports",
     ),
     "a time-out that an event could still prevent": (
         "runs/expire: unread_events_then_the_time_out_waits_for_them_and_no_longer",
