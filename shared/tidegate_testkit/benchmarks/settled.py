@@ -5,6 +5,7 @@ Read from the store by the benchmark itself; nothing of it counts as the nodes' 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
@@ -18,7 +19,7 @@ from tidegate_testkit.cluster.store_view import StoreView
 from tidegate_testkit.cluster.waiting import until
 
 ASK_TIMEOUT_S = 10.0
-LOOK_EVERY_S = 0.05
+LOOK_EVERY_S = 0.02
 PAGE_ROWS = 1_000
 INBOX = ("I#", "I#~")
 DEAD_LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq")
@@ -57,9 +58,9 @@ class Settled:
 
         until(read, f"{topic} is read and applied", patience_s, LOOK_EVERY_S)
 
-    def until_inboxes_are_empty(self, patience_s: float) -> None:
-        """Waits until no shard has a row in its inbox."""
-        left = set(range(self._map.shards))
+    def until_inboxes_are_empty(self, patience_s: float, shards: Iterable[int] | None = None) -> None:
+        """Waits until none of these shards has a row in its inbox; all shards where none are named."""
+        left = set(range(self._map.shards) if shards is None else shards)
 
         def empty() -> bool:
             left.difference_update([shard for shard in left if not self._has_inbox(shard)])

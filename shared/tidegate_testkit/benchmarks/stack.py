@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -123,10 +123,10 @@ class Stack:
         """Waits until the nodes are through all that the topic has: what came to the right topic partition is applied."""
         self.settled.until_read(topic, APPLY_S_MAX)
 
-    def until_applied(self, topic: str = REQUESTS) -> None:
-        """Waits for the inboxes as well; a look at them is a query for each shard, and takes a second with 256 of them."""
+    def until_applied(self, topic: str = REQUESTS, shards: Iterable[int] | None = None) -> None:
+        """Waits for the inboxes as well; a look at them is a query for each of these shards, and takes a second with all 256."""
         self.until_read(topic)
-        self.settled.until_inboxes_are_empty(APPLY_S_MAX)
+        self.settled.until_inboxes_are_empty(APPLY_S_MAX, shards)
 
     @contextmanager
     def with_nodes(self, number: int) -> Iterator[None]:
