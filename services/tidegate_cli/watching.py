@@ -57,22 +57,28 @@ def print_log(
     follow: bool,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Writes a log to stdout, from its beginning to its end as it is now, or until the run has ended.
+    """Writes a log to stdout, from its beginning to its end as it is now; or until the run has ended, attempt after attempt where
+    none is named.
 
     Where the output is empty but the error stream is not, a note says so.
     """
-    offset = 0
+    number, offset, empty = attempt, 0, True
     while True:
-        piece = api.run_logs(run_id, stream, offset, attempt)
+        piece = api.run_logs(run_id, stream, offset, number)
         typer.echo(piece.text, nl=False)
         at_end = piece.next_offset >= piece.size or piece.next_offset == offset
-        offset = piece.next_offset
+        # The attempt that this began with: another one's log is another file.
+        number, offset, empty = piece.attempt, piece.next_offset, empty and piece.next_offset == 0
         if not at_end:
+            continue
+        if follow and piece.ended and attempt is None and number < piece.attempts:
+            number, offset = number + 1, 0
+            note(f"attempt {number}")
             continue
         if piece.ended or not follow:
             break
         pause(POLL_S)
-    if offset == 0 and stream == "stdout":
+    if empty and stream == "stdout":
         _point_to_errors(api, run_id, attempt)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from signal import Signals
 from typing import Any
@@ -70,7 +71,7 @@ def _suspension(state: ScheduleState) -> Suspension | None:
 
 def job_view(job: Job, run: Run | None = None) -> JobView:
     """The job, and once it was admitted its run: past the start gate nothing is pending any more."""
-    run_state = None if run is None else _run_state(run)
+    run_state = None if run is None else _as_concluded(run).state
     launched = run is not None and not RunState(run.state).is_before_gate
     return JobView(
         id=job.id,
@@ -111,11 +112,12 @@ def gathering_view(evidence: Evidence, definition: Definition | None) -> JobView
 
 
 def run_view(run: Run) -> RunView:
+    run = _as_concluded(run)
     started = run.started_at
     return RunView(
         **_shared(run),
         id=run.id,
-        state=_run_state(run),
+        state=run.state,
         attempt=run.attempt,
         lateness_ms=None if started is None else started - run.nominal,
         exit_code=run.exit_code,
@@ -139,9 +141,17 @@ def _failure(run: Run) -> dict[str, Any] | None:
     return {**failure, "ended_at": moment(failure["ended_at"])} if failure else None
 
 
-def _run_state(run: Run) -> str:
-    """Of an end that was recorded and that the owner has not seen yet, the outcome."""
-    return run.outcome if run.ended_at is not None and run.outcome else run.state
+def _as_concluded(run: Run) -> Run:
+    """Returns the run as far as its owner has dealt with it.
+
+    Success is the end as soon as it was reported. On any other end an attempt may follow, which its owner decides, in a moment
+    or after a take-over: whoever was told of it before would take it for the run's end.
+    """
+    if run.ended_at is None or run.outcome is None or RunState(run.state).is_ended:
+        return run
+    if run.outcome == RunState.SUCCEEDED:
+        return replace(run, state=run.outcome)
+    return replace(run, ended_at=None, exit_code=None, reason=None, error_class=None)
 
 
 def run_of_ledger(row: LedgerRow) -> RunView:

@@ -56,12 +56,15 @@ async def get_logs(
     offset: Annotated[int, Query(ge=0, description="First byte")] = 0,
     attempt: Annotated[int | None, Query(ge=1, le=ATTEMPTS_MAX, description="The current one by default")] = None,
 ) -> LogView:
-    """A piece of at most 256 KiB; go on at `next_offset` until `ended` and `next_offset` is `size`."""
+    """A piece of at most 256 KiB; go on at `next_offset` until `ended` and `next_offset` is `size`.
+
+    Where `attempts` is more than `attempt` by then, the next attempt has a log of its own.
+    """
     run = await services.runs.one(run_id)
     number = run.attempt if attempt is None else attempt
     ended = run.is_ended or number < run.attempt
     piece = await services.pools.read(lambda: services.logs.read(run_id, number, stream, offset, ended=ended))
-    if piece is None and run.started_at is None and not ended:
+    if piece is None and not ended and (run.started_at is None or RunState(run.state).is_before_gate):
         piece = Piece(0, 0, 0, "")  # Nothing has been written yet: whoever follows waits for the start.
     if piece is None and run.started_at is None:
         why = f" ({run.reason})" if run.reason else ""
@@ -72,6 +75,7 @@ async def get_logs(
     return LogView(
         run_id=run_id,
         attempt=number,
+        attempts=run.attempt,
         stream=stream,
         offset=piece.offset,
         next_offset=piece.next_offset,

@@ -63,7 +63,10 @@ def get(run: RunOrScheduleArgument, output: OutputOption = Format.TABLE) -> None
 def logs(
     run: RunOrScheduleArgument,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the run has ended; wait for a schedule's first run.")
+        bool,
+        typer.Option(
+            "--follow", "-f", help="Go on until the run's last attempt has ended; wait for a schedule's first run."
+        ),
     ] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="The error stream instead of the output.")] = False,
     attempt: Annotated[int | None, typer.Option(min=1, help="The current one by default.")] = None,

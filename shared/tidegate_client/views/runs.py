@@ -14,7 +14,8 @@ class RunView(View):
     """A launched job.
 
     Attributes:
-        state: Of the run; the outcome from the moment at which its end was recorded.
+        state: Of the run. Success from the moment at which it was reported; any other end once it is known that no attempt
+            follows on it: until then the run is `running`.
         lateness_ms: From nominal to the passage of the start gate.
         exit_code: 128 + n when signal n ended the program; None where nobody saw its end.
         signal: Name of that signal, such as `SIGKILL`, of a program that could not report its end itself.
@@ -62,18 +63,20 @@ class RunView(View):
 
 
 class LogView(View):
-    """A piece of a run's log.
+    """A piece of the log of one of a run's attempts.
 
     Attributes:
+        attempts: How many of them there are by now.
         offset: First byte of the piece.
         next_offset: Where to go on reading.
         size: Bytes in the log now.
         text: The piece as UTF-8; bytes that are none are replaced.
-        ended: Nothing will be added any more: the run has ended.
+        ended: Nothing will be added any more: the attempt has ended.
     """
 
     run_id: str
     attempt: int
+    attempts: int = 1
     stream: Literal["stdout", "stderr"]
     offset: int
     next_offset: int

@@ -144,7 +144,8 @@ def test_given_gathering_evidence_then_it_is_a_job_that_says_what_is_missing(pro
         ({"state": "submitted"}, "pending_launch", "submitted"),
         ({"state": "running", "started_at": NOW}, "launched", "running"),
         ({"state": "lost", "started_at": NOW}, "launched", "lost"),
-        ({"state": "running", "started_at": NOW, "ended_at": NOW, "outcome": "failed"}, "launched", "failed"),
+        ({"state": "running", "started_at": NOW, "ended_at": NOW, "outcome": "succeeded"}, "launched", "succeeded"),
+        ({"state": "running", "started_at": NOW, "ended_at": NOW, "outcome": "failed"}, "launched", "running"),
     ],
 )
 def test_given_an_admitted_job_then_its_run_says_how_far_the_launch_is(
@@ -208,10 +209,22 @@ def test_given_run_row_has_expired_then_the_ledger_still_shows_it(process: Proce
     assert (shown["id"], shown["state"], shown["program"]) == (run.id, "succeeded", None)
 
 
-def test_given_recorded_end_that_the_owner_has_not_seen_then_the_outcome_is_shown(process: Process) -> None:
-    run = a_run(state="running", ended_at=NOW, outcome="failed", driver="d-1")
+def test_given_a_success_that_the_owner_has_not_seen_then_it_is_shown(process: Process) -> None:
+    run = a_run(state="running", ended_at=NOW, outcome="succeeded", driver="d-1")
     process.put(run, run.key(shard_of(run)))
-    assert process.http.get(f"/api/v1/runs/{run.id}").json()["state"] == "failed"
+    shown = process.http.get(f"/api/v1/runs/{run.id}").json()
+    assert (shown["state"], shown["ended_at"] is None) == ("succeeded", False)
+
+
+def test_given_a_failure_that_the_owner_has_not_seen_then_the_run_goes_on_because_an_attempt_may_follow(
+    process: Process,
+) -> None:
+    run = a_run(state="running", ended_at=NOW, outcome="failed", driver="d-1", reason="no_report", exit_code=1)
+    process.put(run, run.key(shard_of(run)))
+    shown = process.http.get(f"/api/v1/runs/{run.id}").json()
+    assert shown["state"] == "running"
+    assert [shown[name] for name in ("ended_at", "exit_code", "reason", "error_class")] == [None] * 4
+    assert not process.http.get("/api/v1/runs", params={"state": "failed"}).json()["items"]
 
 
 @pytest.mark.parametrize(
@@ -308,9 +321,20 @@ def test_given_logs_then_they_are_read_piece_by_piece(process: Process) -> None:
     assert process.http.get(url, params={"stream": "stderr"}).status_code == 404
 
 
-def test_given_ended_run_then_a_half_character_at_the_end_of_its_log_is_given_out(process: Process) -> None:
-    run = a_run(state="running", ended_at=NOW, outcome="killed")
+def test_given_a_run_that_waits_for_its_next_attempt_then_the_logs_of_both_can_be_followed(process: Process) -> None:
+    run = a_run(state="submitting", attempt=2, started_at=NOW - 60_000, failure=json.dumps({"ended_at": NOW}))
     process.put(run, run.key(shard_of(run)))
+    (process.data / f"{run.id}-1.out").write_bytes(b"first")
+    url = f"/api/v1/runs/{run.id}/logs"
+    first = process.http.get(url, params={"attempt": 1}).json()
+    assert (first["text"], first["ended"], first["attempts"]) == ("first", True, 2)
+    second = process.http.get(url).json()
+    assert (second["attempt"], second["text"], second["ended"]) == (2, "", False)
+
+
+def test_given_ended_run_then_a_half_character_at_the_end_of_its_log_is_given_out(process: Process) -> None:
+    run = a_run(state="killed", ended_at=NOW, outcome="killed")
+    process.put(run, keys.ended_run(shard_of(run), run.id))
     (process.data / f"{run.id}-1.out").write_bytes(b"x\xc3")
     piece = process.http.get(f"/api/v1/runs/{run.id}/logs").json()
     assert (piece["text"], piece["next_offset"], piece["ended"]) == ("x\ufffd", 2, True)

@@ -14,10 +14,11 @@ from tidegate_cli.exits import CommandFailed
 from tidegate_client import Client
 
 
-def a_piece(text: str, offset: int, size: int, *, ended: bool) -> Answer:
+def a_piece(text: str, offset: int, size: int, *, ended: bool, attempt: int = 1, attempts: int = 1) -> Answer:
     piece = {
         "run_id": RUN,
-        "attempt": 1,
+        "attempt": attempt,
+        "attempts": attempts,
         "stream": "stdout",
         "offset": offset,
         "next_offset": offset + len(text),
@@ -100,6 +101,30 @@ def test_given_follow_then_the_log_is_printed_until_the_run_has_ended(
     assert main.run(["run", "logs", "-f", RUN]) == 0
     assert capsys.readouterr().out == "one\ntwo\nend\n"
     assert [request.url.params["offset"] for request in api.asked] == ["0", "4", "8", "8"]
+
+
+def test_given_follow_of_a_run_that_is_tried_again_then_each_attempts_log_is_printed_from_its_beginning(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watching.print_log, "__kwdefaults__", {"pause": lambda _: None})
+    api.answers[f"GET /runs/{RUN}/logs"] = [
+        a_piece("one\n", 0, 4, ended=False),
+        a_piece("failed\n", 4, 11, ended=True, attempts=2),
+        a_piece("", 0, 0, ended=False, attempt=2, attempts=2),
+        a_piece("again\n", 0, 6, ended=True, attempt=2, attempts=2),
+    ]
+    assert main.run(["run", "logs", "-f", RUN]) == 0
+    assert capsys.readouterr() == ("one\nfailed\nagain\n", "attempt 2\n")
+    asked = [(request.url.params.get("attempt"), request.url.params["offset"]) for request in api.asked]
+    assert asked == [(None, "0"), ("1", "4"), ("2", "0"), ("2", "0")]
+
+
+def test_given_follow_of_one_attempt_then_the_next_ones_log_is_not_printed(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answers[f"GET /runs/{RUN}/logs"] = [a_piece("failed\n", 0, 7, ended=True, attempts=2)]
+    assert main.run(["run", "logs", "-f", RUN, "--attempt", "1"]) == 0
+    assert capsys.readouterr() == ("failed\n", "")
 
 
 def test_given_schedule_instead_of_a_run_then_its_newest_run_is_meant(
