@@ -1,11 +1,14 @@
 """What all tests share: the folder names the kind of a test, and hypothesis does not judge by the clock."""
 
+import gc
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer  # type: ignore[import-untyped]  # has no types
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # likewise
+
+from tidegate_node.garbage import THRESHOLDS
 
 TESTS = Path(__file__).parent
 KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "bench"})
@@ -40,6 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = item.path.relative_to(TESTS).parts[0]
         if kind in KINDS:
             item.add_marker(kind)
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests and all modules are there for good: nobody looks through them for cycles again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*THRESHOLDS)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tidegate_testkit.simulation.checks import violations
 from tidegate_testkit.simulation.checks.case import ledger_rows
-from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.running import freed_by_counts, run
 from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.world import World, build
 
@@ -64,6 +64,12 @@ class Outcome:
 
 def simulate(seed: int, *, faults: bool = True, swarm: Swarm | None = None) -> Outcome:
     """Runs one seed and judges it. Never raises for what the simulated system does wrong."""
+    with freed_by_counts():
+        return _simulated(seed, faults=faults, swarm=swarm)
+
+
+def _simulated(seed: int, *, faults: bool, swarm: Swarm | None) -> Outcome:
+    """A function of its own: its world is gone when it returns."""
     world = build(seed, faults=faults, swarm=swarm)
     try:
         run(world)

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 
 import pytest
 
 from tidegate_node.garbage import seldom_looked_for
 
 MESSAGES_OF_A_BURST = 20_000
+OF_THE_INTERPRETER = (700, 10, 10)
+
+
+@pytest.fixture(autouse=True)
+def _as_the_interpreter_begins() -> Iterator[None]:
+    """Not as the tests set it for themselves."""
+    before = gc.get_threshold()
+    gc.unfreeze()
+    gc.set_threshold(*OF_THE_INTERPRETER)
+    yield
+    gc.set_threshold(*before)
+    gc.freeze()
 
 
 def looks() -> int:
