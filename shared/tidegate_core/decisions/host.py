@@ -96,6 +96,19 @@ class Countdown:
             yield self._done
 
 
+def side_by_side(host: Host, operations: Sequence[Operation[None]]) -> Operation[None]:
+    """Runs operations at the same time, until all have ended."""
+    countdown = Countdown(host, len(operations))
+    for operation in operations:
+        host.operations.start(_counted(operation, countdown))
+    yield from countdown.wait()
+
+
+def _counted(operation: Operation[None], countdown: Countdown) -> Operation[None]:
+    yield from operation
+    countdown.down()
+
+
 class Host:
     """One per partition actor.
 

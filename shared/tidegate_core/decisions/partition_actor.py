@@ -1,22 +1,23 @@
 """All that the holder of one ownership topic partition does, in the order that keeps it safe (DESIGN 3).
 
-Raise the epochs of the positions, have those of former maps carry this one (`former_maps`), then fence the shards, then prove
-membership, then read, then serve. Any other order loses creates, or lets a process that stood still since it was assigned something answer requests beside the rightful holder, who
-sends on until it meets the fence. Being fenced ends everything at once; whoever is still a member then proves it and starts
-again from the first step, because a late raise by the former holder would otherwise fence the rightful one for ever
-(protocol H7).
+Raise the epochs of the positions, have those of former maps carry this one (`former_maps`), then fence the shards
+(`acquisition`), then prove membership, then read, then serve. Any other order loses creates, or lets a process that stood still
+since it was assigned something answer requests beside the rightful holder, who sends on until it meets the fence. Being fenced
+ends everything at once; whoever is still a member then proves it and starts again from the first step, because a late raise by
+the former holder would otherwise fence the rightful one for ever (protocol H7).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from tidegate_core.decisions.acquisition import Acquisition
 from tidegate_core.decisions.controls import ControlsWatch
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.events_watch import EventsWatch
-from tidegate_core.decisions.former_maps import Positions, carry_over
-from tidegate_core.decisions.host import Countdown, Fenced, Host, Outranked
+from tidegate_core.decisions.former_maps import carry_over
+from tidegate_core.decisions.host import Fenced, Host, Outranked, side_by_side
 from tidegate_core.decisions.inputs import (
     Begin,
     Drain,
@@ -29,8 +30,7 @@ from tidegate_core.decisions.inputs import (
     Tick,
 )
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.decisions.outage_watch import OutageWatch, read_signs
-from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, last_sign, with_outage
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.decisions.request_ingest import RequestIngest
 from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.decisions.source_watch import SourceWatch
@@ -41,23 +41,12 @@ from tidegate_core.effects import (
     Ask,
     Drained,
     EndOffsets,
-    Items,
     Membership,
     ProveMembership,
-    Read,
     ReadEndOffsets,
-    Refused,
     StopReading,
 )
-from tidegate_core.records.outages import outages_of
-from tidegate_core.records.schema import StoreSchema
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item
-from tidegate_core.transactions.delivery import progress_of
-from tidegate_core.transactions.ownership import acquire_shard, carried_by, outranked, whole
 
-ACQUIRED_TOGETHER = 16
-"""Acquire transactions under way at once (DESIGN 3)."""
 REACQUIRE_PAUSE_MS = 500
 """First pause before a fenced holder that is still a member starts again; jittered by its identity."""
 PROVE_AGAIN_MS = 1_000
@@ -87,7 +76,6 @@ class PartitionActor:
         self._cursors: dict[tuple[str, int], TopicCursor] = {}
         self._requests: TopicCursor | None = None
         self._controls = ControlsWatch(self._host, self.shards)
-        self._refusal: str | None = None
         self._events: EventsWatch | None = None
         self._sources: SourceWatch | None = None
         self._draining = False
@@ -217,9 +205,10 @@ class PartitionActor:
     def _take_over(self) -> Operation[None]:
         requests = yield from self._raise_position()
         former = yield from carry_over(self._host)
-        yield from self._acquire_all(requests, former)
-        if self._refusal is not None:
-            raise Outdated(self._refusal)
+        acquisition = Acquisition(self._host, self._index, requests, former, self.shards, self.planes)
+        yield from acquisition.of_all_shards()
+        if acquisition.refusal is not None:
+            raise Outdated(acquisition.refusal)
         if not (yield from self._is_member()) or self._draining:
             return
         log_ends = yield from self._host.read_for_good(ReadEndOffsets(self.holding.requests.name))
@@ -257,75 +246,8 @@ class PartitionActor:
         self._cursors[(requests.topic.name, requests.topic_partition)] = requests
         return requests
 
-    def _acquire_all(self, requests: TopicCursor, former: Positions) -> Operation[None]:
-        """Fences all shards, a few at a time; then, and only then, anything of them is read."""
-        waiting = list(self.holding.owned_shards())
-        for first in range(0, len(waiting), ACQUIRED_TOGETHER):
-            group = waiting[first : first + ACQUIRED_TOGETHER]
-            wanted = tuple(key for shard in group for key in (keys.lease(shard), keys.progress(shard)))
-            found = yield from self._host.read_for_good(Read(wanted))
-            assert isinstance(found, Items)
-            items = {
-                shard: (found.found.get(keys.lease(shard)), found.found.get(keys.progress(shard))) for shard in group
-            }
-            signs = yield from read_signs(self._host, {shard: lease for shard, (lease, _) in items.items()})
-            yield from self._side_by_side(
-                [
-                    self._acquire(shard, lease, progress, requests, former, signs)
-                    for shard, (lease, progress) in items.items()
-                ]
-            )
-
-    def _acquire(
-        self,
-        shard: int,
-        lease: Item | None,
-        progress: Item | None,
-        requests: TopicCursor,
-        former: Positions,
-        signs: Mapping[int, int],
-    ) -> Operation[None]:
-        map_version, tp_epoch, owner = self.holding.map_version, requests.at.epoch, self.holding.owner
-        while True:
-            if outranked(lease, map_version, tp_epoch):
-                raise Fenced(keys.lease(shard))
-            now, before = self._host.now, outages_of(progress)
-            sign = last_sign(lease, signs.get(shard))
-            outages = before if sign is None else with_outage(before, sign, now)
-            served = now if sign is None or (outages and outages[-1].end == now) else sign
-            token = self._host.token()
-            wanted = acquire_shard(
-                shard, lease, progress, map_version, tp_epoch, owner, token, served=served, outages=outages
-            )
-            verdict = yield from self._host.commit_for_good(wanted)
-            wanted_back = (keys.lease(shard), keys.progress(shard), keys.SCHEMA_KEY)
-            answer = yield from self._host.read_for_good(Read(wanted_back))
-            assert isinstance(answer, Items)
-            # Who raises the version looks at the leases after it has said so: either it sees this one, or this sees what it said.
-            self._read_in(StoreSchema.of(answer.found.get(keys.SCHEMA_KEY)))
-            lease, progress = answer.found.get(keys.lease(shard)), answer.found.get(keys.progress(shard))
-            if not isinstance(verdict, Refused) and lease is not None and progress is not None:
-                break
-            signs = yield from read_signs(self._host, {shard: lease})
-        epoch = whole(lease, "epoch")
-        # One read of two items is no snapshot: another holder may have raised both in between.
-        if lease["owner"] != self.holding.owner or whole(progress, "epoch") != epoch:
-            raise Fenced(keys.lease(shard))
-        if outages and outages[-1].end == now:
-            self._host.note("outage", shard=shard, begin=outages[-1].begin, end=outages[-1].end)
-        plane = DeliveryPlane(self._host, shard, progress_of(progress), requests.at.next, former)
-        self.planes[shard] = plane
-        watch = OutageWatch(self._host, shard, epoch, plane.checkpoints.durable.outages, served)
-        self.shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, carried_by(lease), watch)
-
-    def _read_in(self, schema: StoreSchema) -> None:
-        """Takes in which versions of rows there are."""
-        readable = self.holding.readable
-        self._host.writes = max(self._host.writes, min(schema.writes, readable.newest))
-        self._refusal = schema.refusal(readable) or self._refusal
-
     def _recover_all(self) -> Operation[None]:
-        yield from self._side_by_side([shard.recover(self._controls.known) for shard in self.shards.values()])
+        yield from side_by_side(self._host, [each.recover(self._controls.known) for each in self.shards.values()])
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -345,18 +267,12 @@ class PartitionActor:
         drains = [plane.drain() for plane in self.planes.values()]
         if self.is_serving:
             drains += [shard.drain() for shard in self.shards.values()]
-        yield from self._side_by_side(drains)
+        yield from side_by_side(self._host, drains)
         self._host.tell(Drained(self.holding.topic_partition))
         self._host.ended = True
 
     def _in_flight(self) -> Sequence[TopicCursor | EventsWatch | SourceWatch]:
         return [*([] if self._requests is None else [self._requests]), *self._watches()]
-
-    def _side_by_side(self, operations: Sequence[Operation[None]]) -> Operation[None]:
-        countdown = Countdown(self._host, len(operations))
-        for operation in operations:
-            self._host.operations.start(_counted(operation, countdown))
-        yield from countdown.wait()
 
     def _fall(self, fenced: Fenced) -> None:
         """A newer epoch exists: nothing of this life may go on."""
@@ -370,7 +286,6 @@ class PartitionActor:
         self._host.operations.asked = asked
         self.shards, self.planes, self._cursors, self._requests = {}, {}, {}, None
         self._controls = ControlsWatch(self._host, self.shards)
-        self._refusal = None
         self._events = self._sources = None
         self.is_serving = False
         if self._draining:
@@ -403,11 +318,6 @@ class PartitionActor:
     def _stop_reading(self) -> None:
         for topic, topic_partition in self._cursors:
             self._host.tell(StopReading(topic, topic_partition))
-
-
-def _counted(operation: Operation[None], countdown: Countdown) -> Operation[None]:
-    yield from operation
-    countdown.down()
 
 
 __all__: Sequence[str] = ["Outranked", "PartitionActor"]

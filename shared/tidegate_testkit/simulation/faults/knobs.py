@@ -32,7 +32,7 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "decisions.event_ingest:ROWS_PER_MOVE": (2, 3, 5),
     "decisions.event_ingest:ROW_EVENTS_MAX": (1, 2),
     "decisions.lane:GROUP_MAX": (1, 2, 4),
-    "decisions.partition_actor:ACQUIRED_TOGETHER": (1, 3),
+    "decisions.acquisition:ACQUIRED_TOGETHER": (1, 3),
     "decisions.request_ingest:INBOX_ROWS_PER_MOVE": (1, 2, 5),
     "decisions.run_plane.catch_up:MADE_PER_TRANSACTION": (1, 2),
     "decisions.run_plane.backlog:ACTIONS_PER_DECISION": (15, 30),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegate_core.decisions import outage_watch, partition_actor
+from tidegate_core.decisions import acquisition, outage_watch
 from tidegate_core.decisions.outage_watch import OutageWatch
 from tidegate_core.decisions.run_plane import catch_up, fire, runs
 from tidegate_core.records.outages import Outage
@@ -68,7 +68,7 @@ OUTAGES = (
         breaks="I1",
         # Who recovers would see that nobody has served it since, and write the fact then.
         patches=(
-            Patch(partition_actor, "with_outage", knowing_nothing_new),
+            Patch(acquisition, "with_outage", knowing_nothing_new),
             Patch(OutageWatch, "served", lambda _: lambda watch: None),
         ),
         within=2,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.decisions.inputs import PositionGone
-from tidegate_core.decisions.partition_actor import ACQUIRED_TOGETHER
 from tidegate_core.effects import (
     Commit,
     Drained,
