@@ -273,6 +273,18 @@ SPEC: dict[str, Any] = {
     "target": {"type": "program", "program": {"type": "python", "file": "/jobs/land.py"}},
     "trigger": {"type": "every", "period": "1h"},
 }
+EVENT_SPEC = {
+    **SPEC,
+    "name": "join-day",
+    "trigger": {
+        "type": "all_of",
+        "correlate": "data_partition",
+        "triggers": [
+            {"type": "data_partitions", "dataset": "flights.raw", "count": 1},
+            {"type": "data_partitions", "dataset": "weather.raw", "count": 1},
+        ],
+    },
+}
 
 
 def put_schedule(process: Process, document: Mapping[str, Any] = SPEC, **fields: Any) -> ScheduleState:
