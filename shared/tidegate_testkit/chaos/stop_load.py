@@ -28,10 +28,10 @@ ANSWER_MS = 120
 """About what an answer takes: so much before the wanted moment a stop is sent."""
 SPREAD_MS = 450
 """Answers are wanted within that of the instant, before it and after."""
-VOLLEY = 36
+VOLLEY = 72
 VOLLEY_FROM_MS, VOLLEY_TO_MS = 7_000, 13_000
 """Instants of a volley, after its begin: about the moment at which what it is aimed at has been taken over, 8 s on an idle
-machine. Its stops are answered together then, so that six of them are near."""
+machine. Its stops are answered together then, so that twelve of them are near."""
 VOLLEY_STOP_MS = 2_000
 """After its begin its stops are sent: just after the strike, so that only a successor can answer them."""
 LOOK_S = 0.02

@@ -134,12 +134,15 @@ class Cluster:
 
         until(served, "all shards are served, and each node has a share", patience_s)
 
-    def command(self, name: str, *arguments: str) -> tuple[int | None, str]:
-        """Runs a command that ends by itself, with a node's settings; returns its exit status and what it printed."""
+    def command(self, name: str, *arguments: str, patience_s: float = COMMAND_S_MAX) -> tuple[int | None, str]:
+        """Runs a command that ends by itself, with a node's settings; returns its exit status and what it printed.
+
+        None is the status of one that still ran after `patience_s`.
+        """
         process = self._process(name, (name, *arguments), 0)
         process.log.unlink(missing_ok=True)
         process.start()
-        status = process.wait(COMMAND_S_MAX)
+        status = process.wait(patience_s)
         process.close()
         return status, process.log.read_text(encoding="utf-8")
 
