@@ -21,7 +21,6 @@ from tidegate_node.load.effects import LoadEffects
 from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
-from tidegate_node.threaded_store import ThreadedStore
 from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
 from tidegate_ports.program_files import FileLooks
@@ -208,8 +207,7 @@ class Surroundings:
         return self.pokes_here
 
     def store_effects(self, store: Any = None) -> StoreEffects:
-        threaded = ThreadedStore(store or self.store, self.threads)
-        return StoreEffects(threaded, self.clock, self.metrics, THREADS, jitter=lambda: 0.0)
+        return StoreEffects(store or self.store, self.threads, self.clock, self.metrics, THREADS, jitter=lambda: 0.0)
 
     def bus_effects(self) -> BusEffects:
         return BusEffects(
