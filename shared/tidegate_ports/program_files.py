@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final
 
 LOOK_S_MAX: Final = 2.0
-SILENT_LOOKS_MAX: Final = 16
-"""Threads that a file system which does not answer may keep; then nobody looks until one has come back."""
+LOOKS_MAX: Final = 16
+"""At once; who comes besides waits for one to come back. So many threads may a file system keep that does not answer; then nobody
+looks until one has come back."""
 
 
 class FileSystemSilent(Exception):
@@ -24,11 +25,14 @@ class FileSystemSilent(Exception):
 class FileLooks:
     """Looks at files from daemon threads: a mount that hangs holds up who asks for `LOOK_S_MAX`, and neither a pool of threads,
     from which others would wait for theirs, nor the end of the process.
+
+    Many looks at once say nothing of the file system: they take turns. Only those that are out of patience do.
     """
 
     def __init__(self, patience_s: float = LOOK_S_MAX) -> None:
         self._patience_s = patience_s
-        self._under_way = 0
+        self._room = asyncio.Semaphore(LOOKS_MAX)
+        self._silent = 0
 
     async def problem_with(self, file: str, who: str) -> str | None:
         """Returns what is wrong with a program's file as this process sees it, or None.
@@ -38,17 +42,27 @@ class FileLooks:
             who: Names this process in the answer, such as `the node that applied the schedule`.
 
         Raises:
-            FileSystemSilent: No answer in time.
+            FileSystemSilent: No answer in time, or none to all who look, one of whom would have to come back first.
         """
         silent = FileSystemSilent(f"{file} cannot be looked at: its file system gave no answer to {who}")
-        if self._under_way >= SILENT_LOOKS_MAX:
+        if self._silent >= LOOKS_MAX:
             raise silent
+        try:
+            await asyncio.wait_for(self._room.acquire(), self._patience_s)
+            return await asyncio.wait_for(self._seen(file, who), self._patience_s)
+        except TimeoutError:
+            raise silent from None
+
+    async def _seen(self, file: str, who: str) -> str | None:
+        """Has a thread look, and gives its room back when it returns, whoever still waits for it."""
         loop = asyncio.get_running_loop()
         seen: asyncio.Future[str | None] = loop.create_future()
 
         def tell(problem: str | None) -> None:
-            self._under_way -= 1
-            if not seen.done():
+            self._room.release()
+            if seen.done():
+                self._silent -= 1
+            else:
                 seen.set_result(problem)
 
         def look() -> None:
@@ -59,12 +73,13 @@ class FileLooks:
             with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
                 loop.call_soon_threadsafe(tell, problem)
 
-        self._under_way += 1
         threading.Thread(target=look, name="tidegate-look", daemon=True).start()
         try:
-            return await asyncio.wait_for(seen, self._patience_s)
-        except TimeoutError:
-            raise silent from None
+            return await seen
+        except asyncio.CancelledError:
+            if seen.cancelled():  # Else it was told in the very moment the patience ended.
+                self._silent += 1
+            raise
 
 
 def problem_with(file: str, who: str) -> str | None:

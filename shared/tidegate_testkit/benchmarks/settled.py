@@ -5,23 +5,28 @@ Read from the store by the benchmark itself; nothing of it counts as the nodes' 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.store import keys
 from tidegate_core.store.values import RangeRead
 from tidegate_kafka.topic_facts import hex_id
+from tidegate_ports.bus import Record
 from tidegate_ports.store import Store
 from tidegate_testkit.cluster.store_view import StoreView
+from tidegate_testkit.cluster.topics import each_of_topic
 from tidegate_testkit.cluster.waiting import until
 
 ASK_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.02
 PAGE_ROWS = 1_000
 INBOX = ("I#", "I#~")
+RECEIPTS = "tidegate.receipts"
 DEAD_LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq")
 
 
@@ -34,6 +39,7 @@ class Settled:
     """
 
     def __init__(self, bootstrap_servers: str, store: Store) -> None:
+        self._bootstrap_servers = bootstrap_servers
         self._store = store
         self._map = StoreView(store).map
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
@@ -72,6 +78,9 @@ class Settled:
         """A workload whose requests or events were refused has measured how fast nothing is done."""
         refused = {topic: sum(self._ends(topic).values()) for topic in DEAD_LETTERS}
         assert not any(refused.values()), f"dead letters: {refused}"
+        # What an owner refuses once it has taken the request has a receipt only.
+        rejected = [record.value for record in each_of_topic(self._bootstrap_servers, RECEIPTS) if _is_refusal(record)]
+        assert not rejected, f"{len(rejected)} requests rejected, such as {rejected[0]!r}"
 
     def rows(self, low_and_high: tuple[str, str]) -> int:
         """Returns how many items the shards have in a range of sort keys. Reads all of them: for a few thousand."""
@@ -99,6 +108,11 @@ class Settled:
             number: int(self._consumer.get_watermark_offsets(TopicPartition(topic, number), ASK_TIMEOUT_S)[1])
             for number in numbers
         }
+
+
+def _is_refusal(receipt: Record) -> bool:
+    value = json.loads(receipt.value or b"{}")
+    return bool(value.get("status") == ReceiptStatus.REJECTED)
 
 
 def _next(item: object) -> int:

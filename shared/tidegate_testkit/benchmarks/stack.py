@@ -115,9 +115,14 @@ class Stack:
         return SinkReader(self.cluster.bootstrap_servers, topic, self.folder, count)
 
     def apply(self, requests: Sequence[Outgoing]) -> None:
-        """Sends requests, and waits until all are applied, also those that came in another shard's topic partition."""
+        """Sends requests, and waits until all are applied, also those that came in another shard's topic partition.
+
+        Raises:
+            AssertionError: One was refused.
+        """
         self.producer.send(REQUESTS, requests)
         self.until_applied()
+        self.settled.assert_nothing_was_refused()
 
     def until_read(self, topic: str = REQUESTS) -> None:
         """Waits until the nodes are through all that the topic has: what came to the right topic partition is applied."""

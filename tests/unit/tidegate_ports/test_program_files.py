@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegate_ports import program_files
-from tidegate_ports.program_files import SILENT_LOOKS_MAX, FileLooks, FileSystemSilent, problem_with
+from tidegate_ports.program_files import LOOKS_MAX, FileLooks, FileSystemSilent, problem_with
 
 
 def test_given_file_that_can_be_read_then_no_problem(tmp_path: Path) -> None:
@@ -60,8 +61,36 @@ async def test_given_as_many_looks_without_an_answer_as_there_may_be_then_the_ne
     hung_mount: threading.Event,
 ) -> None:
     looks = FileLooks(patience_s=0.001)
-    for number in range(SILENT_LOOKS_MAX):
+    for number in range(LOOKS_MAX):
         with pytest.raises(FileSystemSilent):
             await looks.problem_with(f"/hung/{number}.py", "this host")
     with pytest.raises(FileSystemSilent):
         await looks.problem_with("/gone.py", "this host")
+
+
+async def test_given_far_more_looks_at_once_than_threads_then_all_get_their_answers(tmp_path: Path) -> None:
+    """A thousand applies in one moment: the file system answers each of them."""
+    looks = FileLooks()
+    (tmp_path / "land.py").write_text("")
+    files = [str(tmp_path / ("land.py" if number % 2 else "none.py")) for number in range(8 * LOOKS_MAX)]
+    found = await asyncio.gather(*(looks.problem_with(file, "this host") for file in files))
+    assert [each is None for each in found] == [bool(number % 2) for number in range(len(files))]
+
+
+async def test_given_looks_that_come_back_late_then_there_is_room_again(
+    hung_mount: threading.Event, tmp_path: Path
+) -> None:
+    looks = FileLooks(patience_s=0.01)
+    for number in range(LOOKS_MAX):
+        with pytest.raises(FileSystemSilent):
+            await looks.problem_with(f"/hung/{number}.py", "this host")
+    hung_mount.set()
+    patient = FileLooks()
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                found = await looks.problem_with(str(tmp_path), "this host")
+                break
+            except FileSystemSilent:
+                await patient.problem_with(str(tmp_path), "this host")  # The loop has its turns meanwhile.
+    assert found == f"{tmp_path} does not exist on this host, or is no file"

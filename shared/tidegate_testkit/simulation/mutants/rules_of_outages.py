@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tidegate_core.decisions import partition_actor
+from tidegate_core.decisions import acquisition
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.outage_watch import SERVED, sign_of_life
 from tidegate_core.decisions.run_plane.pacing import Pacing
@@ -92,7 +92,7 @@ RULES_OF_OUTAGES = (
         "signs of others",
         "an owner's signs of life elsewhere hide that nobody has served the shard since it lost it",
         breaks="I1",
-        patches=(Patch(partition_actor, "read_signs", taking_any_sign),),
+        patches=(Patch(acquisition, "read_signs", taking_any_sign),),
         scenario=an_owner_lost_it_within_a_beat_and_lives_on,
     ),
     Mutant(
