@@ -9,8 +9,9 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -23,10 +24,12 @@ from tidegate_core.constraints.load import LOCAL
 from tidegate_core.effects import Committed, Refused, Unavailable
 from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_core.transactions.map import ClusterMap
+from tidegate_dynamo.accounts import Observer, UnitsListener
+from tidegate_dynamo.async_store import AsyncDynamoStore
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
-from tidegate_dynamo.store import DynamoStore, Observer, UnitsListener
+from tidegate_dynamo.store import DynamoStore
 from tidegate_dynamo.tables import check_tables, create_tables
 from tidegate_kafka.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
 from tidegate_kafka.landed import LandedOnTopics
@@ -52,12 +55,13 @@ from tidegate_node.settings import OTHERS, NodeSettings
 from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, gate_secret, node_facts, patiently
 from tidegate_node.steady_clock import SteadyClock
 from tidegate_node.store_effects import StoreEffects
+from tidegate_node.threaded_store import ThreadedStore
 from tidegate_ports.bus import Notices, Topic
 from tidegate_ports.clock import Clock, SystemClock
 from tidegate_ports.landed import LandedRecords
 from tidegate_ports.load import LoadSampler
 from tidegate_ports.load_settings import SettingsRefused, load_settings
-from tidegate_ports.store import Store
+from tidegate_ports.store import AsyncStore, Store
 from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.names import NODE_METRICS
@@ -155,13 +159,12 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
     if found is None:
         return 0
     facts, guarding = found
-    calls_max = settings.dynamodb.connections_max
-    with ThreadPoolExecutor(calls_max, thread_name_prefix="tidegate-store") as threads:
+    with bricks.on_loop() as store:
         surroundings = Surroundings(
             settings=settings,
             facts=facts,
             secret=secret,
-            store=StoreEffects(bricks.store, threads, clock, metrics, calls_max),
+            store=StoreEffects(store, clock, metrics, settings.dynamodb.connections_max),
             topics=brokers,
             clients=partial(_clients, guarding, facts, brokers, clock, notices),
             launcher=LocalLauncher(_launcher_settings(settings)),
@@ -170,11 +173,8 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             metrics=metrics,
             notices=notices,
         )
-        try:
-            with seldom_looked_for():
-                return await run_until(stop, assemble(surroundings))
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+        with seldom_looked_for():
+            return await run_until(stop, assemble(surroundings))
 
 
 def _samplers(settings: Settings) -> dict[str, LoadSampler]:
@@ -257,7 +257,24 @@ class _Bricks:
         client = make_client(self._dynamo)
         self._tables = client.tables
         self._kafka = settings.kafka
-        self.store = DynamoStore(client.items, self._dynamo, *_measuring(metrics))
+        self._listeners = _measuring(metrics)
+        self._on_loop = client.on_loop
+        self.store = DynamoStore(client.items, self._dynamo, *self._listeners)
+
+    @contextmanager
+    def on_loop(self) -> Iterator[AsyncStore]:
+        """The store for the loop that runs, while it is entered."""
+        if self._on_loop is not None:
+            try:
+                yield AsyncDynamoStore(self._on_loop, self._dynamo, *self._listeners)
+            finally:
+                self._on_loop.close()
+            return
+        with ThreadPoolExecutor(self._dynamo.connections_max, thread_name_prefix="tidegate-store") as threads:
+            try:
+                yield ThreadedStore(self.store, threads)
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
 
     def tables(self) -> Sequence[Difference]:
         # Billing and expiry are an operator's choice; a table that is not there, or has another key, is not.

@@ -1,4 +1,4 @@
-"""Carries out what actors ask of the store: blocking calls on a bounded pool of threads, pauses on the loop.
+"""Carries out what actors ask of the store.
 
 How a transaction is settled is the core's (`transactions/settlement.py`); this only sends, waits and reads back as it is told.
 """
@@ -9,7 +9,6 @@ import asyncio
 import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
 from tidegate_core.effects import (
@@ -30,7 +29,7 @@ from tidegate_node.batch_room import BatchRoom
 from tidegate_node.batch_writes import Actions, BatchWrites
 from tidegate_node.joined_reads import JoinedReads
 from tidegate_ports.clock import Clock
-from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.store import AsyncStore, StoreRequestInvalid, StoreUnavailable
 from tidegate_telemetry.metrics import Metrics
 
 
@@ -40,9 +39,9 @@ def always() -> bool:
 
 
 BATCHES_SHARE: Final = 2
-"""All batches together have one thread of so many: reads and transactions, which prove and move what a shard owns, find one free."""
+"""All batches together have one call of so many: reads and transactions, which prove and move what a shard owns, find one free."""
 READS_SHARE: Final = 4
-"""All reads of single items together have one thread of so many: what waits goes along with the next call."""
+"""All reads of single items together have one call of so many: what waits goes along with the next one."""
 READ_ATTEMPTS_MAX: Final = 3
 """Then its author is told; it asks again by itself. With the client's time-out of 2 s that is about half a session."""
 PAUSE_FIRST_MS: Final = 50
@@ -58,29 +57,26 @@ class StoreEffects:
     """One per process.
 
     Args:
-        store: The port.
-        threads: Pool whose size bounds the calls under way.
-        threads_max: Its size; batches leave half of it to everything else.
+        store: The port; it bounds the calls under way.
+        calls_max: Their number; batches leave half of it to everything else.
         jitter: A number from 0 to 1; pauses are spread over their whole length.
     """
 
     def __init__(
         self,
-        store: Store,
-        threads: ThreadPoolExecutor,
+        store: AsyncStore,
         clock: Clock,
         metrics: Metrics,
-        threads_max: int,
+        calls_max: int,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._store = store
-        self._threads = threads
         self._clock = clock
         self._metrics = metrics
         self._jitter = jitter
-        self._room = BatchRoom(threads_max // BATCHES_SHARE)
+        self._room = BatchRoom(calls_max // BATCHES_SHARE)
         self._batches = BatchWrites(self._write, self._room, self._pause_after)
-        self._reads = JoinedReads(lambda keys: self._call(store.get, keys), threads_max // READS_SHARE)
+        self._reads = JoinedReads(lambda keys: self._call(store.get, keys), calls_max // READS_SHARE)
         metrics.set("tidegate_store_batch_room", self._room.size)
         self._doubtful: OrderedDict[str, bool] = OrderedDict()
         self.answered_at_ms = clock.monotonic_ms()
@@ -144,7 +140,7 @@ class StoreEffects:
         return await self._call(self._store.query, wanted)
 
     async def _transact(self, effect: Commit) -> RawOutcome:
-        outcome = await self._on_thread(self._store.transact, effect.transaction)
+        outcome = await self._store.transact(effect.transaction)
         if isinstance(outcome, Applied | Cancelled):
             self._answered()
         return outcome
@@ -166,19 +162,16 @@ class StoreEffects:
                 self._doubtful.popitem(last=False)
         self._metrics.count("tidegate_transactions_total", name=name, verdict=type(verdict).__name__.lower())
 
-    async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        result = await self._on_thread(call, *args, **kwargs)
+    async def _call(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        result = await call(*args, **kwargs)
         self._answered()
         return result
 
     async def _write(self, actions: Actions) -> Actions:
-        left = await self._on_thread(self._store.write, actions)
+        left = await self._store.write(actions)
         if len(left) < len(actions):
             self._answered()
         return left
-
-    async def _on_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **kwargs))
 
     def _answered(self) -> None:
         self.answered_at_ms = self._clock.monotonic_ms()

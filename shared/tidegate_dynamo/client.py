@@ -1,4 +1,4 @@
-"""The two clients of one store: ours for items, the SDK's for tables. Neither retries; both have short time-outs.
+"""The clients of one store: ours for items, on threads and on a loop, the SDK's for tables. None retries; all have short time-outs.
 
 The SDK's costs 0.75 ms of CPU a call, whatever the call carries, and an idle node with 256 shards makes 87 a second. So what is asked all the time
 goes through `items_client.py`, which does with a tenth of that; what is asked once, when a cluster is set up, stays with the
@@ -18,6 +18,7 @@ import botocore.session
 from botocore.config import Config
 from botocore.credentials import Credentials
 
+from tidegate_dynamo.async_items_client import AsyncItemsClient
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.endpoint import resolved_endpoint
 from tidegate_dynamo.items_client import ItemsClient
@@ -39,18 +40,20 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DynamoClient:
-    """Both clients. Thread-safe.
+    """All clients. Those that are not of a loop are thread-safe.
 
     Attributes:
         items: What is in the tables: all that a store does.
+        on_loop: The same for one loop; None where a proxy is on the way, of which it knows nothing.
         tables: The tables themselves, by the SDK.
     """
 
     items: ItemsClient
+    on_loop: AsyncItemsClient | None
     tables: DynamoDBClient
 
     def close(self) -> None:
-        """Closes the connections that are idle."""
+        """Closes the connections that are idle; those of a loop are closed on it."""
         self.items.close()
         self.tables.close()
 
@@ -69,7 +72,8 @@ def make_client(settings: DynamoSettings) -> DynamoClient:
     if access.access_key_id is not None and access.secret_access_key is not None:
         credentials = Credentials(access.access_key_id, access.secret_access_key)
     route = Route(resolved_endpoint(tables), settings, session.get_config_variable("ca_bundle"))
-    return DynamoClient(ItemsClient(credentials, route, settings), tables)
+    on_loop = AsyncItemsClient(credentials, route, settings) if route.is_direct else None
+    return DynamoClient(ItemsClient(credentials, route, settings), on_loop, tables)
 
 
 def sdk_client(settings: DynamoSettings, session: botocore.session.Session, access: Access) -> DynamoDBClient:

@@ -53,6 +53,9 @@ class Route:
         settings: Time-outs.
         ca_bundle: File of trusted certificates, None for the SDK's own choice.
 
+    Attributes:
+        trust: Which certificates count; None where nothing on the way is encrypted.
+
     Raises:
         ValueError: The file of trusted certificates cannot be used.
     """
@@ -66,7 +69,12 @@ class Route:
         self._masked_proxy = mask_proxy_url(url) if url else ""
         self._proxy_headers: dict[str, str] = proxies.proxy_headers_for(url) if url else {}
         own_tls = self._proxy is not None and self._proxy.scheme == "https"
-        self._trust = _trust(ca_bundle) if endpoint.is_encrypted or own_tls else None
+        self.trust = _trust(ca_bundle) if endpoint.is_encrypted or own_tls else None
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether there is no proxy on the way."""
+        return self._proxy is None
 
     @property
     def request_head(self) -> str:
@@ -117,15 +125,15 @@ class Route:
         else:
             near = (host, port)
         patience = self._settings.connect_timeout_s
-        if self._trust is None:
+        if self.trust is None:
             return HTTPConnection(*near, timeout=patience, socket_options=SOCKET_OPTIONS, proxy=self._proxy)
         connection = HTTPSConnection(
             *near,
             timeout=patience,
             socket_options=SOCKET_OPTIONS,
-            ssl_context=self._trust,
+            ssl_context=self.trust,
             proxy=self._proxy,
-            proxy_config=ProxyConfig(self._trust, False, None, None) if self._proxy is not None else None,
+            proxy_config=ProxyConfig(self.trust, False, None, None) if self._proxy is not None else None,
         )
         if self._proxy is not None and self.endpoint.is_encrypted:
             connection.set_tunnel(host, port, self._proxy_headers, scheme=self._proxy.scheme or "http")

@@ -36,8 +36,37 @@ USER_AGENT: Final = "tidegate"
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
+class SignedRequests:
+    """Makes the bytes of requests. Thread-safe.
+
+    Args:
+        credentials: The SDK's; None where its chain found none.
+        route: To the endpoint.
+    """
+
+    def __init__(self, credentials: Credentials | None, route: Route) -> None:
+        self.signer = Signer(credentials, route.endpoint)
+        # No compression: an answer is read as it is, and its checksum is of what was sent.
+        shared = f"{route.request_head}User-Agent: {USER_AGENT}\r\nAccept-Encoding: identity\r\nContent-Type: {CONTENT_TYPE}\r\n"
+        self._calls = {
+            name: (operation, f"{API}.{operation}", f"{shared}X-Amz-Target: {API}.{operation}\r\n")
+            for name, operation in OPERATIONS.items()
+        }
+
+    def of(self, operation: str, request: Mapping[str, Any]) -> tuple[str, bytes]:
+        """Returns the operation as DynamoDB names it, and the whole request.
+
+        Raises:
+            NoCredentialsError, botocore.exceptions.BotoCoreError: See `Signer.headers`.
+        """
+        name, target, head = self._calls[operation]
+        body = _encode(request).encode()
+        signed = self.signer.headers(target, body, time.time())
+        return name, f"{head}{signed}Content-Length: {len(body)}\r\n\r\n".encode("latin-1") + body
+
+
 class ItemsClient:
-    """Calls DynamoDB's operations on items. Thread-safe.
+    """Calls DynamoDB's operations on items, blocking. Thread-safe.
 
     Args:
         credentials: The SDK's; None where its chain found none.
@@ -46,14 +75,8 @@ class ItemsClient:
     """
 
     def __init__(self, credentials: Credentials | None, route: Route, settings: DynamoSettings) -> None:
-        self._signer = Signer(credentials, route.endpoint)
+        self._requests = SignedRequests(credentials, route)
         self._connections = Connections(route, settings.connections_max)
-        # No compression: an answer is read as it is, and its checksum is of what was sent.
-        shared = f"{route.request_head}User-Agent: {USER_AGENT}\r\nAccept-Encoding: identity\r\nContent-Type: {CONTENT_TYPE}\r\n"
-        self._calls = {
-            name: (operation, f"{API}.{operation}", f"{shared}X-Amz-Target: {API}.{operation}\r\n")
-            for name, operation in OPERATIONS.items()
-        }
 
     def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Sends one request and returns its decoded answer; attribute values stay as JSON has them.
@@ -65,10 +88,7 @@ class ItemsClient:
         Raises:
             `outcomes.FAILURES`: What happened outside of this process.
         """
-        name, target, head = self._calls[operation]
-        body = _encode(request).encode()
-        signed = self._signer.headers(target, body, time.time())
-        message = f"{head}{signed}Content-Length: {len(body)}\r\n\r\n".encode("latin-1") + body
+        name, message = self._requests.of(operation, request)
         return decoded_answer(name, self._connections.exchange(message))
 
     def close(self) -> None:

@@ -25,8 +25,8 @@ class DynamoSettings:
             request that was never sent is cheap to repeat.
         read_timeout_s: Seconds until an answer counts as lost. 2: longer than DynamoDB's slow answers, shorter than half a
             Kafka session (3 s), within which a shard's actor has to know where it stands.
-        connections_max: Connections kept open. 32: the node's store threads; more threads than connections would open
-            and drop TLS connections all the time.
+        connections_max: Connections kept open, and a node's calls under way at once. 32: more calls than connections would
+            open and drop TLS connections all the time.
     """
 
     endpoint_url: str | None = None

@@ -11,6 +11,7 @@ import hmac
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import HTTPClientError, NoCredentialsError
 
 from tidegate_dynamo.endpoint import Endpoint
@@ -51,6 +52,20 @@ class Signer:
         )
         # Replaced as a whole: threads that make the same one at once do no harm.
         self._day: _Day | None = None
+
+    @property
+    def may_block(self) -> bool:
+        """Whether the next signature may ask somebody for new credentials first, over a network."""
+        return isinstance(self._credentials, RefreshableCredentials) and self._credentials.refresh_needed()
+
+    def refresh(self) -> None:
+        """Has new credentials fetched where they are needed. Blocking.
+
+        Raises:
+            botocore.exceptions.BotoCoreError: They could not be had.
+        """
+        if self._credentials is not None:
+            self._credentials.get_frozen_credentials()
 
     def headers(self, target: str, body: bytes, now_s: float) -> str:
         """Returns the header lines that prove who asks, each with its end.

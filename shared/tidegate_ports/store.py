@@ -20,7 +20,7 @@ class StoreRequestInvalid(Exception):
 
 
 class Store(Protocol):
-    """Blocking; called from the driver's thread pool. One attempt per call: settling and retrying are the caller's."""
+    """Blocking; called from a thread pool. One attempt per call: settling and retrying are the caller's."""
 
     def transact(self, transaction: Transaction) -> RawOutcome:
         """Sends the transaction once. Never raises for an outcome that `RawOutcome` can say."""
@@ -40,4 +40,24 @@ class Store(Protocol):
 
     def query(self, wanted: RangeRead) -> Page:
         """One strongly consistent page. Raises StoreUnavailable."""
+        ...
+
+
+class AsyncStore(Protocol):
+    """The same four calls, for a loop. A call that is cancelled may have been carried out, as one without an answer."""
+
+    async def transact(self, transaction: Transaction) -> RawOutcome:
+        """See `Store.transact`."""
+        ...
+
+    async def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
+        """See `Store.write`."""
+        ...
+
+    async def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
+        """See `Store.get`."""
+        ...
+
+    async def query(self, wanted: RangeRead) -> Page:
+        """See `Store.query`."""
         ...

@@ -1,4 +1,4 @@
-"""Over a network that fails, goes through proxies or is encrypted, our client and the SDK's come to the same."""
+"""Over a network that fails, goes through proxies or is encrypted, our clients and the SDK's come to the same."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ from tidegate_dynamo.client import make_client
 from tidegate_dynamo.outcomes import FAILURES, error_code, outcome_of
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_testkit.certificates import Authority
+from tidegate_testkit.on_a_loop import a_loop, called
 from tidegate_testkit.sdk_items import SdkItems
 
 Call: TypeAlias = Callable[[str, dict[str, Any]], Any]
 PUT = {"TableName": "tidegate", "Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}}
-CLIENTS = ("ours", "sdk")
+CLIENTS = ("ours", "on a loop", "sdk")
+OURS = ("ours", "on a loop")
+THROUGH_PROXIES = ("ours", "sdk")
+"""The loop's knows nothing of proxies: a node behind one calls on threads."""
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 
 
@@ -56,6 +60,14 @@ def client_of(kind: str, url: str, patience_s: float = 5.0) -> Iterator[Call]:
     if kind == "sdk":
         with closing(SdkItems(settings)) as sdk:
             yield sdk.call
+    elif kind == "on a loop":
+        with a_loop() as run:
+            on_loop = make_client(settings).on_loop
+            assert on_loop is not None
+            try:
+                yield lambda operation, request: run(on_loop.call(operation, request))
+            finally:
+                run(called(on_loop.close))
     else:
         with closing(make_client(settings)) as client:
             yield client.items.call
@@ -100,54 +112,55 @@ CANCELLED = refused("TransactionCanceledException", CancellationReasons=[{"Code"
         pytest.param(answers("301 Away", b"", "Location: /"), id="a redirect to itself"),
     ],
 )
-def test_given_a_server_that_does_so_then_both_send_once_and_come_to_the_same(behaviour: Behaviour) -> None:
+def test_given_a_server_that_does_so_then_all_send_once_and_come_to_the_same(behaviour: Behaviour) -> None:
     come_to = []
     for kind in CLIENTS:
         with http_server(behaviour) as server, client_of(kind, server.url) as call:
             come_to.append((told(call), len(server.requests), server.connections))
-    assert come_to[0] == come_to[1]
+    assert all(each == come_to[0] for each in come_to)
     assert come_to[0][1:] == (1, 1)
 
 
-def test_given_nobody_who_listens_then_both_say_that_nothing_was_sent() -> None:
+def test_given_nobody_who_listens_then_all_say_that_nothing_was_sent() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     come_to = []
     for kind in CLIENTS:
         with client_of(kind, url) as call:
             come_to.append(told(call))
-    assert come_to[0] == come_to[1]
+    assert all(each == come_to[0] for each in come_to)
     assert come_to[0][0] == "EndpointConnectionError"
 
 
-def test_given_a_name_that_nobody_knows_then_both_say_that_nothing_was_sent() -> None:
+def test_given_a_name_that_nobody_knows_then_all_say_that_nothing_was_sent() -> None:
     come_to = []
     for kind in CLIENTS:
         with client_of(kind, "http://nobody.invalid:8000") as call:
             come_to.append(told(call))
-    assert come_to[0] == come_to[1]
+    assert all(each == come_to[0] for each in come_to)
     assert come_to[0][0] == "EndpointConnectionError"
 
 
-def test_given_a_reset_before_anything_is_read_then_both_leave_it_open() -> None:
+def test_given_a_reset_before_anything_is_read_then_all_leave_it_open() -> None:
     come_to = []
     for kind in CLIENTS:
         with http_server(hangs_up, unread=True) as server, client_of(kind, server.url) as call:
             come_to.append((told(call), server.connections))
-    assert come_to[0] == come_to[1]
+    assert all(each == come_to[0] for each in come_to)
     assert come_to[0][0][0] == "ConnectionClosedError"
 
 
-def test_given_silence_then_both_give_up_after_their_time_out() -> None:
+def test_given_silence_then_all_give_up_after_their_time_out() -> None:
     come_to = []
     for kind in CLIENTS:
         with http_server(stays_silent) as server, client_of(kind, server.url, patience_s=0.3) as call:
             come_to.append((told(call), len(server.requests)))
-    assert come_to[0] == come_to[1]
+    assert all(each == come_to[0] for each in come_to)
     assert come_to[0][0][0] == "ReadTimeoutError"
 
 
-def test_given_an_answer_that_is_cut_or_not_the_one_that_was_sent_then_ours_is_in_doubt() -> None:
+@pytest.mark.parametrize("kind", OURS)
+def test_given_an_answer_that_is_cut_or_not_the_one_that_was_sent_then_ours_is_in_doubt(kind: str) -> None:
     """Where the SDK believed more: it checks no length, and after its last attempt no checksum."""
 
     def cuts(connection: socket.socket, *_: object) -> bool:
@@ -160,7 +173,7 @@ def test_given_an_answer_that_is_cut_or_not_the_one_that_was_sent_then_ours_is_i
         (answers("200 OK", b"{}", "Content-Encoding: gzip", stays=False), ""),
         (answers("200 OK", b"\x1f\x8b\x08\x00", "Content-Encoding: gzip"), "ForeignAnswer"),
     ):
-        with http_server(behaviour) as server, client_of("ours", server.url) as call:
+        with http_server(behaviour) as server, client_of(kind, server.url) as call:
             assert told(call)[0] == error
             assert len(server.requests) == 1
 
@@ -189,17 +202,19 @@ def test_given_a_kept_connection_that_breaks_under_a_request_then_it_is_not_sent
         assert (len(server.requests), server.connections) == (2, 1)
 
 
-def test_given_an_answer_with_more_behind_it_then_that_is_not_the_next_ones() -> None:
+@pytest.mark.parametrize("kind", OURS)
+def test_given_an_answer_with_more_behind_it_then_that_is_not_the_next_ones(kind: str) -> None:
     def says_more(connection: socket.socket, _: bytes, number: int) -> bool:
         connection.sendall(message("200 OK", b'{"n": %d}' % number) + message("200 OK", b'{"n": 99}'))
         return True
 
-    with http_server(says_more) as server, client_of("ours", server.url) as call:
+    with http_server(says_more) as server, client_of(kind, server.url) as call:
         assert [call("put_item", PUT)["n"] for _ in range(4)] == [1, 2, 3, 4]
         assert server.connections == 4
 
 
-def test_given_many_threads_then_each_gets_its_own_answer() -> None:
+@pytest.mark.parametrize("kind", OURS)
+def test_given_many_threads_then_each_gets_its_own_answer(kind: str) -> None:
     def echoes(connection: socket.socket, request: bytes, _: int) -> bool:
         connection.sendall(message("200 OK", request.partition(b"\r\n\r\n")[2]))
         return True
@@ -207,7 +222,7 @@ def test_given_many_threads_then_each_gets_its_own_answer() -> None:
     def ask(number: int) -> Any:
         return call("put_item", {"n": number})["n"]
 
-    with http_server(echoes) as server, client_of("ours", server.url) as call, ThreadPoolExecutor(16) as threads:
+    with http_server(echoes) as server, client_of(kind, server.url) as call, ThreadPoolExecutor(16) as threads:
         assert list(threads.map(ask, range(800))) == list(range(800))
         assert len(server.requests) == 800
         assert server.connections <= 16
@@ -251,7 +266,7 @@ def test_given_a_certificate_of_somebody_else_then_nothing_is_sent(
         assert server.requests == []
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", THROUGH_PROXIES)
 def test_given_a_proxy_then_requests_go_through_it_whole(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with http_server(answers("200 OK")) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//user:p%40ss@"))
@@ -262,6 +277,15 @@ def test_given_a_proxy_then_requests_go_through_it_whole(kind: str, monkeypatch:
         assert head.startswith(b"post http://store.invalid:8000/ http/1.1\r\n")
         assert b"\r\nhost: store.invalid:8000\r\n" in head
         assert b"\r\nproxy-authorization: basic dxnlcjpwqhnz\r\n" in head
+
+
+def test_given_a_proxy_then_there_is_no_client_on_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = DynamoSettings(endpoint_url="http://store.invalid:8000", region="us-east-1")
+    with closing(make_client(settings)) as direct:
+        assert direct.on_loop is not None
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.invalid:1")
+    with closing(make_client(settings)) as behind:
+        assert behind.on_loop is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"])
@@ -289,7 +313,7 @@ def test_given_an_endpoint_that_needs_no_proxy_then_it_is_asked_directly(
         assert told(call)[0] == ""
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", THROUGH_PROXIES)
 def test_given_a_proxy_and_an_encrypted_endpoint_then_they_pass_through_a_tunnel(
     kind: str, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,7 +340,7 @@ def test_given_a_proxy_and_an_encrypted_endpoint_then_they_pass_through_a_tunnel
         assert b"proxy" not in b"".join(inside).lower()
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", THROUGH_PROXIES)
 def test_given_a_proxy_that_refuses_or_is_not_there_then_that_is_said(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

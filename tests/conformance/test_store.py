@@ -7,18 +7,20 @@ Quirks of DynamoDB Local 2.6.1 that the store in memory does not copy, because A
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tidegate_core.store.values import Action, Cancelled, Item, Key, Put, RawOutcome, Transaction
+from tidegate_dynamo.async_store import AsyncDynamoStore
 from tidegate_dynamo.client import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.expressions.values import is_same
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import Store, StoreRequestInvalid
+from tidegate_testkit.on_a_loop import BlockingStore, a_loop, called
 from tidegate_testkit.random_writes import RandomWrite, random_write
 from tidegate_testkit.store_conformance import StoreConformance
 
@@ -39,6 +41,16 @@ class TestDynamoDb(StoreConformance):
     @pytest.fixture
     def store(self, dynamo_client: DynamoClient, dynamo_settings: DynamoSettings) -> Store:
         return DynamoStore(dynamo_client.items, dynamo_settings)
+
+
+class TestDynamoDbOnALoop(StoreConformance):
+    @pytest.fixture
+    def store(self, dynamo_client: DynamoClient, dynamo_settings: DynamoSettings) -> Iterator[Store]:
+        client = dynamo_client.on_loop
+        assert client is not None
+        with a_loop() as run:
+            yield BlockingStore(run, AsyncDynamoStore(client, dynamo_settings))
+            run(called(client.close))
 
 
 @pytest.fixture

@@ -19,9 +19,10 @@ from tidegate_core.store.values import (
     Throttled,
     Transaction,
 )
+from tidegate_dynamo.calls import GET_PAUSES_S
 from tidegate_dynamo.items_client import ItemsClient
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_dynamo.store import GET_PAUSES_S, DynamoStore
+from tidegate_dynamo.store import DynamoStore
 from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
 Answer: TypeAlias = Mapping[str, Any] | Exception

@@ -21,6 +21,7 @@ from tidegate_node.load.effects import LoadEffects
 from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
+from tidegate_node.threaded_store import ThreadedStore
 from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
 from tidegate_ports.program_files import FileLooks
@@ -207,7 +208,8 @@ class Surroundings:
         return self.pokes_here
 
     def store_effects(self, store: Any = None) -> StoreEffects:
-        return StoreEffects(store or self.store, self.threads, self.clock, self.metrics, THREADS, jitter=lambda: 0.0)
+        threaded = ThreadedStore(store or self.store, self.threads)
+        return StoreEffects(threaded, self.clock, self.metrics, THREADS, jitter=lambda: 0.0)
 
     def bus_effects(self) -> BusEffects:
         return BusEffects(

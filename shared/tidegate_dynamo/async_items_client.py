@@ -1,0 +1,51 @@
+"""The client for items on a loop: signs, sends once, decodes, as `items_client.py` does on threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tidegate_dynamo.answers import decoded_answer
+from tidegate_dynamo.async_connections import AsyncConnections
+from tidegate_dynamo.connections import Route
+from tidegate_dynamo.items_client import SignedRequests
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+    from tidegate_dynamo.settings import DynamoSettings
+
+
+class AsyncItemsClient:
+    """Calls DynamoDB's operations on items. Of one loop, from its first call on.
+
+    Args:
+        credentials: The SDK's; None where its chain found none.
+        route: To the endpoint, without a proxy on the way.
+        settings: The same.
+    """
+
+    def __init__(self, credentials: Credentials | None, route: Route, settings: DynamoSettings) -> None:
+        self._requests = SignedRequests(credentials, route)
+        self._connections = AsyncConnections(route, settings)
+
+    async def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Sends one request and returns its decoded answer; attribute values stay as JSON has them.
+
+        Args:
+            operation: One of `items_client.OPERATIONS`.
+            request: As DynamoDB wants it.
+
+        Raises:
+            `outcomes.FAILURES`: What happened outside of this process.
+        """
+        if self._requests.signer.may_block:
+            # The SDK asks an instance's or a container's service, for a second and more; the loop has others to serve.
+            await asyncio.to_thread(self._requests.signer.refresh)
+        name, message = self._requests.of(operation, request)
+        return decoded_answer(name, await self._connections.exchange(message))
+
+    def close(self) -> None:
+        """Closes the connections that are idle."""
+        self._connections.close()

@@ -1,0 +1,77 @@
+"""The store's port on DynamoDB, for a loop. One attempt per call, as in `store.py`.
+
+No threads: handing a call to one and its answer back costs more CPU than the call itself, and while the loop computes, the thread
+waits for the interpreter (figures in docs/decisions/0031-the-store-on-the-loop.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
+from tidegate_dynamo.accounts import Accounts, Observer, UnitsListener
+from tidegate_dynamo.async_items_client import AsyncItemsClient
+from tidegate_dynamo.calls import Call, Pause, Steps, StoreCalls
+from tidegate_dynamo.outcomes import FAILURES
+from tidegate_dynamo.settings import DynamoSettings
+
+_T = TypeVar("_T")
+
+
+class AsyncDynamoStore:
+    """`tidegate_ports.store.AsyncStore` on two DynamoDB tables. Of one loop.
+
+    Args:
+        client: The one for items, from `make_client`.
+        settings: The same; `connections_max` bounds the calls under way, those beyond wait in their order.
+        observer: Told of each call.
+        units: Told what each call cost; None asks the store for no figures.
+    """
+
+    def __init__(
+        self,
+        client: AsyncItemsClient,
+        settings: DynamoSettings,
+        observer: Observer = lambda *_: None,
+        units: UnitsListener | None = None,
+    ) -> None:
+        self._client = client
+        self._calls = StoreCalls(settings)
+        self._accounts = Accounts(self._calls.table_of, observer, units)
+        self._room = asyncio.Semaphore(settings.connections_max)
+
+    async def transact(self, transaction: Transaction) -> RawOutcome:
+        return await self._gone_through(self._calls.transact(transaction))
+
+    async def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
+        return await self._gone_through(self._calls.write(actions))
+
+    async def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
+        return await self._gone_through(self._calls.get(keys))
+
+    async def query(self, wanted: RangeRead) -> Page:
+        return await self._gone_through(self._calls.query(wanted))
+
+    async def _gone_through(self, steps: Steps[_T]) -> _T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self._taken(step)
+                except FAILURES as failure:
+                    step = steps.throw(failure)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+
+    async def _taken(self, step: Call | Pause) -> Mapping[str, Any]:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return {}
+        async with self._room:
+            with self._accounts.of(step) as account:
+                return account.checked(await self._client.call(step.operation, account.request))

@@ -1,0 +1,144 @@
+"""What only a loop can do to a call, and only a loop's store has to bound."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.credentials import RefreshableCredentials
+from tests.conformance.http_servers import answers, http_server, message
+
+from tidegate_core.store.values import Applied, Key, Put, Transaction
+from tidegate_dynamo.async_items_client import AsyncItemsClient
+from tidegate_dynamo.async_store import AsyncDynamoStore
+from tidegate_dynamo.client import make_client
+from tidegate_dynamo.connections import Route
+from tidegate_dynamo.endpoint import Endpoint
+from tidegate_dynamo.settings import DynamoSettings
+
+KEY = Key("P", "S")
+PUT = Transaction("claim", (Put(KEY, {"pk": "P", "sk": "S"}),), "token", None)
+PATIENCE_S = 30.0
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tidegate")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tidegate")
+
+
+def settings_for(url: str, **more: Any) -> DynamoSettings:
+    given: dict[str, Any] = {"connect_timeout_s": PATIENCE_S, "read_timeout_s": PATIENCE_S, **more}
+    return DynamoSettings(endpoint_url=url, region="us-east-1", **given)
+
+
+def client_of(settings: DynamoSettings) -> AsyncItemsClient:
+    client = make_client(settings).on_loop
+    assert client is not None
+    return client
+
+
+async def test_given_a_call_that_is_cancelled_then_its_answer_is_not_the_next_ones() -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def answers_late(connection: socket.socket, _: bytes, number: int) -> bool:
+        if number == 1:
+            asked.set()
+            assert may_answer.wait(PATIENCE_S)
+        connection.sendall(message("200 OK", b'{"n": %d}' % number))
+        return True
+
+    with http_server(answers_late) as server:
+        client = client_of(settings_for(server.url))
+        first = asyncio.ensure_future(client.call("put_item", {}))
+        assert await asyncio.to_thread(asked.wait, PATIENCE_S)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        may_answer.set()
+        assert (await client.call("put_item", {}))["n"] == 2
+        assert server.connections == 2
+        client.close()
+
+
+async def test_given_an_answer_that_comes_in_pieces_then_each_piece_has_its_own_patience() -> None:
+    """As a socket's time-out is one for each time that is waited; only silence means that nobody is there."""
+    body = b'{"text": "' + b"x" * 200_000 + b'"}'
+    whole = message("200 OK", body)
+    next_piece = threading.Semaphore(0)
+
+    def drips(connection: socket.socket, _: bytes, __: int) -> bool:
+        for first in range(0, len(whole), 20_000):
+            assert next_piece.acquire(timeout=PATIENCE_S)
+            connection.sendall(whole[first : first + 20_000])
+        return True
+
+    with http_server(drips) as server:
+        client = client_of(settings_for(server.url, read_timeout_s=2.0))
+        asking = asyncio.ensure_future(client.call("put_item", {}))
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        while not asking.done():
+            await asyncio.sleep(0.25)
+            next_piece.release()
+        assert len((await asking)["text"]) == 200_000
+        assert loop.time() - begun > 2.0
+        client.close()
+
+
+async def test_given_more_calls_than_the_store_may_make_then_the_rest_waits_for_its_turn() -> None:
+    at_once, most, lock = 0, 0, threading.Lock()
+    arrived, gate = threading.Semaphore(0), threading.Semaphore(0)
+
+    def counts(connection: socket.socket, _: bytes, __: int) -> bool:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        arrived.release()
+        assert gate.acquire(timeout=PATIENCE_S)
+        with lock:
+            at_once -= 1
+        connection.sendall(message("200 OK", b"{}"))
+        return True
+
+    with http_server(counts) as server:
+        settings = settings_for(server.url, connections_max=2)
+        client = client_of(settings)
+        store = AsyncDynamoStore(client, settings)
+        calls = [asyncio.ensure_future(store.transact(PUT)) for _ in range(6)]
+        for _ in range(2):
+            assert await asyncio.to_thread(arrived.acquire, timeout=PATIENCE_S)
+        gate.release(len(calls))
+        assert await asyncio.gather(*calls) == [Applied()] * 6
+        assert (most, server.connections) == (2, 2)
+        client.close()
+
+
+async def test_given_credentials_that_are_fetched_anew_then_the_loop_goes_on_meanwhile() -> None:
+    """An instance's own service may take a second to answer, in which nobody would be served."""
+    fetched_by: list[threading.Thread] = []
+
+    def fetch() -> dict[str, str]:
+        fetched_by.append(threading.current_thread())
+        expires = datetime.now(UTC) + timedelta(hours=6)
+        return {"access_key": "K", "secret_key": "S", "token": "T", "expiry_time": expires.isoformat()}
+
+    stale = datetime.now(UTC) - timedelta(hours=1)
+    credentials = RefreshableCredentials("OLD", "S", "T", stale, fetch, "test")
+    with http_server(answers("200 OK")) as server:
+        settings = settings_for(server.url)
+        route = Route(Endpoint(f"{server.url}/", "us-east-1"), settings, None)
+        client = AsyncItemsClient(credentials, route, settings)
+        for _ in range(3):
+            await client.call("put_item", {})
+        assert [thread is threading.main_thread() for thread in fetched_by] == [False]
+        assert all(b"Credential=K/" in request for request in server.requests)
+        client.close()
