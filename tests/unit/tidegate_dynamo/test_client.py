@@ -60,7 +60,9 @@ def test_given_a_client_then_items_are_asked_for_in_the_name_that_the_sdk_uses(
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     client = make_client(LOCAL)
-    assert f"Credential={signed_by}/19700101/us-east-1/dynamodb/" in client.items._requests.signer.headers("t", b"{}", 0)
+    assert f"Credential={signed_by}/19700101/us-east-1/dynamodb/" in client.items._requests.signer.headers(
+        "t", b"{}", 0
+    )
     client.close()
 
 
