@@ -11,8 +11,8 @@ import uvicorn
 from tidegate_api.bootstrap import SettingsRefused, build, load
 from tidegate_api.settings import SettingsInvalid
 from tidegate_telemetry.logs import Notifier, set_up_logs
+from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.names import API_METRICS
 
 EXIT_CONFIG = 78
 """EX_CONFIG: starting again as it is would fail again."""

@@ -63,8 +63,8 @@ from tidegate_ports.load import LoadSampler
 from tidegate_ports.load_settings import SettingsRefused, load_settings
 from tidegate_ports.store import AsyncStore, Store
 from tidegate_telemetry.logs import Notifier, set_up_logs
+from tidegate_telemetry.metric_names import NODE_METRICS
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.names import NODE_METRICS
 from tidegate_telemetry.store_calls import calls_measured, units_counted
 
 __all__ = [

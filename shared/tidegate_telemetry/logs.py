@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TextIO, TypeAlias
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
+from tidegate_telemetry.log_events import LOG_EVENTS
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.names import LOG_EVENTS
 
 Format: TypeAlias = Literal["auto", "json", "console"]
 

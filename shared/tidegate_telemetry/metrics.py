@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from tidegate_telemetry.names import METRICS, Metric
+from tidegate_telemetry.metric_names import METRICS, Metric
 
 
 class Metrics:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tidegate_core.why.codes import CODES
-from tidegate_telemetry.names import LOG_EVENTS, METRICS
+from tidegate_telemetry.log_events import LOG_EVENTS
+from tidegate_telemetry.metric_names import METRICS
 from tidegate_testkit.chaos.nemeses import NEMESES
 
 CELLS = 6

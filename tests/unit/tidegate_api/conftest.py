@@ -32,8 +32,8 @@ from tidegate_dynamo.settled import carry_out
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Settled, Topic
 from tidegate_ports.launcher import LogPaths
+from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.names import API_METRICS
 
 SHARDS = 8
 TOPIC_PARTITIONS = 4

@@ -22,8 +22,8 @@ from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Delete
 from tidegate_ports.store import StoreUnavailable
 from tidegate_telemetry.logs import Notifier
+from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.names import API_METRICS
 
 ALLOWED = {"TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true"}
 PROBLEM = "application/problem+json"

@@ -88,10 +88,16 @@ def test_given_a_program_that_a_signal_ended_then_the_signal_is_named(
     assert "failed: no_report (SIGKILL)" in capsys.readouterr().err
 
 
-def test_given_follow_then_the_log_is_printed_until_the_run_has_ended(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows a log asks again at once."""
     monkeypatch.setattr(watching.print_log, "__kwdefaults__", {"pause": lambda _: None})
+
+
+@pytest.mark.usefixtures("without_pauses")
+def test_given_follow_then_the_log_is_printed_until_the_run_has_ended(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
     api.answers[f"GET /runs/{RUN}/logs"] = [
         a_piece("one\n", 0, 8, ended=False),
         a_piece("two\n", 4, 8, ended=False),
@@ -103,10 +109,10 @@ def test_given_follow_then_the_log_is_printed_until_the_run_has_ended(
     assert [request.url.params["offset"] for request in api.asked] == ["0", "4", "8", "8"]
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_given_follow_of_a_run_that_is_tried_again_then_each_attempts_log_is_printed_from_its_beginning(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(watching.print_log, "__kwdefaults__", {"pause": lambda _: None})
     api.answers[f"GET /runs/{RUN}/logs"] = [
         a_piece("one\n", 0, 4, ended=False),
         a_piece("failed\n", 4, 11, ended=True, attempts=2),

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tidegate_telemetry.metric_names import METRICS
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.names import METRICS
 
 
 def test_given_use_then_the_page_shows_it() -> None:

@@ -6,19 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.names import (
+from tidegate_telemetry.log_events import (
     API_EVENTS,
-    API_METRICS,
     CORE_NOTICES,
     KAFKA_NOTICES,
     LOG_EVENTS,
-    METRICS,
     NODE_EVENTS,
-    NODE_METRICS,
     LogEvent,
-    Metric,
 )
+from tidegate_telemetry.metric_names import API_METRICS, METRICS, NODE_METRICS, Metric
+from tidegate_telemetry.metrics import Metrics
 
 ROOT = Path(__file__).parents[3]
 CORE = ROOT / "shared" / "tidegate_core"
