@@ -20,6 +20,7 @@ from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.load.effects import LoadEffects
+from tidegate_node.log_gaps import LogGaps
 from tidegate_node.map_watch import MapWatch
 from tidegate_node.node import Member, Node, Parts, Startable
 from tidegate_node.node_card import CardMaker
@@ -33,7 +34,7 @@ from tidegate_node.standing_still import StandingStill
 from tidegate_node.startup import StartRefused
 from tidegate_node.store_effects import StoreEffects
 from tidegate_node.watching import Watching
-from tidegate_ports.bus import Notices, PartitionReader, Publisher, Topics
+from tidegate_ports.bus import Notices, PartitionReader, Publisher, RecordFinder, Topics
 from tidegate_ports.clock import Clock
 from tidegate_ports.launcher import Launcher
 from tidegate_ports.load import LoadSampler
@@ -71,6 +72,7 @@ class Surroundings:
     secret: bytes
     store: StoreEffects
     topics: Topics
+    finder: RecordFinder
     clients: Callable[[Holdings], Clients]
     launcher: Launcher
     loads: Mapping[str, LoadSampler]
@@ -90,6 +92,7 @@ def assemble(around: Surroundings) -> Node:
     standing_still = StandingStill(facts, around.topics, metrics, notices)
     holdings = Holdings(facts, standing_still, clock, notices, loop)
     clients = around.clients(holdings)
+    gaps = LogGaps(around.finder, clock)
     launch = LaunchEffects(
         around.launcher,
         gate_url=around.settings.gate.url,
@@ -105,6 +108,7 @@ def assemble(around: Surroundings) -> Node:
         guarded=clients.guarded,
         plain=clients.plain,
         topics=around.topics,
+        gaps=gaps,
         standing_still=standing_still,
         poke_here=holdings.poke,
         clock=clock,
@@ -144,12 +148,12 @@ def assemble(around: Surroundings) -> Node:
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
     card = CardMaker(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)
-    watching = Watching(facts, around.store, around.topics, clock, metrics, notices)
+    watching = Watching(facts, around.store, around.topics, gaps, clock, metrics, notices)
     node.attend(
         Presence(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated),
         watching,
         MapWatch(facts, holdings, around.store, around.topics, clock, notices),
-        ReadingWatch(facts, clients.membership, around.topics, notices),
+        ReadingWatch(facts, clients.membership, around.topics, gaps, notices),
     )
     return node
 

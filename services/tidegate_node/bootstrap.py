@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -33,6 +33,7 @@ from tidegate_dynamo.store import DynamoStore
 from tidegate_dynamo.tables import check_tables, create_tables
 from tidegate_kafka.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
 from tidegate_kafka.landed import LandedOnTopics
+from tidegate_kafka.log_reader import KafkaLogReader
 from tidegate_kafka.membership import KafkaMembership
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.producer import KafkaPublisher
@@ -159,13 +160,14 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
     if found is None:
         return 0
     facts, guarding = found
-    with bricks.on_loop() as store:
+    with bricks.on_loop() as store, closing(KafkaLogReader(kafka, brokers)) as finder:
         surroundings = Surroundings(
             settings=settings,
             facts=facts,
             secret=secret,
             store=StoreEffects(store, clock, metrics, settings.dynamodb.connections_max),
             topics=brokers,
+            finder=finder,
             clients=partial(_clients, guarding, facts, brokers, clock, notices),
             launcher=LocalLauncher(_launcher_settings(settings)),
             loads=loads,

@@ -10,6 +10,8 @@ from typing import Final
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import (
     EndOffsets,
+    FindGaps,
+    Gaps,
     ManyProduced,
     NotProduced,
     Outcome,
@@ -27,6 +29,7 @@ from tidegate_core.effects import Membership as Proof
 from tidegate_core.model.instants import parse_instant
 from tidegate_node.beginnings import Beginnings
 from tidegate_node.facts import NodeFacts
+from tidegate_node.log_gaps import LogGaps
 from tidegate_node.pokes import poke_record
 from tidegate_node.standing_still import StandingStill
 from tidegate_ports.bus import Membership, Notices, PartitionReader, Publisher, Topic, Topics
@@ -48,6 +51,7 @@ class BusEffects:
         guarded: Publisher of what is irreversible.
         plain: Publisher of what may repeat.
         topics: Asks the brokers.
+        gaps: Of logs, offsets without records.
         standing_still: Told when reading starts or stops, which ends a stand-still.
         poke_here: Pokes a shard of this process; False when it does not hold it.
     """
@@ -61,6 +65,7 @@ class BusEffects:
         guarded: Publisher,
         plain: Publisher,
         topics: Topics,
+        gaps: LogGaps,
         standing_still: StandingStill,
         poke_here: Callable[[Poked], bool],
         clock: Clock,
@@ -73,6 +78,7 @@ class BusEffects:
         self._guarded = guarded
         self._plain = plain
         self._topics = topics
+        self._gaps = gaps
         self._standing_still = standing_still
         self._beginnings = Beginnings(topics, self._start, notices)
         self._poke_here = poke_here
@@ -106,6 +112,10 @@ class BusEffects:
 
     async def read_end_offsets(self, effect: ReadEndOffsets) -> EndOffsets | Unavailable:
         return await self._topics.end_offsets(effect.topic, may_be_missing=effect.may_be_missing)
+
+    async def find_gaps(self, effect: FindGaps) -> Gaps | Unavailable:
+        found = await self._gaps.among(effect.topic, effect.topic_id, effect.spans)
+        return found if isinstance(found, Unavailable) else Gaps(found)
 
     async def prove_membership(self, effect: ProveMembership) -> Proof:
         return Proof(await self._membership.prove(effect.topic_partition))

@@ -12,6 +12,7 @@ from typing import Final
 
 from tidegate_core.effects import Unavailable
 from tidegate_node.facts import NodeFacts
+from tidegate_node.log_gaps import LogGaps
 from tidegate_ports.bus import Membership, Notices, Topics
 
 LOOK_EVERY_S: Final = 30.0
@@ -24,12 +25,16 @@ class ReadingWatch:
     Args:
         membership: Reads the requests topic.
         topics: Asks the brokers, one question a look.
+        gaps: What is behind its end because of offsets that are no records' does not stand.
     """
 
-    def __init__(self, facts: NodeFacts, membership: Membership, topics: Topics, notices: Notices) -> None:
+    def __init__(
+        self, facts: NodeFacts, membership: Membership, topics: Topics, gaps: LogGaps, notices: Notices
+    ) -> None:
         self._facts = facts
         self._membership = membership
         self._topics = topics
+        self._gaps = gaps
         self._notices = notices
 
     async def run(self) -> None:
@@ -48,6 +53,12 @@ class ReadingWatch:
         if isinstance(found, Unavailable):
             return
         places = {tuple(place.split("/")): offset for place, offset in found.offsets.items()}
-        self._membership.restart_what_stands(
-            {int(number): offset for (topic_id, number), offset in places.items() if topic_id == requests.id}
-        )
+        ends = {int(number): offset for (topic_id, number), offset in places.items() if topic_id == requests.id}
+        standing = self._membership.standing(ends)
+        spans = {number: (offset, ends[number]) for number, offset in standing.items()}
+        gaps = await self._gaps.among(requests.name, requests.id, spans)
+        if isinstance(gaps, Unavailable):
+            return
+        for number, offset in standing.items():
+            if number not in gaps:
+                self._membership.restart(number, offset)

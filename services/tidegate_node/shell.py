@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never
 from tidegate_core.effects import (
     Cancel,
     Commit,
+    FindGaps,
     Inspect,
     Lookup,
     ManyProduced,
@@ -44,6 +45,7 @@ Asked: TypeAlias = (
     | Commit
     | Write
     | ReadEndOffsets
+    | FindGaps
     | Produce
     | Submit
     | Lookup
@@ -111,6 +113,8 @@ class Shell:
                 return await self.store.write(effect, may_act if effect.guarded else always)
             case ReadEndOffsets():
                 return await self.bus.read_end_offsets(effect)
+            case FindGaps():
+                return await self.bus.find_gaps(effect)
             case Produce():
                 return await self.bus.produce(effect, may_act)
             case ProveMembership():

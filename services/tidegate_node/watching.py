@@ -11,7 +11,7 @@ from typing import Final
 
 from tidegate_core.decisions.followed_topics import facts_of
 from tidegate_core.decisions.inputs import TopicFacts
-from tidegate_core.effects import EndOffsets, Items, Read, ReadRange
+from tidegate_core.effects import EndOffsets, Items, Read, ReadRange, Unavailable
 from tidegate_core.store import keys
 from tidegate_core.store.keys import CONTROLS_KEY
 from tidegate_core.store.values import Item, Key, Page, RangeRead
@@ -30,6 +30,7 @@ from tidegate_core.watching.card import (
 from tidegate_core.watching.signs import controls_of, heads, shard_signs
 from tidegate_core.watching.watchdog import FINDINGS_MAX, Broken, Cursors, ShardSigns, broken_promises, is_watched_by
 from tidegate_node.facts import NodeFacts
+from tidegate_node.log_gaps import LogGaps
 from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import Notices, Topics
 from tidegate_ports.clock import Clock
@@ -51,11 +52,19 @@ class Watching:
     """One per process."""
 
     def __init__(
-        self, facts: NodeFacts, store: StoreEffects, topics: Topics, clock: Clock, metrics: Metrics, notices: Notices
+        self,
+        facts: NodeFacts,
+        store: StoreEffects,
+        topics: Topics,
+        gaps: LogGaps,
+        clock: Clock,
+        metrics: Metrics,
+        notices: Notices,
     ) -> None:
         self._facts = facts
         self._store = store
         self._topics = topics
+        self._gaps = gaps
         self._clock = clock
         self._metrics = metrics
         self._notices = notices
@@ -196,13 +205,18 @@ class Watching:
         if topic is self._events and ends.offsets:
             self._events = facts_of(topic.name, ends)  # It may grow, or be made anew: from the next round on.
         found: dict[int, int] = {}
+        spans: dict[int, tuple[int, int]] = {}
         for number, key in positions.items():
             if key in items:
                 position = (whole(items[key], "next"), str(items[key].get("page", "-")))
                 end = ends.offsets.get(f"{topic.id}/{number}", 0)
                 since = self._cursors.unread_since(topic.name, number, position, end, now)
-                found |= {} if since is None else {number: since}
-        return found
+                if since is not None:
+                    found[number], spans[number] = since, (position[0], end)
+        gaps = await self._gaps.among(topic.name, topic.id, spans)
+        if isinstance(gaps, Unavailable):
+            raise Unreadable
+        return {number: since for number, since in found.items() if number not in gaps}
 
     async def _items(self, wanted: Sequence[Key]) -> Mapping[Key, Item]:
         if not wanted:

@@ -1,4 +1,4 @@
-"""Pieces of logs for somebody who asks: implements the port `LogReader` with a client that lives for one answer.
+"""Pieces of logs for somebody who asks: implements the ports `LogReader` and `RecordFinder` with a client that lives for one answer.
 
 A client that stays would hold a connection and a thread for what a person does a few times a day.
 """
@@ -25,6 +25,7 @@ AT_ONCE_MAX = 2
 """Each has a queue of records of its own: who asks besides them waits."""
 POLL_S = 0.1
 FINISHED = KafkaError._PARTITION_EOF  # noqa: SLF001 - the client's own public codes begin so
+GONE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - likewise
 
 
 class Client(Protocol):
@@ -77,6 +78,48 @@ class KafkaLogReader:
             self._threads, self._read, list(wanted), records_max, bytes_max
         )
         return await call
+
+    async def next_records(
+        self, topic: str, topic_id: str, begins: Mapping[int, int]
+    ) -> Mapping[int, int] | Unavailable:
+        """The offset of the first record at or behind each offset, or the end of what may be read."""
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, self._next_records, topic, dict(begins))
+        described = await self._facts.describe([topic])  # Afterwards: what was read was the topic's that is there now.
+        if isinstance(found, Unavailable):
+            return found
+        if isinstance(described, Unavailable):
+            return described
+        return found if topic in described and described[topic].id == topic_id else {}
+
+    def _next_records(self, topic: str, begins: Mapping[int, int]) -> dict[int, int] | Unavailable:
+        found: dict[int, int] = {}
+        client = self._make(self._settings)
+        try:
+            for number, begin in begins.items():
+                client.assign([TopicPartition(topic, number, begin)])
+                message = self._first(client, topic, number)
+                error = message.error()
+                if error is None or error.code() == FINISHED:
+                    found[number] = message.offset() or 0
+                elif error.code() != GONE:
+                    raise KafkaException(error)
+        except (KafkaException, TimeoutError) as failure:
+            return Unavailable(f"broker, next records: {failure}")
+        finally:
+            client.close()
+        return found
+
+    def _first(self, client: Client, topic: str, number: int) -> Message:
+        """Returns the first record, or what the client says instead; raises TimeoutError."""
+        patience_s = self._settings.answer_ms_max / 1000
+        until = time.monotonic() + patience_s
+        while time.monotonic() <= until:
+            message = client.poll(POLL_S)
+            # What is left of the topic partition before may come still; what the client says of itself has none.
+            if message is not None and message.partition() in (number, None):
+                return message
+        raise TimeoutError(f"topic {topic}: neither a record nor the end within {patience_s:g} s")
 
     def _read(self, wanted: Sequence[LogSlice], records_max: int, bytes_max: int) -> Sequence[Record] | Unavailable:
         found: list[Record] = []

@@ -116,10 +116,15 @@ class KafkaMembership:
     def commit_hint(self, topic_partition: int, offset: int) -> None:
         self._orders.hint((self._topic.name, topic_partition), offset)
 
-    def restart_what_stands(self, ends: Mapping[int, int]) -> None:
-        for number, offset in self._teller.progress.standing(ends):
-            self._notices("kafka_reading_restarted", topic=self._topic.name, topic_partition=number, offset=offset)
-            self._orders.seek((self._topic.name, number), offset)
+    def standing(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        return dict(self._teller.progress.standing(ends))
+
+    def restart(self, topic_partition: int, offset: int) -> None:
+        if self._teller.progress.stands_at(topic_partition, offset):
+            self._notices(
+                "kafka_reading_restarted", topic=self._topic.name, topic_partition=topic_partition, offset=offset
+            )
+            self._orders.seek((self._topic.name, topic_partition), offset)
 
     async def prove(self, topic_partition: int) -> bool | None:
         if topic_partition not in self.owned():

@@ -40,6 +40,11 @@ class Progress:
         if (reading := self._readings.get(topic_partition)) is not None:
             reading.out = max(0, reading.out - count)
 
+    def stands_at(self, topic_partition: int, offset: int) -> bool:
+        """Whether it is read from there next, and none of its records is out."""
+        reading = self._readings.get(topic_partition)
+        return reading is not None and reading.out == 0 and reading.next == offset
+
     def standing(self, ends: Mapping[int, int]) -> list[tuple[int, int]]:
         """Returns topic partitions that did not move since the last look although there was more, each with its next offset.
 

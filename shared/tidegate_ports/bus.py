@@ -121,12 +121,16 @@ class Membership(Protocol):
         """The next offset to read, for lag tools; rides on the next probe. The truth is the store's `TP#` item."""
         ...
 
-    def restart_what_stands(self, ends: Mapping[int, int]) -> None:
-        """Starts those again, where they stand, that were behind their end at the last call and have not moved since.
+    def standing(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        """Returns those that were behind their end at the last call and have not moved since, each with the offset to be read next.
 
         Args:
             ends: The next offset to be written in each topic partition, asked now.
         """
+        ...
+
+    def restart(self, topic_partition: int, offset: int) -> None:
+        """Starts its reading again, unless it has moved on from that offset meanwhile."""
         ...
 
     async def prove(self, topic_partition: int) -> bool | None:
@@ -235,6 +239,25 @@ class LogReader(Protocol):
             wanted: In the order in which they are read.
             records_max: No more than so many.
             bytes_max: None is added once they have so many bytes.
+        """
+        ...
+
+
+class RecordFinder(Protocol):
+    """Looks where the next record of a log lies, for somebody who asks; at most a few at the same time."""
+
+    async def next_records(
+        self, topic: str, topic_id: str, begins: Mapping[int, int]
+    ) -> Mapping[int, int] | Unavailable:
+        """The offset of the first record at or behind each offset, or the end of what may be read where there is none.
+
+        No record lies in between, and none ever will: what has offsets there are marks of transactions, and what was aborted. Records
+        of a transaction that is open count as none, and what may be read ends before them.
+
+        Args:
+            topic: Its name.
+            topic_id: Of the topic that is meant: of another one under its name nothing is told.
+            begins: Offset by topic partition. One that the log does not hold is left out of the answer.
         """
         ...
 

@@ -33,6 +33,8 @@ from tidegate_core.effects import (
     Committed,
     Drained,
     EndOffsets,
+    FindGaps,
+    Gaps,
     Inspect,
     Inspected,
     Items,
@@ -265,6 +267,8 @@ class World:
             case Write(batch):
                 self._store.write(batch.actions)
                 return Written()
+            case FindGaps():
+                return Gaps(frozenset())
             case ReadEndOffsets(topic):
                 # A topic of the users' own has nothing to say here: what it would carry are events among the happenings.
                 own = topic in TOPIC_IDS

@@ -22,6 +22,7 @@ from tidegate_core.effects import (
     Commit,
     Committed,
     Drained,
+    FindGaps,
     Inspect,
     Invalid,
     Items,
@@ -260,6 +261,8 @@ class Bench(Programs, Outcomes, Scripts, Topics):
                 return self._written(batch)
             case ReadEndOffsets(topic):
                 return self._end_offsets(topic)
+            case FindGaps():
+                return self._gaps(ask.effect)
             case Produce():
                 return self._produced(ask.effect)
             case Submit() | Lookup() | Watch() | Cancel() | Inspect() | SampleLoad():

@@ -6,8 +6,11 @@ import json
 from abc import ABC, abstractmethod
 
 from tidegate_core.decisions.inputs import Holding, Input, LogRecord, RecordsArrived, TopicFacts
-from tidegate_core.effects import EndOffsets
+from tidegate_core.effects import EndOffsets, FindGaps, Gaps
 from tidegate_testkit.builders import EVENTS, EVENTS_ID, REQUESTS, Doc
+
+MARK = b"end of a transaction"
+"""Key of what stands in a log for the mark of a transaction: no reader gets it."""
 
 
 class Topics(ABC):
@@ -53,6 +56,11 @@ class Topics(ABC):
             log.append(LogRecord(len(log), self.now - self.ahead_of_broker, None, value))
         self.hand_over(topic, topic_partition, first)
 
+    def mark(self, topic: str, topic_partition: int) -> None:
+        """A transaction ends: its mark has an offset, and is no record."""
+        log = self.log(topic, topic_partition)
+        log.append(LogRecord(len(log), self.now - self.ahead_of_broker, MARK, None))
+
     def hand_over(self, topic: str, topic_partition: int, first: int) -> None:
         """Gives the actor the log's records from an offset on, as one batch, if the topic partition is being read."""
         if (topic, topic_partition) in self._reading:
@@ -62,7 +70,7 @@ class Topics(ABC):
     def arrived(self, topic: str, topic_partition: int, first: int) -> RecordsArrived:
         """Returns what the log holds from an offset on, as it is read now."""
         facts = self._facts_of(topic)
-        records = tuple(self.log(topic, topic_partition)[first:])
+        records = tuple(each for each in self.log(topic, topic_partition)[first:] if each.key != MARK)
         return RecordsArrived(topic, topic_partition, records, "" if facts is None else facts.id)
 
     @property
@@ -77,6 +85,10 @@ class Topics(ABC):
         events = TopicFacts(EVENTS, EVENTS_ID, self.event_topic_partitions)
         own = {REQUESTS: self.holding.requests, EVENTS: events}
         return self.topics.get(topic) or own.get(topic)
+
+    def _gaps(self, wanted: FindGaps) -> Gaps:
+        held = {number: self.log(wanted.topic, number)[begin:end] for number, (begin, end) in wanted.spans.items()}
+        return Gaps(frozenset(number for number, log in held.items() if all(each.key == MARK for each in log)))
 
     def _end_offsets(self, topic: str) -> EndOffsets:
         facts = self._facts_of(topic)

@@ -40,7 +40,16 @@ from tidegate_core.effects.store import (
     Write,
     Written,
 )
-from tidegate_core.effects.topics import Drained, EndOffsets, ReadEndOffsets, StartReading, StopReading, Taken
+from tidegate_core.effects.topics import (
+    Drained,
+    EndOffsets,
+    FindGaps,
+    Gaps,
+    ReadEndOffsets,
+    StartReading,
+    StopReading,
+    Taken,
+)
 from tidegate_core.store.values import Page
 
 __all__ = [
@@ -54,6 +63,8 @@ __all__ = [
     "Drained",
     "Effect",
     "EndOffsets",
+    "FindGaps",
+    "Gaps",
     "Gone",
     "Inspect",
     "Inspected",
@@ -98,6 +109,7 @@ Effect: TypeAlias = (
     | Commit
     | Write
     | ReadEndOffsets
+    | FindGaps
     | Produce
     | ProduceMany
     | Poke
@@ -123,6 +135,7 @@ Result: TypeAlias = (
     | Written
     | Unavailable
     | EndOffsets
+    | Gaps
     | Produced
     | NotProduced
     | ManyProduced

@@ -26,6 +26,28 @@ class EndOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class FindGaps:
+    """Which of these spans of offsets hold no record, and never will: marks of transactions, and what was aborted. Answer: `Gaps`
+    or `Unavailable`.
+
+    Attributes:
+        topic_id: Of the topic that is meant: one that was made anew under its name is another one.
+        spans: First offset, and the one behind the last, by topic partition.
+    """
+
+    topic: str
+    topic_id: str
+    spans: Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Topic partitions whose span surely holds no record."""
+
+    topic_partitions: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class StartReading:
     """Deliver the records of a topic partition from `offset` on (None = from its beginning) as `RecordsArrived`. No answer.
 

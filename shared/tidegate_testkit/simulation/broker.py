@@ -9,8 +9,9 @@ from functools import partial
 from typing import TypeAlias
 
 from tidegate_core.decisions.inputs import LogRecord, TopicFacts
-from tidegate_core.effects import EndOffsets, NotProduced, Produced, Unavailable
+from tidegate_core.effects import EndOffsets, FindGaps, Gaps, NotProduced, Produced, Unavailable
 from tidegate_core.model.shards import shard_of
+from tidegate_testkit.bench_topics import MARK
 from tidegate_testkit.simulation.faults.broker import BrokerFaults
 from tidegate_testkit.simulation.faults.draws import Period, lies_in
 from tidegate_testkit.simulation.timeline import START, Process, Timeline
@@ -24,12 +25,18 @@ RETRY_MS = 200
 OnAppend: TypeAlias = Callable[[int, LogRecord], None]
 
 
+def has_records(log: Sequence[LogRecord], begin: int, end: int) -> bool:
+    """Whether one lies at `begin` <= offset < `end`; what the log does not hold may have been one."""
+    return end > len(log) or any(each.key != MARK for each in log[begin:end])
+
+
 @dataclass(slots=True)
 class Topic:
     """Attributes:
     id: Hex, 32 digits; another one once it was made anew.
     logs: Per topic partition.
     known: How many topic partitions a broker tells while the news of the last growth spreads, and until when.
+    is_of_users: Whoever writes there may do so in transactions.
     """
 
     name: str
@@ -38,6 +45,7 @@ class Topic:
     readers: list[Reader] = field(default_factory=list)
     on_append: OnAppend | None = None
     known: tuple[int, int] = (0, 0)
+    is_of_users: bool = False
 
 
 @dataclass(eq=False)
@@ -91,9 +99,12 @@ class Broker:
         self._healed = False
         self._healed_at = math.inf
 
-    def create(self, name: str, topic_partitions: int, on_append: OnAppend | None = None) -> Topic:
+    def create(
+        self, name: str, topic_partitions: int, on_append: OnAppend | None = None, *, is_of_users: bool = False
+    ) -> Topic:
         topic_id = f"{shard_of('topic', name, shard_count=16**8):08x}" * 4
-        self.topics[name] = Topic(name, topic_id, [[] for _ in range(topic_partitions)], on_append=on_append)
+        logs: list[list[LogRecord]] = [[] for _ in range(topic_partitions)]
+        self.topics[name] = Topic(name, topic_id, logs, on_append=on_append, is_of_users=is_of_users)
         return self.topics[name]
 
     # -- topics -------------------------------------------------------------------------------------------------------
@@ -222,6 +233,9 @@ class Broker:
         self._trace.note("broker", "append", record.topic, number, appended.offset, said)
         if topic.on_append is not None:
             topic.on_append(number, appended)
+        if topic.is_of_users and not self._healed and self._timeline.happens(self._faults.marks):
+            self._trace.bit("marked", record.topic)
+            log.append(LogRecord(len(log), self._timeline.now, MARK, None))
         for reader in topic.readers:
             if reader.topic_partition == number:
                 self._fetch_soon(reader)
@@ -258,6 +272,18 @@ class Broker:
 
         self._timeline.after(self._hop(), look)
 
+    def find_gaps(self, wanted: FindGaps, done: Callable[[Gaps | Unavailable], None]) -> None:
+        def look() -> None:
+            if self._is_away(wanted.topic):
+                self._timeline.after(500, lambda: done(Unavailable(f"broker, records of {wanted.topic}")))
+                return
+            topic = self.topics[wanted.topic]
+            spans = wanted.spans.items() if topic.id == wanted.topic_id else ()
+            gaps = Gaps(frozenset(number for number, span in spans if not has_records(topic.logs[number], *span)))
+            self._timeline.after(self._hop(), lambda: done(gaps))
+
+        self._timeline.after(self._hop(), look)
+
     def _fetch_soon(self, reader: Reader) -> None:
         if not (reader.fetching or reader.unaware) and reader.offset < len(
             self.topics[reader.topic].logs[reader.topic_partition]
@@ -284,8 +310,9 @@ class Broker:
             self._timeline.after(500, lambda: self._fetch(reader))
             return
         topic_id, log = self.topics[reader.topic].id, self.topics[reader.topic].logs[reader.topic_partition]
-        records = log[reader.offset : reader.offset + FETCH_MAX]
-        reader.offset += len(records)
+        found = log[reader.offset : reader.offset + FETCH_MAX]
+        reader.offset += len(found)
+        records = [each for each in found if each.key != MARK]
 
         def arrive() -> None:
             if reader.open or not reader.listens:

@@ -13,6 +13,7 @@ from tidegate_core.effects import (
     Cancel,
     Commit,
     Drained,
+    FindGaps,
     Inspect,
     Inspected,
     LaunchOrder,
@@ -67,6 +68,8 @@ class Carrier:
                 node.store.write(batch.actions, answer, partial(self._may_write, guarded))
             case ReadEndOffsets(topic):
                 self._cluster.broker.end_offsets(topic, lambda ends: node.process.post(lambda: answer(ends)))
+            case FindGaps():
+                self._cluster.broker.find_gaps(ask.effect, lambda gaps: node.process.post(lambda: answer(gaps)))
             case Produce():
                 produce(self._tenure, ask.effect, answer)
             case ProduceMany(records):

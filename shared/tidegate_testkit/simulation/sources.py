@@ -195,5 +195,5 @@ def source_users(cluster: Cluster, requests: Requests, producers: Producers, see
     if chance.random() >= SHARE and TRAP not in cluster.swarm.traps:
         return []
     user = SourceUser(cluster, requests, producers, chance)
-    cluster.broker.create(SOURCE_TOPIC, chance.randint(1, 9), user.appended)
+    cluster.broker.create(SOURCE_TOPIC, chance.randint(1, 9), user.appended, is_of_users=True)
     return [user]

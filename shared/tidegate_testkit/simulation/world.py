@@ -116,8 +116,8 @@ def _create_topics(cluster: Cluster, requests: Requests, producers: Producers, s
         senders.request_appended(topic_partition, appended)
 
     create, drawn = cluster.broker.create, cluster.swarm
-    create(parts.REQUESTS, drawn.topic_partitions, requested)
-    create(parts.EVENTS, drawn.event_topic_partitions, producers.event_appended)
+    create(parts.REQUESTS, drawn.topic_partitions, requested, is_of_users=True)
+    create(parts.EVENTS, drawn.event_topic_partitions, producers.event_appended, is_of_users=True)
     create(parts.RECEIPTS, 2, requests.receipt_appended)
     create(parts.RUNS, 2)
     create(parts.REQUESTS_DLQ, 2)

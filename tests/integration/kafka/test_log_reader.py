@@ -68,3 +68,58 @@ async def test_given_a_time_then_only_what_was_appended_from_then_on(world: Worl
 
 async def test_given_no_such_topic_then_nothing_is_known(logs: KafkaLogReader) -> None:
     assert isinstance(await logs.spans("there-is-none"), Unavailable)
+
+
+def transactional(world: World, name: str) -> Producer:
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions(20)
+    return producer
+
+
+def begun(producer: Producer, world: World, *places: int) -> None:
+    """A transaction with a record in each of these topic partitions, which is open still."""
+    producer.begin_transaction()
+    for place in places:
+        producer.produce(world.settings.topic("events"), b"{}", partition=place)
+    assert producer.flush(20) == 0
+
+
+async def test_given_marks_and_aborted_records_then_no_record_lies_there_and_open_ones_hold_the_end_back(
+    world: World, logs: KafkaLogReader
+) -> None:
+    """A commit and an abort each leave a mark that has an offset and is no record (KIP-98)."""
+
+    def produce() -> Producer:
+        first = transactional(world, "marks")
+        begun(first, world, 0, 1, 1)
+        first.commit_transaction(20)
+        begun(first, world, 1)
+        first.abort_transaction(20)
+        begun(first, world, 2)
+        return first
+
+    still_open = await asyncio.to_thread(produce)
+    topic = world.settings.topic("events")
+    found = await world.facts.describe([topic])
+    ends = await world.facts.end_offsets(topic)
+    assert not isinstance(found, Unavailable)
+    assert not isinstance(ends, Unavailable)
+    topic_id = found[topic].id
+    assert [ends.offsets[f"{topic_id}/{number}"] for number in range(3)] == [2, 5, 1]
+    assert await logs.next_records(topic, topic_id, {0: 1, 1: 2, 2: 0, 3: 0}) == {0: 2, 1: 5, 2: 0, 3: 0}
+    assert await logs.next_records(topic, topic_id, {0: 0, 1: 1}) == {0: 0, 1: 1}
+    await asyncio.to_thread(still_open.commit_transaction, 20)
+    assert await logs.next_records(topic, topic_id, {2: 0}) == {2: 0}
+    assert await logs.next_records(topic, topic_id, {2: 1}) == {2: 2}
+
+
+async def test_given_an_offset_that_the_log_does_not_hold_or_another_topic_then_nothing_is_told_of_it(
+    world: World, logs: KafkaLogReader
+) -> None:
+    await asyncio.to_thread(write, world, "events", 0)
+    topic = world.settings.topic("events")
+    found = await world.facts.describe([topic])
+    assert not isinstance(found, Unavailable)
+    assert await logs.next_records(topic, found[topic].id, {0: 9, 1: 0}) == {1: 0}
+    assert await logs.next_records(topic, "0" * 32, {0: 0}) == {}
+    assert isinstance(await logs.next_records("nowhere", "0" * 32, {0: 0}), Unavailable)

@@ -161,13 +161,14 @@ async def test_given_the_client_brings_nothing_although_there_is_more_then_it_is
     until(lambda: client.assigned == {(topic.name, 0): 5})
     client.batches = [[a_record(0, 5)]]
     assert await listener.next() == ("records", [5])
-    member.restart_what_stands({0: 9})
-    member.restart_what_stands({0: 9})
-    assert "kafka_reading_restarted" not in notes.names()  # The record is out.
+    assert [member.standing({0: 9}) for _ in range(2)] == [{}, {}]  # The record is out.
+    member.restart(0, 6)
     member.taken(0, 1)
+    member.restart(0, 5)
+    assert "kafka_reading_restarted" not in notes.names()  # It is not read from there any more.
 
-    member.restart_what_stands({0: 9})
-    member.restart_what_stands({0: 9})
+    assert [member.standing({0: 9}) for _ in range(2)] == [{}, {0: 6}]
+    member.restart(0, 6)
 
     until(lambda: client.assigned == {(topic.name, 0): 6})
     assert client.calls[-2:] == ["unassign [0]", "assign [(0, 6)]"]
@@ -175,8 +176,8 @@ async def test_given_the_client_brings_nothing_although_there_is_more_then_it_is
     client.batches = [[a_record(0, 6)]]
     assert await listener.next() == ("records", [6])
     member.stop_reading(0)
-    member.restart_what_stands({0: 9})
-    member.restart_what_stands({0: 9})
+    assert [member.standing({0: 9}) for _ in range(2)] == [{}, {}]
+    member.restart(0, 7)
     assert notes.names().count("kafka_reading_restarted") == 1
     clock.now += 60_000
     assert await member.stop()

@@ -18,6 +18,7 @@ from tidegate_node.bus_effects import BusEffects
 from tidegate_node.facts import NodeFacts
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.load.effects import LoadEffects
+from tidegate_node.log_gaps import LogGaps
 from tidegate_node.shell import Shell
 from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
@@ -68,6 +69,11 @@ class FakeBus:
     topics: dict[str, Topic] = field(default_factory=dict)
     """Those that are not as all others are."""
     on_produce: Callable[[Produce], None] = lambda _: None
+    stands: dict[int, int] = field(default_factory=dict)
+    ends_shown: list[dict[int, int]] = field(default_factory=list)
+    records_at: dict[int, int] | Unavailable = field(default_factory=dict)
+    """Where the next record of each topic partition lies, or would lie."""
+    finds: list[tuple[str, str, dict[int, int]]] = field(default_factory=list)
 
     # Membership
     def seek_and_resume(self, topic_partition: int, offset: int) -> None:
@@ -85,8 +91,12 @@ class FakeBus:
     def stop_reading(self, topic_partition: int) -> None:
         self.calls.append(("stop", topic_partition))
 
-    def restart_what_stands(self, ends: Mapping[int, int]) -> None:
-        self.calls.append(("restart", dict(ends)))
+    def standing(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        self.ends_shown.append(dict(ends))
+        return self.stands
+
+    def restart(self, topic_partition: int, offset: int) -> None:
+        self.calls.append(("restart", topic_partition, offset))
 
     # Membership and reader: the latter also names the topic
     def taken(self, *where: Any) -> None:
@@ -127,6 +137,16 @@ class FakeBus:
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
         return {name: self.topics.get(name, Topic(name, "ab" * 16, 4)) for name in names}
+
+    # Record finder
+    async def next_records(
+        self, topic: str, topic_id: str, begins: Mapping[int, int]
+    ) -> Mapping[int, int] | Unavailable:
+        self.finds.append((topic, topic_id, dict(begins)))
+        await asyncio.sleep(0)
+        if isinstance(self.records_at, Unavailable):
+            return self.records_at
+        return {number: max(begin, self.records_at.get(number, begin)) for number, begin in begins.items()}
 
     async def cluster_id(self) -> str | Unavailable:
         return "cluster"
@@ -219,6 +239,7 @@ class Surroundings:
             guarded=self.bus,
             plain=self.bus,
             topics=self.bus,
+            gaps=LogGaps(self.bus, self.clock),
             standing_still=self.standing_still,
             poke_here=self.poke_here,
             clock=self.clock,

@@ -62,7 +62,10 @@ class FakeClient:
 
     def commit_hint(self, topic_partition: int, offset: int) -> None: ...
 
-    def restart_what_stands(self, ends: Mapping[int, int]) -> None: ...
+    def standing(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        return {}
+
+    def restart(self, topic_partition: int, offset: int) -> None: ...
 
     async def prove(self, topic_partition: int) -> bool | None:
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidegate_core.effects import EndOffsets, Unavailable
+from tidegate_node.log_gaps import LogGaps
 from tidegate_node.reading_watch import ReadingWatch
 
 if TYPE_CHECKING:
@@ -12,16 +13,31 @@ if TYPE_CHECKING:
 
 
 def watch(around: Surroundings) -> ReadingWatch:
-    return ReadingWatch(around.facts, around.bus, around.bus, around.notes)
+    return ReadingWatch(around.facts, around.bus, around.bus, LogGaps(around.bus, around.clock), around.notes)
 
 
-async def test_given_ends_then_the_membership_is_told_those_of_the_topic_that_is_read(around: Surroundings) -> None:
+async def test_given_ends_then_what_stands_before_those_of_the_topic_that_is_read_is_begun_again(
+    around: Surroundings,
+) -> None:
     requests = around.facts.requests
     around.bus.ends_by_topic[requests.name] = EndOffsets({f"{requests.id}/0": 7, f"{requests.id}/3": 0})
+    around.bus.stands = {0: 5}
 
     await watch(around).look()
 
-    assert around.bus.calls == [("restart", {0: 7, 3: 0})]
+    assert around.bus.ends_shown == [{0: 7, 3: 0}]
+    assert around.bus.calls == [("restart", 0, 5)]
+
+
+async def test_given_only_marks_of_transactions_before_the_end_then_it_does_not_stand(around: Surroundings) -> None:
+    requests = around.facts.requests
+    around.bus.ends_by_topic[requests.name] = EndOffsets({f"{requests.id}/0": 7, f"{requests.id}/3": 4})
+    around.bus.stands = {0: 5, 3: 2}
+    around.bus.records_at = {0: 7, 3: 3}
+
+    await watch(around).look()
+
+    assert around.bus.calls == [("restart", 3, 2)]
 
 
 async def test_given_the_topic_was_made_anew_then_its_ends_say_nothing_of_the_one_that_is_read(
@@ -31,12 +47,17 @@ async def test_given_the_topic_was_made_anew_then_its_ends_say_nothing_of_the_on
 
     await watch(around).look()
 
-    assert around.bus.calls == [("restart", {})]
+    assert around.bus.ends_shown == [{}]
 
 
 async def test_given_the_brokers_do_not_answer_then_nothing_is_restarted(around: Surroundings) -> None:
+    requests = around.facts.requests
     around.bus.log_ends = Unavailable("broker")
+    around.bus.stands = {0: 5}
 
+    await watch(around).look()
+    around.bus.ends_by_topic[requests.name] = EndOffsets({f"{requests.id}/0": 7})
+    around.bus.records_at = Unavailable("broker")
     await watch(around).look()
 
     assert around.bus.calls == []

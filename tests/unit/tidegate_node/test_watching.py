@@ -17,6 +17,8 @@ from tidegate_core.store.values import Key, Put
 from tidegate_core.watching import card
 from tidegate_core.watching.card import GONE_MS, NodeCard
 from tidegate_core.watching.watchdog import LATE_MS, STANDS_MS, Broken
+from tidegate_node.facts import NodeFacts
+from tidegate_node.log_gaps import LogGaps
 from tidegate_node.watching import TURNS, Unreadable, Watching
 
 if TYPE_CHECKING:
@@ -33,9 +35,7 @@ class World:
         self.around = around
         self.facts = around.facts
         self.set_ends(5)
-        self.watching = Watching(
-            around.facts, around.store_effects(), around.bus, around.clock, around.metrics, around.notes
-        )
+        self.watching = self.watcher(around.facts)
         for shard in range(self.facts.cluster.shards):
             lease = keys.lease(shard)
             self.put(lease, epoch=3, map=1, tp_epoch=2, owner=OTHER, controls=0, served=1)
@@ -45,6 +45,11 @@ class World:
         for number in range(self.facts.events.topic_partitions):
             self.put(keys.topic_position("cluster", self.facts.events.id, number), epoch=2, next=5, page="-")
         self.live()
+
+    def watcher(self, facts: NodeFacts) -> Watching:
+        around = self.around
+        gaps = LogGaps(around.bus, around.clock)
+        return Watching(facts, around.store_effects(), around.bus, gaps, around.clock, around.metrics, around.notes)
 
     @property
     def now(self) -> int:
@@ -208,12 +213,32 @@ async def test_given_an_events_topic_that_grows_or_is_made_anew_then_what_is_new
     assert world.broken() == {(1, "reading_stands"), (5, "reading_stands")}
 
 
+async def test_given_a_mark_of_a_transaction_at_the_end_then_nothing_is_unread(world: World) -> None:
+    """Seen of a requests topic that a transactional producer writes: the watchdog told people of it for ever."""
+    world.set_ends_of(world.facts.requests, 6)
+    world.around.bus.records_at = {1: 6}
+    await world.turn()
+    world.around.clock.pass_ms(STANDS_MS + 1)
+    world.live()
+    await world.turn()
+    others = {shard for shard in range(world.facts.cluster.shards) if world.facts.holder_of(shard) != 1}
+    assert world.broken() == {(shard, "reading_stands") for shard in others}
+
+
+async def test_given_brokers_that_do_not_tell_where_records_lie_then_the_round_says_nothing(world: World) -> None:
+    world.set_ends_of(world.facts.requests, 6)
+    await world.turn()
+    world.around.bus.records_at = Unavailable("broker")
+    with pytest.raises(Unreadable):
+        await world.turn()
+
+
 async def test_given_another_watcher_then_the_shards_are_shared(world: World) -> None:
     third = replace(world.facts, owner="c" * 36)
     card = NodeCard(owner=third.owner, node="node-3", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
     world.around.store.write([Put(keys.node_card(third.owner), to_item(card, keys.node_card(third.owner)))])
     around = world.around
-    other = Watching(third, around.store_effects(), around.bus, around.clock, around.metrics, around.notes)
+    other = world.watcher(third)
     mine = NodeCard(owner=world.facts.owner, node="n", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
     around.store.write([Put(keys.node_card(mine.owner), to_item(mine, keys.node_card(mine.owner)))])
     around.clock.pass_ms(40_000)

@@ -12,7 +12,7 @@ from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.log_ends import SILENT_AFTER_MS, ends_within, own_ends, present_sources
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
-from tidegate_core.effects import Items, Read, ReadRange
+from tidegate_core.effects import FindGaps, Gaps, Items, Read, ReadRange
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Page, RangeRead
@@ -21,6 +21,8 @@ from tidegate_core.triggers.base import EventTrigger
 
 PATIENCE_MS = 5 * 60_000
 LOOK_MS = 500
+GAPS_AFTER_MS = 1_000
+"""What is being read is read by then: only what stands is looked at, whose marks of transactions look like records."""
 
 
 def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation[tuple[str, ...]]:
@@ -31,7 +33,7 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         shard: Of the schedules.
         refs: `<ns>/<name>` of the schedules whose time-outs are due.
     """
-    give_up = host.now + PATIENCE_MS
+    give_up, look_for_gaps_at = host.now + PATIENCE_MS, host.now + GAPS_AFTER_MS
     namespaces = {ref.split("/", 1)[0] for ref in refs}
     topics = (yield from present_sources(host)).topics_of(namespaces)
     ends = yield from own_ends(host)
@@ -41,9 +43,12 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         unread = [f"the topic {topic}, which does not answer" for topic in topics if topic not in ends]
         for topic, offsets in ends.items():
             behind = yield from _unread(host, offsets)
+            if behind and host.now >= look_for_gaps_at:
+                behind = yield from _with_records(host, topic, behind)
             if behind:
                 which = "the events topic" if topic == host.holding.events_topic else f"the topic {topic}"
-                unread.append(f"topic partitions {', '.join(map(str, behind))} of {which}")
+                numbers = sorted(int(place.split("/")[1]) for place in behind)
+                unread.append(f"topic partitions {', '.join(map(str, numbers))} of {which}")
         for ref, starts in upstream.items():
             unread += [f"runs of {ref}"] if (yield from _has_news_to_tell(host, ref, starts)) else []
         if not unread or host.now >= give_up:
@@ -55,8 +60,8 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         ends = {topic: offsets for topic, offsets in ends.items() if topic in {host.holding.events_topic, *topics}}
 
 
-def _unread(host: Host, ends: Mapping[str, int]) -> Operation[list[int]]:
-    """Returns the topic partitions whose position is before their end.
+def _unread(host: Host, ends: Mapping[str, int]) -> Operation[dict[str, tuple[int, int]]]:
+    """Returns position and end of the topic partitions, `<topic id>/<topic partition>`, whose position is before their end.
 
     What there is to read is what the brokers say now: this node may have started before the topic grew, or was made anew.
     """
@@ -65,13 +70,26 @@ def _unread(host: Host, ends: Mapping[str, int]) -> Operation[list[int]]:
     wanted = {place: keys.topic_position(cluster, topic, int(number)) for place, (topic, number) in places.items()}
     found = yield from host.read_for_good(Read(tuple(wanted.values())))
     assert isinstance(found, Items)
-    behind: list[int] = []
+    behind: dict[str, tuple[int, int]] = {}
     for place, key in wanted.items():
         position = found.found.get(key, {}).get("next", 0)
         assert isinstance(position, int)
         if position < ends[place]:
-            behind.append(int(places[place][1]))
-    return sorted(behind)
+            behind[place] = position, ends[place]
+    return behind
+
+
+def _with_records(
+    host: Host, topic: str, behind: Mapping[str, tuple[int, int]]
+) -> Operation[dict[str, tuple[int, int]]]:
+    """Returns those between whose position and end there may be a record: others were read to their end, but for marks."""
+    left = dict(behind)
+    for topic_id in sorted({place.split("/")[0] for place in behind}):
+        numbers = {int(place.split("/")[1]): place for place in behind if place.startswith(f"{topic_id}/")}
+        answer = yield FindGaps(topic, topic_id, {number: behind[place] for number, place in numbers.items()})
+        for number in answer.topic_partitions if isinstance(answer, Gaps) else ():
+            del left[numbers[number]]
+    return left
 
 
 # -- runs -----------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from tidegate_core.decisions.run_plane.timers import NEXT_TICK
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
+from tidegate_core.transactions.ownership import whole
 from tidegate_testkit.simulation import cluster as parts
+from tidegate_testkit.simulation.broker import has_records
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
@@ -53,13 +55,13 @@ def open_work(world: World) -> list[str]:
 
 
 def _unread(world: World) -> Iterator[str]:
-    """Yields topic partitions whose position is not at the end of the log."""
+    """Yields topic partitions whose position is not behind all records of the log."""
     cluster = world.cluster
     sourced = [parts.SOURCE_TOPIC for user in world.sources if user.is_there]
     for name in (parts.REQUESTS, parts.EVENTS, *sourced):
         topic = cluster.broker.topics[name]
         for number, log in enumerate(topic.logs):
             position = cluster.store.memory.look(keys.topic_position(parts.CLUSTER_ID, topic.id, number))
-            if log and (position is None or position["next"] != len(log)):
-                read = 0 if position is None else position["next"]
+            read = 0 if position is None else whole(position, "next")
+            if read > len(log) or has_records(log, read, len(log)):
                 yield f"{name} {number} is read up to {read!s} of {len(log)}"

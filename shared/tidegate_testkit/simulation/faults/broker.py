@@ -25,6 +25,7 @@ class BrokerFaults:
     leaderless: Periods in which one topic takes nothing and gives nothing, by its number in the order of their making, or
             `LAST_TOPIC`.
     refusals: Periods in which the topic `sink-b` takes nothing.
+    marks: Share of users' records that are transactions of their own: behind them stands a mark, which is no record.
     """
 
     fetch_ms: float
@@ -35,6 +36,7 @@ class BrokerFaults:
     leaderless: tuple[tuple[int, Period], ...] = ()
     refusals: tuple[Period, ...] = ()
     queue_ms: float = 0.0
+    marks: float = 0.0
 
 
 def calm_broker() -> BrokerFaults:
@@ -53,4 +55,5 @@ def draw_broker(chance: Random, busy_ms: int) -> BrokerFaults:
         ),
         refusals=tuple(period(chance, busy_ms, 2_000, 20_000) for _ in range(chance.choice((0, 1)))),
         queue_ms=chance.choice((0.0, 0.0, 30.0, 300.0)),
+        marks=chance.choice((0.0, 0.0, 0.0, 0.3)),
     )

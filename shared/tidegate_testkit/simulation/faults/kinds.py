@@ -35,6 +35,7 @@ _BROKER: Mapping[str, str] = {
     "lost_ack": "a record is there and its producer hears nothing",
     "lost_poke": "a poke reaches nobody",
     "behind_end": "records that were read wait in a busy node's queue, and come behind the end of their reading",
+    "marked": "a transaction of a user ends behind its records with a mark that has an offset and is no record",
 }
 _NODE: Mapping[str, str] = {
     "crash": "a node dies; `on <transaction>` at the moment at which that took effect and before it knows",

@@ -42,6 +42,14 @@ def knowing_of_none(_: Any) -> Any:
     return none
 
 
+def finding_none(_: Any) -> Any:
+    def none(*_: Any) -> Generator[Any, Any, dict[str, tuple[int, int]]]:
+        yield from ()
+        return {}
+
+    return none
+
+
 def reading_the_list_once(sources_of: Callable[..., Any]) -> Any:
     known: dict[int, Opened] = {}
 
@@ -204,6 +212,13 @@ RULES_OF_SOURCES = (
         "a time-out does not wait for what lies unread in the topics of sources",
         breaks="I3",
         patches=(Patch(watermark, "present_sources", knowing_of_none),),
+        scenario=half_of_a_pair_lies_unread_in_a_source_topic,
+    ),
+    Mutant(
+        "a mark for sure",
+        "what lies unread is taken for the mark of a transaction, without a look at it",
+        breaks="I3",
+        patches=(Patch(watermark, "_with_records", finding_none),),
         scenario=half_of_a_pair_lies_unread_in_a_source_topic,
     ),
     Mutant(

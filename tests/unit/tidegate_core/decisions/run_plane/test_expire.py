@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
-from tidegate_core.effects import Commit, Refused
+from tidegate_core.decisions.run_plane.watermark import GAPS_AFTER_MS, PATIENCE_MS
+from tidegate_core.effects import Commit, FindGaps, Refused, Unavailable
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put
@@ -82,6 +82,38 @@ def test_given_events_that_nobody_reads_then_the_decision_names_what_it_did_not_
     assert dispositions(bench) == ["expired/trigger_timeout"]
     (row,) = bench.rows("L#")
     assert "topic partitions 1 of the events topic" in str(row["detail"])
+
+
+def test_given_only_the_mark_of_a_transaction_at_the_end_then_the_time_out_does_not_wait_for_it(bench: Bench) -> None:
+    """Whoever writes a topic in transactions leaves a mark behind each, which is no record and is never read (KIP-98)."""
+    bench.event(an_event("d9", "b"), 1)
+    bench.mark(EVENTS, 1)
+    read_by_the_other(bench, 1)
+    bench.run(30 * SECOND + GAPS_AFTER_MS + SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
+    (row,) = bench.rows("L#")
+    assert "did not wait" not in str(row["detail"])
+
+
+def test_given_a_record_behind_the_mark_then_the_time_out_waits_for_it(bench: Bench) -> None:
+    bench.mark(EVENTS, 1)
+    bench.event(an_event("d9", "b"), 1)
+    bench.run(60 * SECOND)
+    assert dispositions(bench) == []
+    read_by_the_other(bench, 2)
+    bench.run(2 * SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
+
+
+def test_given_brokers_that_do_not_tell_whether_it_is_a_mark_then_the_time_out_waits_until_they_do(
+    bench: Bench,
+) -> None:
+    bench.mark(EVENTS, 1)
+    bench.answer_with(lambda effect: isinstance(effect, FindGaps), Unavailable("broker"), times=20)
+    bench.run(38 * SECOND)
+    assert dispositions(bench) == []
+    bench.run(5 * SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
 
 
 def test_given_the_missing_event_in_time_then_there_is_no_time_out(bench: Bench) -> None:
