@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, RangeRead
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -119,3 +122,36 @@ def test_given_a_delete_then_what_is_produced_after_it_is_not_heard(cluster: Clu
     (run,) = cluster.until(lambda: cluster.runs("succeeded"), "a run")
     assert not [day for day in run["outputs"]["days"] if day.startswith("late-")]
     assert node.metric("tidegate_actor_failures_total") == 0
+
+
+def _produce_in_a_transaction(cluster: Cluster, topic: str, *values: bytes) -> None:
+    servers = cluster.settings.kafka.bootstrap_servers
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"tests-{topic}"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    producer.commit_transaction(60)
+
+
+def test_given_a_source_written_in_transactions_then_a_time_out_does_not_wait_for_their_marks(cluster: Cluster) -> None:
+    """The mark has an offset and is no record (KIP-98): a position stands before it for good, which looked unread for 5 minutes."""
+    cluster.start_node().until_serving(cluster.shards)
+    topic = _make_topic(cluster)
+    source = {"kind": "source", "topic": topic, "event": {"dataset": "raw", "partition": {"pointer": "/file/day"}}}
+    assert _ask(cluster, "apply", spec=source)["status"] == "accepted"
+    pair = [{"type": "data_partitions", "dataset": name, "count": 1} for name in ("raw", "other")]
+    trigger = {"type": "all_of", "correlate": "data_partition", "timeout": "5s", "triggers": pair}
+    assert cluster.apply(_schedule(cluster) | {"trigger": trigger})["status"] == "accepted"
+
+    _produce_in_a_transaction(cluster, topic, *_files("day-", 1))
+
+    (row,) = cluster.until(lambda: _ledger(cluster), "the time-out")
+    assert (row["disposition"], row["reason"]) == ("expired", "trigger_timeout")
+    assert "did not wait" not in str(row.get("detail"))
+
+
+def _ledger(cluster: Cluster) -> list[Item]:
+    store = cluster.store()
+    ranges = [RangeRead(keys.shard_pk(shard), "L#", "L#~", table="history") for shard in range(cluster.shards)]
+    return [item for each in ranges for item in store.query(each).items]
