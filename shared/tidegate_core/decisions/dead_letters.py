@@ -64,6 +64,8 @@ class DeadLetters:
 
     def is_read_again(self, offset: int) -> bool:
         """Takes note that the log gave this record; returns whether a predecessor had left it open."""
+        if not self._unread:
+            return False
         for gone in sorted(each for each in self._unread if each < offset):
             self._host.note("dead_letter_refused", topic=self._copies, message=f"the log has no offset {gone} any more")
             self._close(gone)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tidegate_core.decisions.forged import EVERYBODY, TopicNamespaces
 from tidegate_core.effects import Answer
@@ -86,9 +86,8 @@ class Holding:
         return topic_partition_under((*self.former_maps, present), map_version, shard)
 
 
-@dataclass(frozen=True, slots=True)
-class LogRecord:
-    """A record as read, with the broker's append time in milliseconds."""
+class LogRecord(NamedTuple):
+    """A record as read, with the broker's append time in milliseconds. A tuple: each of 50,000 a second is made here once more."""
 
     offset: int
     append_time: int

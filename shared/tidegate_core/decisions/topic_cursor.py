@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from tidegate_core.decisions.dead_letters import DeadLetters
@@ -157,7 +156,7 @@ class TopicCursor:
             if passed or (batch and record.offset <= batch[-1].offset):
                 continue
             latest = max(latest, record.append_time)
-            batch.append(record if record.append_time == latest else replace(record, append_time=latest))
+            batch.append(record if record.append_time == latest else record._replace(append_time=latest))
         return batch
 
     def _has_closed(self) -> bool:

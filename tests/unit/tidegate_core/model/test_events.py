@@ -87,7 +87,7 @@ def test_given_custom_events_without_id_then_equal_content_is_a_repeat() -> None
 
 
 def test_given_golden_vector_then_dedupe_ids_never_change() -> None:
-    assert event().dedupe_id == "hcgjoydmjwrxxprrzz4a7263wxhyrwxw"
+    assert event().dedupe_id == "388c97606c4da37bbe31ce780febdbb5"
 
 
 def notification(**payload: Any) -> dict[str, Any]:

@@ -19,13 +19,13 @@ def found_in(value: bytes) -> tuple[str, ...]:
     return repeated_names(value, from_json(value))
 
 
-def written(pairs: list[tuple[str, Any]]) -> str:
+def written(pairs: list[tuple[str, Any]], colon: str) -> str:
     """Returns an object with these names, one after the other, whether they repeat or not."""
 
     def text(value: Any) -> str:
-        return written(value) if isinstance(value, list) else json.dumps(value, ensure_ascii=False)
+        return written(value, colon) if isinstance(value, list) else json.dumps(value, ensure_ascii=False)
 
-    return f"{{{', '.join(f'{json.dumps(name, ensure_ascii=False)} : {text(value)}' for name, value in pairs)}}}"
+    return f"{{{', '.join(f'{json.dumps(name, ensure_ascii=False)}{colon}{text(value)}' for name, value in pairs)}}}"
 
 
 def twice(pairs: list[tuple[str, Any]]) -> set[str]:
@@ -48,10 +48,11 @@ def test_given_json_without_repetitions_then_none_is_found(value: Any) -> None:
     st.recursive(
         TEXTS | st.integers() | st.none(),
         lambda inner: st.lists(st.tuples(TEXTS, inner), max_size=4),
-    ).filter(lambda each: isinstance(each, list))
+    ).filter(lambda each: isinstance(each, list)),
+    st.sampled_from([":", ": ", " : "]),
 )
-def test_given_any_names_then_those_that_come_again_are_found(pairs: list[tuple[str, Any]]) -> None:
-    assert set(found_in(written(pairs).encode())) == twice(pairs)
+def test_given_any_names_then_those_that_come_again_are_found(pairs: list[tuple[str, Any]], colon: str) -> None:
+    assert set(found_in(written(pairs, colon).encode())) == twice(pairs)
 
 
 @pytest.mark.parametrize(
