@@ -10,8 +10,10 @@ from tidegate_testkit.benchmarks.held import PROGRAM, delete_schedules
 from tidegate_testkit.benchmarks.load import EVENTS, NAMESPACE, apply, event
 from tidegate_testkit.benchmarks.meter import spent
 from tidegate_testkit.benchmarks.one_shots import MICROSECONDS, units_each
+from tidegate_testkit.benchmarks.replays import recorded_events, replay_s
 from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
+from tidegate_testkit.cluster.cluster import TOPIC_PARTITIONS
 
 NEVER = 10_000
 """The most that a trigger can wait for, and more events than any schedule here gets: evidence grows, and nothing fires."""
@@ -59,7 +61,11 @@ def _beside_the_store(stack: Stack, units: float | None, wall_s: float, paramete
         return {}
     bound = transacted_items_per_s(stack.cluster.store, parameters["bound_transactions"], stack.shards)
     items = None if units is None else units / WRITES_OF_TRANSACTIONS
+    sizes = (parameters["schedules"], parameters["events"], parameters["names"])
+    writes_s = replay_s(stack.cluster.store, recorded_events(*sizes, _spec, stack.shards, TOPIC_PARTITIONS))
     return {
+        "store_events_per_s": parameters["events"] / writes_s,
+        "share_of_writes": writes_s / wall_s,
         "store_transacted_items_per_s": bound,
         "share_of_store": None if items is None else items / wall_s / bound,
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,8 @@ from tidegate_dynamo.settings import TABLE_NAMES
 from tidegate_ports.store import Store
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.benchmarks.bounds import CALLS_AHEAD, THREADS
-from tidegate_testkit.builders import MINUTE, SECOND, a_spec, an_apply
+from tidegate_testkit.benchmarks.load import NAMESPACE, event
+from tidegate_testkit.builders import EVENTS, MINUTE, SECOND, Doc, a_spec, an_apply
 
 PREFIX = "BENCH#"
 """Of partition keys that nothing else has."""
@@ -28,10 +29,18 @@ SETTLES_MS = 20 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was there before, and what was written then, in order."""
+    """What was there before, and what was written then.
+
+    Attributes:
+        phases: Each is sent when the one before is through; within it, the writes of one partition key in order.
+    """
 
     rows: Sequence[Put | Delete]
-    writes: Sequence[Transaction | Batch]
+    phases: Sequence[Sequence[Transaction | Batch]]
+
+    @property
+    def writes(self) -> Sequence[Transaction | Batch]:
+        return [write for phase in self.phases for write in phase]
 
 
 class RecordingBench(Bench):
@@ -40,6 +49,15 @@ class RecordingBench(Bench):
     def __init__(self, **holding: Any) -> None:
         self.writes: list[Transaction | Batch] = []
         super().__init__(**holding)
+
+    def begin_recording(self) -> Sequence[Put | Delete]:
+        """Forgets what was written so far; returns what came of it."""
+        self.writes.clear()
+        return [
+            _moved_row(Put(Key(str(item["pk"]), str(item["sk"]), table), item))
+            for table in TABLE_NAMES
+            for item in self.store.items(table)
+        ]
 
     def transact(self, transaction: Transaction) -> Committed | Refused | Unavailable | Invalid:
         self.writes.append(transaction)
@@ -58,24 +76,55 @@ def recorded_runs(count: int, shards: int) -> Recording:
     for number in range(count):
         bench.request(an_apply(a_spec(f"run-{number}", trigger)))
     bench.run(due - SECOND - bench.now)
-    rows = [
-        Put(Key(str(item["pk"]), str(item["sk"]), table), item)
-        for table in TABLE_NAMES
-        for item in bench.store.items(table)
-    ]
-    bench.writes.clear()
+    rows = bench.begin_recording()
     bench.run(SECOND + SETTLES_MS)
     assert len(bench.started) == count, f"{len(bench.started)} of {count} runs"
-    return Recording([_moved_row(each) for each in rows], [_moved_write(write) for write in bench.writes])
+    return Recording(rows, [[_moved_write(write) for write in bench.writes]])
+
+
+def recorded_events(
+    schedules: int, events: int, names: int, spec: Callable[[str], Doc], shards: int, topic_partitions: int
+) -> Recording:
+    """Returns what is written until so many events are counted; the schedules are there before.
+
+    Args:
+        schedules: How many; each waits for the name of its number, modulo `names`.
+        events: How many; named in turn, and spread over the topic partitions.
+        names: How many different ones.
+        spec: Of a schedule that waits for this name, and never fires here.
+        shards: Of the cluster.
+        topic_partitions: Of the events topic.
+    """
+    bench = RecordingBench(shards=shards, event_topic_partitions=topic_partitions)
+    bench.run(SECOND)
+    for number in range(schedules):
+        fields = {"kind": "schedule", "namespace": NAMESPACE, "name": f"heard-{number}"}
+        bench.request(an_apply(spec(f"heard.{number % names}") | fields))
+    bench.run(SETTLES_MS)
+    rows = bench.begin_recording()
+    for topic_partition in range(topic_partitions):
+        mine = range(topic_partition, events, topic_partitions)
+        bench.append(EVENTS, topic_partition, *(event(f"e-{each}", f"heard.{each % names}").value for each in mine))
+    bench.run(SETTLES_MS)
+    moves = [_moved_write(write) for write in bench.writes if write.name == "cursor"]
+    counts = [_moved_write(write) for write in bench.writes if write.name != "cursor"]
+    assert counts, "nobody heard them"
+    # What is counted lies in inboxes of other partition keys by then.
+    return Recording(rows, [moves, counts])
 
 
 def replay_s(store: Store, recording: Recording) -> float:
-    """Sends a recording from several threads, each shard's writes in their order; returns how many seconds the writes took."""
+    """Sends a recording from several threads; returns how many seconds the writes took, those of before not counted."""
     for first in range(0, len(recording.rows), CALLS_AHEAD):
         assert not store.write(recording.rows[first : first + CALLS_AHEAD]), "the store took not all"
-    by_shard = defaultdict[str, list[Transaction | Batch]](list)
-    for write in recording.writes:
-        by_shard[write.actions[0].key.pk].append(write)
+    with ThreadPoolExecutor(THREADS) as threads:
+        return sum(_sent_s(store, phase, threads) for phase in recording.phases)
+
+
+def _sent_s(store: Store, writes: Sequence[Transaction | Batch], threads: ThreadPoolExecutor) -> float:
+    by_key = defaultdict[str, list[Transaction | Batch]](list)
+    for write in writes:
+        by_key[write.actions[0].key.pk].append(write)
 
     def send(writes: Sequence[Transaction | Batch]) -> None:
         for write in writes:
@@ -85,10 +134,9 @@ def replay_s(store: Store, recording: Recording) -> float:
                 outcome = store.transact(write)
                 assert outcome == Applied(), outcome
 
-    with ThreadPoolExecutor(THREADS) as threads:
-        begun_s = time.monotonic()
-        list(threads.map(send, by_shard.values()))
-        return time.monotonic() - begun_s
+    begun_s = time.monotonic()
+    list(threads.map(send, by_key.values()))
+    return time.monotonic() - begun_s
 
 
 def _moved_write(write: Transaction | Batch) -> Transaction | Batch:

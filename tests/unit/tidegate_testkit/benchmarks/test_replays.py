@@ -4,7 +4,8 @@ import pytest
 
 from tidegate_core.store.values import Batch, Key, Put, Transaction
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.benchmarks.replays import PREFIX, Recording, recorded_runs, replay_s
+from tidegate_testkit.benchmarks.replays import PREFIX, Recording, recorded_events, recorded_runs, replay_s
+from tidegate_testkit.builders import Doc, a_spec
 
 RUNS, SHARDS = 5, 3
 
@@ -41,4 +42,15 @@ def test_given_a_store_that_refuses_one_then_it_is_no_figure(recording: Recordin
     """Without the rows of before, conditions do not hold."""
     first = next(write for write in recording.writes if isinstance(write, Transaction))
     with pytest.raises(AssertionError, match="Cancelled"):
-        replay_s(MemoryStore(), Recording((), [first]))
+        replay_s(MemoryStore(), Recording((), [[first]]))
+
+
+def test_given_recorded_events_then_a_store_counts_each_of_them_once() -> None:
+    def spec(name: str) -> Doc:
+        return a_spec(trigger={"type": "event", "name": f"custom.{name}", "count": 100})
+
+    store = MemoryStore()
+    assert replay_s(store, recorded_events(2, 60, 1, spec, SHARDS, 4)) >= 0
+    evidence = [item for item in store.items("main") if str(item["sk"]).startswith("E#")]
+    assert [item["counts"] for item in evidence] == [[60], [60]]
+    assert not [item for item in store.items("main") if str(item["sk"]).startswith("I#")]
