@@ -6,6 +6,7 @@ No reads, no logs, no programs, no gate over HTTP: a cluster cannot be faster th
 from __future__ import annotations
 
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,13 +49,15 @@ class RecordingBench(Bench):
 
     def __init__(self, **holding: Any) -> None:
         self.writes: list[Transaction | Batch] = []
-        super().__init__(**holding)
+        self.moving = _Moving()
+        # Tokens of transactions name their owner: two recordings on one store must not have the same ones.
+        super().__init__(owner=f"recording-{uuid.uuid4().hex}", **holding)
 
     def begin_recording(self) -> Sequence[Put | Delete]:
         """Forgets what was written so far; returns what came of it."""
         self.writes.clear()
         return [
-            _moved_row(Put(Key(str(item["pk"]), str(item["sk"]), table), item))
+            self.moving.row(Put(Key(str(item["pk"]), str(item["sk"]), table), item))
             for table in TABLE_NAMES
             for item in self.store.items(table)
         ]
@@ -79,7 +82,7 @@ def recorded_runs(count: int, shards: int) -> Recording:
     rows = bench.begin_recording()
     bench.run(SECOND + SETTLES_MS)
     assert len(bench.started) == count, f"{len(bench.started)} of {count} runs"
-    return Recording(rows, [[_moved_write(write) for write in bench.writes]])
+    return Recording(rows, [[bench.moving.write(write) for write in bench.writes]])
 
 
 def recorded_events(
@@ -106,8 +109,8 @@ def recorded_events(
         mine = range(topic_partition, events, topic_partitions)
         bench.append(EVENTS, topic_partition, *(event(f"e-{each}", f"heard.{each % names}").value for each in mine))
     bench.run(SETTLES_MS)
-    moves = [_moved_write(write) for write in bench.writes if write.name == "cursor"]
-    counts = [_moved_write(write) for write in bench.writes if write.name != "cursor"]
+    moves = [bench.moving.write(write) for write in bench.writes if write.name == "cursor"]
+    counts = [bench.moving.write(write) for write in bench.writes if write.name != "cursor"]
     assert counts, "nobody heard them"
     # What is counted lies in inboxes of other partition keys by then.
     return Recording(rows, [moves, counts])
@@ -139,25 +142,28 @@ def _sent_s(store: Store, writes: Sequence[Transaction | Batch], threads: Thread
     return time.monotonic() - begun_s
 
 
-def _moved_write(write: Transaction | Batch) -> Transaction | Batch:
-    if isinstance(write, Batch):
-        return replace(write, actions=tuple(_moved_row(each) for each in write.actions))
-    witness = None if write.witness is None else _moved_key(write.witness)
-    return replace(write, actions=tuple(_moved(each) for each in write.actions), witness=witness)
+class _Moving:
+    """From what a bench wrote to what can be sent beside a cluster, and beside other recordings: under keys of its own."""
 
+    def __init__(self) -> None:
+        self._prefix = f"{PREFIX}{uuid.uuid4().hex[:8]}#"
 
-def _moved(action: Action) -> Action:
-    if isinstance(action, Put | Delete):
-        return _moved_row(action)
-    return replace(action, key=_moved_key(action.key))
+    def write(self, write: Transaction | Batch) -> Transaction | Batch:
+        if isinstance(write, Batch):
+            return replace(write, actions=tuple(self.row(each) for each in write.actions))
+        witness = None if write.witness is None else self._key(write.witness)
+        return replace(write, actions=tuple(self._action(each) for each in write.actions), witness=witness)
 
+    def row(self, action: Put | Delete) -> Put | Delete:
+        key = self._key(action.key)
+        if isinstance(action, Put):
+            return replace(action, key=key, item={**action.item, "pk": key.pk})
+        return replace(action, key=key)
 
-def _moved_row(action: Put | Delete) -> Put | Delete:
-    key = _moved_key(action.key)
-    if isinstance(action, Put):
-        return replace(action, key=key, item={**action.item, "pk": key.pk})
-    return replace(action, key=key)
+    def _action(self, action: Action) -> Action:
+        if isinstance(action, Put | Delete):
+            return self.row(action)
+        return replace(action, key=self._key(action.key))
 
-
-def _moved_key(key: Key) -> Key:
-    return key._replace(pk=PREFIX + key.pk)
+    def _key(self, key: Key) -> Key:
+        return key._replace(pk=self._prefix + key.pk)

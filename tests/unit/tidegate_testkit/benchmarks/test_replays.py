@@ -38,6 +38,13 @@ def test_given_a_store_then_all_writes_are_applied_and_the_runs_are_history(reco
     assert not [item for item in store.items("main") if str(item["sk"]).startswith(("J#", "R#"))]
 
 
+def test_given_two_recordings_then_one_store_takes_both() -> None:
+    """Two cases of one benchmark on one cluster: the emulator knows the tokens of the first one's transactions."""
+    store = MemoryStore()
+    for count in (2, 3):
+        assert replay_s(store, recorded_runs(count, SHARDS)) >= 0
+
+
 def test_given_a_store_that_refuses_one_then_it_is_no_figure(recording: Recording) -> None:
     """Without the rows of before, conditions do not hold."""
     first = next(write for write in recording.writes if isinstance(write, Transaction))
