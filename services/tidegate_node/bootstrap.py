@@ -26,7 +26,7 @@ from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_core.transactions.map import ClusterMap
 from tidegate_dynamo.accounts import Observer, UnitsListener
 from tidegate_dynamo.async_store import AsyncDynamoStore
-from tidegate_dynamo.client import make_client
+from tidegate_dynamo.client import make_client, sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
@@ -257,7 +257,6 @@ class _Bricks:
     def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         self._dynamo = _dynamo_settings(settings)
         client = make_client(self._dynamo)
-        self._tables = client.tables
         self._kafka = settings.kafka
         self._listeners = _measuring(metrics)
         self._on_loop = client.on_loop
@@ -312,7 +311,8 @@ class _Bricks:
 
     def _asked_store(self, ask: Any) -> Any:
         try:
-            return ask(self._dynamo, self._tables)
+            with closing(sdk_client(self._dynamo)) as client:
+                return ask(self._dynamo, client)
         except (ClientError, BotoCoreError, PynamoDBException) as failure:
             raise NotYet(f"store: {failure}") from failure
 

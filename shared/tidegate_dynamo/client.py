@@ -2,8 +2,8 @@
 
 The SDK's costs 0.75 ms of CPU a call, whatever the call carries, and an idle node with 256 shards makes 87 a second. So what is asked all the time
 goes through `items_client.py`, which does with a tenth of that; what is asked once, when a cluster is set up, stays with the
-SDK (docs/decisions/0029-a-thin-client-for-items.md). Region, credentials, endpoint, proxies and certificates are the SDK's
-decisions for both.
+SDK (docs/decisions/0029-a-thin-client-for-items.md), whose client is made for that and let go: it holds 8 MB. Region, credentials,
+endpoint, proxies and certificates are the SDK's decisions for both.
 
 Retries are off because a write whose answer was lost and which is sent again reports its own success as a failed condition
 (aws-sdk-java#2667): settling is ours (`settled.py`).
@@ -11,6 +11,7 @@ Retries are off because a write whose answer was lost and which is sent again re
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -40,26 +41,23 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DynamoClient:
-    """All clients. Those that are not of a loop are thread-safe.
+    """The clients for what is in the tables: all that a store does.
 
     Attributes:
-        items: What is in the tables: all that a store does.
+        items: For threads, any number of them.
         on_loop: The same for one loop; None where a proxy is on the way, of which it knows nothing.
-        tables: The tables themselves, by the SDK.
     """
 
     items: ItemsClient
     on_loop: AsyncItemsClient | None
-    tables: DynamoDBClient
 
     def close(self) -> None:
         """Closes the connections that are idle; those of a loop are closed on it."""
         self.items.close()
-        self.tables.close()
 
 
 def make_client(settings: DynamoSettings) -> DynamoClient:
-    """Returns a thread-safe client; making one costs a tenth of a second and opens no connection.
+    """Returns clients of one store; making them costs a tenth of a second and opens no connection.
 
     Raises:
         ValueError: An endpoint to which nothing can be sent, or trusted certificates that cannot be read.
@@ -67,17 +65,27 @@ def make_client(settings: DynamoSettings) -> DynamoClient:
     """
     session = botocore.session.get_session()
     access = access_for(settings, session)
-    tables = sdk_client(settings, session, access)
     credentials = session.get_credentials()
     if access.access_key_id is not None and access.secret_access_key is not None:
         credentials = Credentials(access.access_key_id, access.secret_access_key)
-    route = Route(resolved_endpoint(tables), settings, session.get_config_variable("ca_bundle"))
+    with closing(sdk_client(settings, session)) as sdk:
+        route = Route(resolved_endpoint(sdk), settings, session.get_config_variable("ca_bundle"))
     on_loop = AsyncItemsClient(credentials, route, settings) if route.is_direct else None
-    return DynamoClient(ItemsClient(credentials, route, settings), on_loop, tables)
+    return DynamoClient(ItemsClient(credentials, route, settings), on_loop)
 
 
-def sdk_client(settings: DynamoSettings, session: botocore.session.Session, access: Access) -> DynamoDBClient:
-    """Returns the SDK's client, which sends a request once."""
+def sdk_client(settings: DynamoSettings, session: botocore.session.Session | None = None) -> DynamoDBClient:
+    """Returns the SDK's client, which sends a request once: thread-safe, and to be closed.
+
+    Args:
+        settings: Of the store.
+        session: Of the SDK; one of its own where it is left out.
+
+    Raises:
+        botocore.exceptions.BotoCoreError: There is no region, or the SDK's configuration is wrong.
+    """
+    session = session or botocore.session.get_session()
+    access = access_for(settings, session)
     client: DynamoDBClient = session.create_client(  # type: ignore[assignment]  # botocore types its clients as one class
         "dynamodb",
         region_name=access.region,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import botocore.session
 from botocore.loaders import Loader
 
-from tidegate_dynamo.client import access_for, sdk_client
+from tidegate_dynamo.client import sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 
 OPAQUE_SHAPES: Final = (
@@ -47,7 +47,7 @@ class SdkItems:
     def __init__(self, settings: DynamoSettings) -> None:
         session = botocore.session.get_session()
         session.register_component("data_loader", _OpaqueAttributes(session.get_component("data_loader").search_paths))
-        self._client = sdk_client(settings, session, access_for(settings, session))
+        self._client = sdk_client(settings, session)
 
     def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Sends one request and returns its decoded answer."""

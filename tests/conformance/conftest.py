@@ -2,12 +2,13 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 pytest.register_assert_rewrite("tidegate_testkit.store_conformance")
 
-from tidegate_dynamo.client import DynamoClient, make_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
+from tidegate_dynamo.client import DynamoClient, make_client, sdk_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
 from tidegate_dynamo.settings import DynamoSettings  # noqa: E402 - likewise
 from tidegate_dynamo.tables import create_tables  # noqa: E402 - likewise
 from tidegate_testkit.bricks import DynamoDbForTests, dynamodb_for_tests  # noqa: E402 - likewise
@@ -36,6 +37,7 @@ def dynamo_client(dynamodb: DynamoDbForTests, dynamo_settings: DynamoSettings) -
         environment.setenv("AWS_ACCESS_KEY_ID", dynamodb.access_key_id)
         environment.setenv("AWS_SECRET_ACCESS_KEY", dynamodb.secret_access_key)
         client = make_client(dynamo_settings)
-        create_tables(dynamo_settings, client.tables)
+        with closing(sdk_client(dynamo_settings)) as sdk:
+            create_tables(dynamo_settings, sdk)
         yield client
         client.close()

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from tidegate_bricks import DynamoDbBrick
 from tidegate_core.store.values import Applied, Key, Put, RangeRead, Transaction
-from tidegate_dynamo.client import make_client
+from tidegate_dynamo.client import make_client, sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_dynamo.tables import create_tables
@@ -126,8 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
     rounds = parser.parse_args(arguments).rounds
     with DynamoDbBrick(None) as store:
         settings = DynamoSettings(endpoint_url=store.endpoint, read_timeout_s=30.0)
-        with closing(make_client(settings)) as client:
-            create_tables(settings, client.tables)
+        with closing(sdk_client(settings)) as client:
+            create_tables(settings, client)
         sys.stdout.write("\n".join(table(list(costs(settings, rounds)))) + "\n")
     return 0
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate_core.model.instants import parse_instant
-from tidegate_dynamo.client import make_client
+from tidegate_dynamo.client import sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_testkit.cluster.starved import Starved
 
@@ -222,8 +222,8 @@ def test_given_retention_overtook_a_position_then_the_node_says_so_and_goes_on_o
 
 def _move_position(cluster: Cluster, item: str, *, seen: int, begin: int) -> None:
     section = cluster.settings.dynamodb
-    client = make_client(DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix))
-    client.tables.update_item(
+    client = sdk_client(DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix))
+    client.update_item(
         TableName=f"{section.table_prefix}tidegate",
         Key={"pk": {"S": item}, "sk": {"S": "TP"}},
         UpdateExpression="SET #next = :begin, #page = :none",

@@ -1,7 +1,10 @@
+import gc
+
 import pytest
+from botocore.client import BaseClient
 from botocore.session import Session
 
-from tidegate_dynamo.client import access_for, make_client
+from tidegate_dynamo.client import access_for, make_client, sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 
 LOCAL = DynamoSettings(endpoint_url="http://127.0.0.1:1")
@@ -43,12 +46,27 @@ def test_given_credentials_of_the_environment_then_they_win_also_for_an_endpoint
 
 @pytest.mark.usefixtures("nothing_configured")
 def test_given_a_client_then_it_sends_once_and_gives_up_soon() -> None:
-    client = make_client(LOCAL)
-    config = client.tables.meta.config
+    client = sdk_client(LOCAL)
+    config = client.meta.config
     assert config.retries["total_max_attempts"] == 1  # type: ignore[attr-defined]  # set by name in botocore
     assert (config.connect_timeout, config.read_timeout) == (1.0, 2.0)  # type: ignore[attr-defined]  # likewise
-    assert client.tables.meta.endpoint_url == "http://127.0.0.1:1"
+    assert client.meta.endpoint_url == "http://127.0.0.1:1"
     client.close()
+
+
+@pytest.mark.usefixtures("nothing_configured")
+def test_given_clients_for_items_then_nothing_is_left_of_the_sdk_which_said_where_they_go() -> None:
+    """A node holds them for its life; the SDK's, with its description of the API, would be 8 MB of it."""
+    gc.collect()
+    before = _of_the_sdk()
+    client = make_client(LOCAL)
+    gc.collect()
+    assert _of_the_sdk() == before
+    client.close()
+
+
+def _of_the_sdk() -> int:
+    return sum(isinstance(each, BaseClient) for each in gc.get_objects())
 
 
 @pytest.mark.usefixtures("nothing_configured")

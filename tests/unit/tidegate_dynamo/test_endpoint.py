@@ -1,10 +1,11 @@
 """Requests go where the SDK would send them."""
 
+from contextlib import closing
 from unittest import mock
 
 import pytest
 
-from tidegate_dynamo.client import make_client
+from tidegate_dynamo.client import sdk_client
 from tidegate_dynamo.endpoint import Endpoint, resolved_endpoint
 from tidegate_dynamo.settings import DynamoSettings
 
@@ -48,10 +49,11 @@ def test_given_settings_and_environment_then_the_sdk_decides_where_and_for_which
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    client = make_client(settings)
-    with mock.patch("botocore.httpsession.URLLib3Session.send", side_effect=AssertionError("sent")):
-        assert resolved_endpoint(client.tables) == Endpoint(url, region, "dynamodb")
-    client.close()
+    with (
+        closing(sdk_client(settings)) as sdk,
+        mock.patch("botocore.httpsession.URLLib3Session.send", side_effect=AssertionError("sent")),
+    ):
+        assert resolved_endpoint(sdk) == Endpoint(url, region, "dynamodb")
 
 
 @pytest.mark.parametrize(
