@@ -39,14 +39,17 @@ class TwoReleases(Bench):
             return result
         match result:
             case Items(found):
-                return Items({key: _known(item) for key, item in found.items() if key != keys.SCHEMA_KEY})
+                return Items({key: known_before(item) for key, item in found.items() if key != keys.SCHEMA_KEY})
             case Page(items, next_after):
-                return Page(tuple(map(_known, items)), next_after)
+                return Page(tuple(map(known_before, items)), next_after)
             case Refused(failed, doubtful):
-                return Refused(tuple((key, None if item is None else _known(item)) for key, item in failed), doubtful)
+                return Refused(
+                    tuple((key, None if item is None else known_before(item)) for key, item in failed), doubtful
+                )
             case _:
                 return result
 
 
-def _known(item: Item) -> Item:
+def known_before(item: Item) -> Item:
+    """Returns an item as a release reads it that knows rows of the first version only."""
     return {name: value for name, value in item.items() if name not in NEWER_FIELDS}

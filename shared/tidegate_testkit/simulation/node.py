@@ -10,16 +10,19 @@ from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.guard import Guard, ProbeVerdict
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.decisions.outage_watch import sign_name, sign_of_life
+from tidegate_core.records.schema import THIS_RELEASE
 from tidegate_testkit.simulation.absences import SEEN_MS
 from tidegate_testkit.simulation.cluster import REQUESTS, Cluster
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.handing_over import hand_over
 from tidegate_testkit.simulation.membership import MemberClient
 from tidegate_testkit.simulation.membership_consumer import ConsumerMember
+from tidegate_testkit.simulation.older_store_client import OlderStoreClient
 from tidegate_testkit.simulation.store_client import StoreClient
 from tidegate_testkit.simulation.swarm import HALF_SESSION_MS, SETTLE_MS
 from tidegate_testkit.simulation.tenure import Tenure
 from tidegate_testkit.simulation.timeline import Process
+from tidegate_testkit.simulation.upgrading import Presence, is_outdated, readable_by
 
 ProbeDone: TypeAlias = Callable[[ProbeVerdict], None]
 PROBE_MS = 1_000
@@ -31,6 +34,7 @@ class Node:
     Attributes:
         owner: UUID of this life.
         offset_ms: How far its clock is off.
+        readable: Versions of rows that it can read, by its release.
         tenures: Actors by ownership topic partition.
         maps: As it has read them.
         given: What the group has given and not taken, whether or not shards follow from it.
@@ -42,7 +46,9 @@ class Node:
         self.owner = owner
         self.offset_ms = offset_ms
         self.process = Process(cluster.timeline, name)
-        self.store = StoreClient(self.process, cluster.store, owner)
+        self.readable = readable_by(cluster, name)
+        client = StoreClient if self.readable == THIS_RELEASE else OlderStoreClient
+        self.store = client(self.process, cluster.store, owner)
         self.index = EventIndex()
         self.tenures: dict[int, Tenure] = {}
         coordinator = cluster.coordinator
@@ -75,6 +81,11 @@ class Node:
 
     def start(self) -> None:
         self.cluster.trace.note(self.name, "started", self.owner)
+        if is_outdated(self):
+            self.process.die()
+            return
+        if self.cluster.swarm.upgrade is not None:
+            Presence(self).begin()
         self.member.join()
         self._probe()
         self._say_seen()

@@ -11,6 +11,7 @@ from tidegate_testkit.simulation.faults.launcher import LauncherFaults
 from tidegate_testkit.simulation.faults.node import NodeFaults
 from tidegate_testkit.simulation.faults.store import StoreFaults
 from tidegate_testkit.simulation.faults.topics import TopicFaults
+from tidegate_testkit.simulation.faults.upgrade import Upgrade
 
 SESSION_MS = 6_000
 HALF_SESSION_MS = SESSION_MS // 2
@@ -48,6 +49,7 @@ class Swarm:
         crowd: Further schedules that share one program's limit.
         traps: Names of the traps that are in it (`faults/traps.py`).
         knobs: Limits of production that are small in it (`faults/knobs.py`).
+        upgrade: How its nodes are rolled to another release; None: they are all of this one.
     """
 
     nodes: int
@@ -65,3 +67,4 @@ class Swarm:
     bursts: tuple[Burst, ...] = ()
     crowd: int = 0
     traps: tuple[str, ...] = ()
+    upgrade: Upgrade | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, Tick
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.effects import Answer, Result
+from tidegate_core.records.schema import FIRST, NEWEST
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.carrying import Carrier
 from tidegate_testkit.simulation.record import Stint
@@ -158,4 +159,6 @@ def _holding(node: Node, topic_partition: int, number: int) -> Holding:
         minimum_period_ms=MINIMUM_PERIOD_MS,
         recurring_near_ms=NEAR_MS,
         tenure=number,
+        writes=min(NEWEST if cluster.swarm.upgrade is None else FIRST, node.readable.newest),
+        readable=node.readable,
     )

@@ -54,7 +54,7 @@ HARDLY: Final = ("void", "expire", "offer", "recurring", "park", "release", *OF_
 
 NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "map": "commands and nodes' shells write it, no actor; that it follows a growth is a fault of the topic (`grown`)",
-    "schema": "`tidegate init` and `tidegate migrate` write it; releases take turns in `test_rolling_upgrade.py`",
+    "schema": "`tidegate init` and `tidegate migrate` write it, no node; the latter's steps are taken without faults (`upgrading.py`)",
     "count_schedules": "no simulated namespace has a quota",
     "idle": "no simulated world lasts for an hour after its last run",
     "outputs": "simulated programs report their outputs with their end",

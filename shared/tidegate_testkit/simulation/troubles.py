@@ -14,6 +14,7 @@ from tidegate_testkit.simulation.drawing import source
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.node import Node
 from tidegate_testkit.simulation.retrying import FAILURES
+from tidegate_testkit.simulation.upgrading import Upgrading
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
@@ -61,6 +62,7 @@ class Troubles:
             after(self._timeline.between(3_000, swarm.busy_ms), self._cancel_a_job)
         for _ in range(STEPS if swarm.node.steps else 0):
             after(self._timeline.between(3_000, swarm.busy_ms), self._step_a_clock)
+        Upgrading(self._cluster, self._start, self._befall).plan()
         after(swarm.busy_ms + HEAL_AFTER_MS, self._heal)
 
     def _start(self, name: str) -> None:

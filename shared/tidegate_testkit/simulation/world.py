@@ -37,6 +37,7 @@ from tidegate_testkit.simulation.ticking import ticking
 from tidegate_testkit.simulation.timeline import START, Timeline
 from tidegate_testkit.simulation.trace import Trace
 from tidegate_testkit.simulation.troubles import Troubles
+from tidegate_testkit.simulation.upgrading import left_out
 
 
 @dataclass(slots=True)
@@ -97,6 +98,7 @@ def build(
     definitions = paced(source(seed, "shared rate"), definitions, drawn)
     definitions = with_retries(source(seed, "retries"), definitions, drawn)
     definitions += ticking(drawn, source(seed, "ticks"))
+    definitions += left_out(drawn)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     limits.priorities |= {each.name: each.priority for each in definitions}
     rates.of |= {each.name: each.rate for each in definitions if each.rate is not None}

@@ -11,6 +11,7 @@ from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.timeline import START
+from tidegate_testkit.simulation.upgrading import is_left_out
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -98,6 +99,8 @@ def check_shown(life: Life, segment: Segment) -> Iterator[str]:
     horizon = max(HORIZON_MS, PERIODS_AHEAD * parse_duration(life.definition.trigger.get("period", "0s")))
     coming = _instants(life.definition.trigger, begin, segment.begin.done + horizon)
     latest = next(instant for instant in coming if instant >= segment.begin.done + SKEW_MS)
+    if not shown and "exclude" in life.definition.trigger:
+        return  # Where the search was cut the answer shows what was found by then.
     if not shown or shown[0] > latest or shown != [each for each in coming if each >= shown[0]][: len(shown)]:
         request = f"{segment.begin.kind} {segment.begin.asked.id}"
         yield (
@@ -173,9 +176,11 @@ def _instants(trigger: dict[str, Any], begin: int, end: int) -> list[int]:
         return list(range(-(-(begin - phase) // period) * period + phase, end + 1, period))
     if trigger["type"] == "times":
         return sorted({instant for spec in trigger["specs"] for instant in _instants(spec, begin, end)})
-    every = int(trigger["expression"].split()[0].removeprefix("*/"))
+    span, every = trigger["expression"].split()[0].split("/")
+    first = 0 if span == "*" else int(span.split("-")[0])
     seconds = range(-(-begin // 1_000), end // 1_000 + 1)
-    return [second * 1_000 for second in seconds if second % 60 % every == 0]
+    named = [second * 1_000 for second in seconds if second % 60 >= first and (second % 60 - first) % int(every) == 0]
+    return [instant for instant in named if not is_left_out(trigger, instant)]
 
 
 def _check_manual(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:

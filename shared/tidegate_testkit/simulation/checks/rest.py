@@ -11,6 +11,7 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.ownership import whole
 from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import has_records
+from tidegate_testkit.simulation.upgrading import is_migrated
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
@@ -38,6 +39,8 @@ def open_work(world: World) -> list[str]:
     found += [f"user of {user.life.name} waits" for user in world.users if not user.is_done]
     found += [f"user of the controls of {user.namespace} waits" for user in world.controllers if not user.is_done]
     found += ["user of the source waits" for user in world.sources if not user.is_done]
+    if not is_migrated(cluster):
+        found.append("rows are still written in the older version")
     if world.senders.last_due + DELIVERED_WITHIN_MS > cluster.timeline.now:
         found.append("messages are not due yet")
     if found:

@@ -31,6 +31,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
     rare_voids,
 )
 from tidegate_testkit.simulation.faults.topic_traps import requests_topic_made_anew
+from tidegate_testkit.simulation.faults.upgrade import two_releases
 from tidegate_testkit.simulation.pacing import RATES
 from tidegate_testkit.simulation.reminders import REMINDERS
 from tidegate_testkit.simulation.retrying import FAILURES
@@ -302,4 +303,5 @@ TRAPS: Mapping[str, Trap] = {
     FAILURES: Trap(failures, 0.05, "early_death"),
     "copies": Trap(copies, 0.04, "early_death"),
     "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.04, "recreated"),
+    "two_releases": Trap(two_releases, 0.06),
 }

@@ -7,6 +7,7 @@ from typing import Any
 from unittest import mock
 
 from tidegate_core.decisions.run_plane import control, fire
+from tidegate_core.migrating import gate
 from tidegate_core.migrating.moves import MOVES
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.limits import Waiter
@@ -103,6 +104,10 @@ def leaving_bounds(_: Any) -> Any:
     return lambda unit, state, trigger: state
 
 
+def holding_nothing(_: Any) -> Any:
+    return lambda owners: {}
+
+
 def finding_nothing_new(_: Any) -> Any:
     return lambda record, version: iter(())
 
@@ -136,5 +141,13 @@ CLAUSES_OF_MIGRATION = (
         patches=(Patch(fire, "as_all_read_it", leaving_bounds), Patch(control, "as_all_read_it", leaving_bounds)),
         beside=(Patch(unit_of_work, "newer_fields", finding_nothing_new),),
         scenario=an_older_node_takes_over_where_a_search_was_cut,
+    ),
+    Mutant(
+        "leases unread",
+        "a node of an older release that stands still is not counted: it goes on before anybody has taken over what it holds",
+        breaks="I6",
+        patches=(Patch(gate, "_by_owner", holding_nothing),),
+        trap="two_releases",
+        within=8,
     ),
 )
