@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import random
 import time
-from datetime import datetime
 
 import pytest
 
 from tidegate_testkit.cluster.background import Repeatedly
 from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS, TOPIC_PARTITIONS, Cluster
+from tidegate_testkit.cluster.cluster import SESSION_S, TOPIC_PARTITIONS, Cluster
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.figures import show
 from tidegate_testkit.cluster.judging.faults import report
@@ -23,7 +22,7 @@ from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_mes
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
 from tidegate_testkit.cluster.nemesis import WORK_S, Kill, Nemesis
 from tidegate_testkit.cluster.pipeline import JOIN, LANDING, REPORT, Pipeline
-from tidegate_testkit.cluster.scenario import settle
+from tidegate_testkit.cluster.scenario import cut_hand_overs, settle
 from tidegate_testkit.cluster.topics import read_topic
 from tidegate_testkit.cluster.waiting import now_ms
 
@@ -72,7 +71,7 @@ def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscou
     receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
     crashes = [Crash(kill.at, kill.shards, kill.at + kill.took_over_ms) for kill in kills]
     sent = book.sent(receipts)
-    faults = pipeline.judge() + judge_messages(sent, deliveries, [*crashes, *_cut_hand_overs(cluster)])
+    faults = pipeline.judge() + judge_messages(sent, deliveries, [*crashes, *cut_hand_overs(cluster)])
     firsts = [first_on_time(crash, deliveries) for crash in crashes]
     assert not faults, report(faults)
     assert None not in firsts, firsts
@@ -90,17 +89,6 @@ def _aims(kills: list[Kill]) -> bool:
     """Whether the next kill aims between row and position: in its turn, and always where the last ones have to make up for misses."""
     still_needed = BETWEEN_MIN - sum(kill.between > 0 for kill in kills)
     return len(kills) // AIMED % 2 == 0 or still_needed >= KILLS - len(kills)
-
-
-def _cut_hand_overs(cluster: Cluster) -> list[Crash]:
-    """Returns hand-overs that did not end in time, on a machine that two stacks share: what they repeat is as after a crash."""
-    found: list[Crash] = []
-    for node in cluster.nodes:
-        for said in node.events("drain_cut"):
-            at = int(datetime.fromisoformat(said["at"]).timestamp() * 1_000)
-            shards = frozenset(s for s in range(SHARDS) if s % TOPIC_PARTITIONS in said["topic_partitions"])
-            found.append(Crash(at, shards, at + int(SESSION_S * 1_000), alone_ms=0))
-    return found
 
 
 def _show(number: int, kill: Kill) -> None:

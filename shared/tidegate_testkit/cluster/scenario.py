@@ -1,14 +1,16 @@
-"""What the long scenarios share: the end at which everything has come to rest."""
+"""What the long scenarios share: the end at which everything has come to rest, and hand-overs that count as crashes."""
 
 from __future__ import annotations
 
 import contextlib
 import random
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import Cluster
+from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS, TOPIC_PARTITIONS, Cluster
+from tidegate_testkit.cluster.judging.messages import Crash
 from tidegate_testkit.cluster.message_load import MessageBook, deliveries_of
 from tidegate_testkit.cluster.pipeline import Pipeline
 from tidegate_testkit.cluster.topics import read_topic
@@ -70,6 +72,17 @@ def settle(
 
     with contextlib.suppress(NotInTime):
         until(at_rest, "everything has come to its end", patience_s, LOOK_EVERY_S)
+
+
+def cut_hand_overs(cluster: Cluster) -> list[Crash]:
+    """Returns hand-overs that did not end in time, on a machine that two stacks share: what they repeat is as after a crash."""
+    found: list[Crash] = []
+    for node in cluster.nodes:
+        for said in node.events("drain_cut"):
+            at = int(datetime.fromisoformat(said["at"]).timestamp() * 1_000)
+            shards = frozenset(s for s in range(SHARDS) if s % TOPIC_PARTITIONS in said["topic_partitions"])
+            found.append(Crash(at, shards, at + int(SESSION_S * 1_000), alone_ms=0))
+    return found
 
 
 def _top_up(client: Client, pipeline: Pipeline, chance: random.Random, patience_s: float) -> None:
