@@ -204,7 +204,15 @@ class _Heard:
 
     def __call__(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - the client's own public codes begin so
-            self.last = error.str()
+            self.last = _with_a_cause(error.str())
+
+
+def _with_a_cause(said: str) -> str:
+    """A listener without encryption hangs up within the handshake. Whether the client guesses so itself depends on how the
+    end of the connection reached it.
+    """
+    guessed = "PLAINTEXT" in said or "SSL_HANDSHAKE" not in said or "closed by peer" not in said
+    return said if guessed else f"{said}: connecting to a PLAINTEXT broker listener?"
 
 
 def _good_enough(key: str, wanted: str, actual: str) -> bool:

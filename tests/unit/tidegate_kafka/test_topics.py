@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Uuid
+from confluent_kafka import KafkaError, Uuid
 
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topic_facts import hex_id
-from tidegate_kafka.topics import Difference, TopicPlan, differences, plan
+from tidegate_kafka.topics import Difference, TopicPlan, _Heard, differences, plan
 
 MIB = 1024 * 1024
 
@@ -59,3 +59,34 @@ def test_given_other_count_of_topic_partitions_then_it_says_both() -> None:
 def test_given_topic_id_then_its_hex_has_32_digits_and_no_separator() -> None:
     assert hex_id(Uuid(1, 2)) == "00000000000000010000000000000002"
     assert hex_id(Uuid(-1, -2)) == "fffffffffffffffffffffffffffffffe"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        pytest.param(
+            "127.0.0.1:9092: Disconnected: SSL connection closed by peer (after 0ms in state SSL_HANDSHAKE)",
+            "127.0.0.1:9092: Disconnected: SSL connection closed by peer (after 0ms in state SSL_HANDSHAKE): "
+            "connecting to a PLAINTEXT broker listener?",
+            id="the client did not guess",
+        ),
+        pytest.param(
+            "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener? (after 4ms in state "
+            "SSL_HANDSHAKE)",
+            "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener? (after 4ms in state "
+            "SSL_HANDSHAKE)",
+            id="it did",
+        ),
+        pytest.param(
+            "SSL handshake failed: certificate verify failed (after 4ms in state SSL_HANDSHAKE)",
+            "SSL handshake failed: certificate verify failed (after 4ms in state SSL_HANDSHAKE)",
+            id="another cause",
+        ),
+    ],
+)
+def test_given_broker_that_hangs_up_in_the_handshake_then_the_likely_cause_is_named(said: str, shown: str) -> None:
+    heard = _Heard()
+
+    heard(KafkaError(KafkaError._SSL, said))
+
+    assert heard.last == shown
