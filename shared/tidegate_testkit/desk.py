@@ -32,6 +32,7 @@ class Desk:
         memory: What an owner would keep; learns all that is written.
         told: Effects of the last decision.
         refused: Keys whose condition was false in the last decision's transaction.
+        reads: How often the last decision asked for what was not at hand: each would be a round trip.
     """
 
     def __init__(self, *rows: DataclassInstance) -> None:
@@ -40,6 +41,7 @@ class Desk:
         self.memory.horizon = NOW + 10 * 365 * 24 * HOUR
         self.told: list[Effect] = []
         self.refused: list[Key] = []
+        self.reads = 0
         self._tokens = count(1)
         lease = keys.lease(0)
         self.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 1, "controls": 0})])
@@ -76,11 +78,13 @@ class Desk:
     def prepare(self, decision: Decision, now: int = NOW) -> tuple[Transaction | None, UnitOfWork]:
         """Runs the decision without committing it."""
         view = View(0)
+        self.reads = 0
         while True:
             unit = UnitOfWork(view, 0, 1, NO_CONTROLS)
             try:
                 decision.decide(unit, now)
             except NotAtHand as need:
+                self.reads += 1
                 view.learn(need.keys, self.store.get(need.keys))
                 for low, high in need.ranges:
                     view.learn_range(low, high, self._range(low, high))

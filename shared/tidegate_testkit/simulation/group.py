@@ -92,9 +92,14 @@ class Coordinator:
         return ProbeVerdict.MEMBER
 
     def forgive(self) -> None:
-        """The coordinator was away and is back: sessions begin anew."""
+        """The coordinator was away and is back: sessions begin anew, and so does the wait of a round for those who did not join.
+
+        A broker that takes a group over has its members from the log, and nothing of a round that was under way.
+        """
         for member in self._members.values():
             member.heard_at = self.timeline.now
+        if self.rebalancing:
+            self._await_joins()
 
     def grow(self, topic_partitions: int) -> None:
         """The topic has more topic partitions: the members are asked to join again."""
@@ -107,12 +112,15 @@ class Coordinator:
         if self.rebalancing or not self._members:
             return
         self.rebalancing = True
+        self._await_joins()
+
+    def _await_joins(self) -> None:
         self._round += 1
         number = self._round
         self.timeline.after(REBALANCE_MS_MAX, lambda: self._close_round(number))
 
     def _close_round(self, number: int) -> None:
-        if not self.rebalancing or number != self._round:
+        if not self.rebalancing or number != self._round or self.is_away():
             return
         for member_id in [each for each, member in self._members.items() if member.joined is None]:
             self._put_out(member_id, "did not join")

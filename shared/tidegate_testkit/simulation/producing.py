@@ -46,6 +46,7 @@ def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Outcome], None]) 
                 cluster.record.refused[occurrence].append(cluster.timeline.now)
             if result.kind == "unavailable":
                 cluster.record.unsure.add((stint, said["tidegate-id"]))
+                cluster.record.tried[said["tidegate-id"]].append(cluster.timeline.now)
         node.process.post(lambda: answer(result))
 
     if wanted.guarded:

@@ -192,6 +192,7 @@ class Record:
     Attributes:
         receipts: By request id, in the order of their records.
         unsure: Produces whose acknowledgement was lost, as (stint, id).
+        tried: When a try to produce a message ended without an answer, by its id: it is sent again then.
         not_sent: Messages of which some produce was given up, for whatever reason; occurrences of schedules as `name@nominal`.
         refused: When the broker refused an occurrence of a schedule, by `name@nominal`.
         never_ran: Runs whose artefact the world ended before its body began.
@@ -210,6 +211,7 @@ class Record:
     deliveries: list[Delivery] = field(default_factory=list)
     receipts: dict[str, list[ReceiptSeen]] = field(default_factory=dict)
     unsure: set[tuple[str, str]] = field(default_factory=set)
+    tried: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     never_ran: set[str] = field(default_factory=set)
     not_sent: set[str] = field(default_factory=set)
     refused: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))

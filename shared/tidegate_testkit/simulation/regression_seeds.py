@@ -71,6 +71,9 @@ REGRESSION_SEEDS: dict[int, str] = {
     950065: "behind an outage late data were looked for in hundreds of instances of driver: time: more than the lane's view holds",
     267: "a repeat was dealt with, and the record that it repeats went with the topic that was made anew: nobody sent the message",
     8700409: "a repeat became the first record of its request, but was refused for good before: the next repeat was another message",
+    20000002: "a coordinator that came back put members out at once, whose proof of membership it had just heard",
+    20000085: "what each of two hours' ticks needed was read by itself: requests behind them waited for 17 min",
+    20000551: "the judge gave a fire 4 s behind tries of others that nobody answered, two of which take longer",
     8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
 }
 

@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 TRAP: Final = "ticks"
 TICKS_ON_MS: Final = 90_000
 """Ticks go on so long after the busy time: a schedule is refused that has none to come, and late requests are applied by then."""
+TICKS_ON_LONG_MS: Final = 300_000
+"""The same behind hours without a node: a request waits in its shard until the ticks of all of them are taken."""
 OF_TIME: Final = "every"
 OPEN_MAX: Final = "decisions.run_plane.instances:OPEN_MAX"
 """The knob of how many instances may be open."""
+TAKEN: Final = frozenset({"decisions.run_plane.ticking:GROUPS_OF_TICKS_MAX", "triggers.ticks:TICKS_TAKEN_MAX"})
+"""The knobs of how many ticks a decision takes."""
 KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     OPEN_MAX: (2, 5),
     "decisions.run_plane.ticking:GROUPS_OF_TICKS_MAX": (1, 2, 8),
@@ -36,7 +40,7 @@ def ticking(swarm: Swarm, chance: Random) -> list[Definition]:
     """Returns the schedules: none in worlds without the trap."""
     if TRAP not in swarm.traps:
         return []
-    end = format_instant(START + swarm.busy_ms + TICKS_ON_MS)
+    end = format_instant(START + swarm.busy_ms + (TICKS_ON_LONG_MS if swarm.node.black_outs else TICKS_ON_MS))
 
     def leaf(*seconds: int) -> dict[str, Any]:
         return {"type": OF_TIME, "period": f"{chance.choice(seconds)}s", "end": end}

@@ -9,6 +9,7 @@ instants of the world.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -113,6 +114,7 @@ class Gathering:
         for tick in ticks:
             group = self._trigger.group_of_tick(tick.at)
             groups.setdefault(group, (UNPAIRED, []))[1].append(tick_entry(tick.leaf, tick.at))
+        self._have_at_hand(groups)
         for group, (paired_by, entries) in groups.items():
             if entries:
                 self.fold(group, paired_by, entries)
@@ -182,6 +184,11 @@ class Gathering:
             return
         self._unit.put(state, state.key(self._unit.shard))
         move_rows(self._unit, before, state)
+
+    def _have_at_hand(self, groups: Iterable[str]) -> None:
+        """Reads the rows of several groups' evidence at once: one by one they would cost a round trip each."""
+        state = self._state
+        self._unit.items([keys.evidence(self._unit.shard, state.namespace, state.name, group) for group in groups])
 
     # -- entries ------------------------------------------------------------------------------------------------------
 

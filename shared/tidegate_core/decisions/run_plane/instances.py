@@ -58,6 +58,7 @@ class Instances(Gathering):
         groups, ticks, cut = self._with_ticks(groups, through)
         entries = [tick_entry(tick.leaf, tick.at) for tick in ticks]
         entries += [entry for _, found in groups.values() for entry in found]
+        self._have_at_hand(self._trigger.group_of_tick(tick.at) for tick in ticks)
         self._hands = {}
         for entry in sorted(map(self._with_clock, entries), key=on_the_clock):
             if is_of_a_tick(entry):

@@ -105,10 +105,11 @@ def turn_of(case: Case, shard: int, nominal: int, look: int) -> int:
 
     Rows go out in their order, so many groups at a time as may be under way, and a group may be a single row. So a fire waits
     until fewer of those before it than that are left: in a world that lets one go at a time behind the last of them, elsewhere
-    hardly ever.
+    hardly ever. A try that nobody answers keeps its place until it is given up, and whoever made it tries again.
     """
     mark = f"{shard:04d}-"
-    ahead = (each.at for each in case.record.deliveries if each.nominal < nominal and each.id.startswith(mark))
+    ahead = [each.at for each in case.record.deliveries if each.nominal < nominal and each.id.startswith(mark)]
+    ahead += [at for each, tries in case.record.tried.items() if each.startswith(mark) for at in tries]
     waited_for = sorted(each for each in ahead if each >= look)
     at_a_time = dict(case.swarm.knobs).get(UNDER_WAY, GROUPS_UNDER_WAY_MAX)
     turn = look

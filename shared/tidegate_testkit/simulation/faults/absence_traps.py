@@ -8,16 +8,21 @@ from random import Random
 
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.swarm import Swarm
+from tidegate_testkit.simulation.ticking import TAKEN
 
 MINUTE_MS = 60_000
 AFTERWARDS_MS = 45_000
 """For users, faults and the rest of what is to be caught up with."""
+TICKS_TAKEN = 8
+LATENCY_MS = 20
+"""Of the store, where there are ticks of hours to take."""
 
 
 def black_out(swarm: Swarm, chance: Random) -> Swarm:
     """All nodes end, and none comes back for one to three hours; who comes back falls again in the middle of it.
 
-    Programs that were on their way to a platform that is not reached are still to be submitted then.
+    Programs that were on their way to a platform that is not reached are still to be submitted then. Of the ticks of hours each decision
+    takes eight, in a store that is not slow: they would last longer than the world has time to come to rest.
     """
     begin = chance.randint(15_000, 40_000)
     end = begin + chance.randint(65, 180) * MINUTE_MS
@@ -27,7 +32,11 @@ def black_out(swarm: Swarm, chance: Random) -> Swarm:
     )
     node = replace(swarm.node, black_outs=((begin, end),), trouble=(*swarm.node.trouble, *again))
     launcher = replace(swarm.launcher, refused=chance.choice((swarm.launcher.refused, 0.7)))
-    return replace(swarm, node=node, launcher=launcher, busy_ms=max(swarm.busy_ms, end + AFTERWARDS_MS))
+    knobs = tuple((name, max(value, TICKS_TAKEN) if name in TAKEN else value) for name, value in swarm.knobs)
+    has_ticks = not TAKEN.isdisjoint(dict(knobs))
+    store = replace(swarm.store, latency_ms=min(swarm.store.latency_ms, LATENCY_MS)) if has_ticks else swarm.store
+    busy_ms = max(swarm.busy_ms, end + AFTERWARDS_MS)
+    return replace(swarm, node=node, store=store, launcher=launcher, knobs=knobs, busy_ms=busy_ms)
 
 
 def silence(swarm: Swarm, chance: Random, lengths_s: Sequence[int] = (50, 75, 100)) -> Swarm:

@@ -182,6 +182,17 @@ def test_given_data_behind_more_ticks_than_one_decision_takes_then_its_row_stays
     assert desk.records(InboxRow, "I#") == []
 
 
+def test_given_ticks_of_an_outage_then_what_their_instances_need_is_read_at_once() -> None:
+    """Seed 20000085: one by one, hours of ticks held a shard up for minutes."""
+    reads = []
+    for ticks in (1, GROUPS_OF_TICKS_MAX):
+        desk = a_ticking_desk(ONE)
+        tick(desk, FIRST + (ticks - 1) * HOUR)
+        assert len(evidence(desk)) == ticks
+        reads.append(desk.reads)
+    assert reads[0] == reads[1]
+
+
 def test_given_a_job_then_its_entries_are_its_own() -> None:
     desk = a_ticking_desk(ONE)
     count(desk, data(1, NOW), now=NOW)

@@ -198,6 +198,19 @@ def test_given_a_backlog_then_a_fire_has_its_turn_when_as_few_are_left_as_may_be
     assert turn_of(case, 1, START + 10, START) == START + turn
 
 
+def test_given_tries_that_nobody_answered_then_a_fire_had_its_turn_behind_them(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 20000551: two tries in a row took more than the time that an owner has."""
+    behind = replace(case.record.deliveries[0], id="0001-a", nominal=START, at=START + 5_300)
+    monkeypatch.setattr(case.record, "deliveries", [behind])
+    monkeypatch.setattr(case.record, "tried", {"0001-a": [START + 2_650, START + 5_299], "0002-b": [START + 7_000]})
+    case.swarm = replace(case.swarm, knobs=((UNDER_WAY, 1),))
+    assert turn_of(case, 1, START + 10, START) == START + 5_300
+    monkeypatch.setattr(case.record, "tried", {})
+    assert turn_of(case, 1, START + 10, START) == START
+
+
 @pytest.mark.parametrize(("at_a_time", "is_lost"), [(None, True), (1, False)])
 def test_given_a_fire_that_was_lost_behind_a_trickle_then_only_a_world_that_sends_one_at_a_time_excuses_it(
     case: Case, monkeypatch: pytest.MonkeyPatch, at_a_time: int | None, is_lost: bool
