@@ -32,6 +32,7 @@ from tidegate_core.store.values import (
     Update,
 )
 from tidegate_core.transactions import conditions
+from tidegate_core.transactions.derived import Derived
 from tidegate_core.transactions.limits import Permit, return_permits
 from tidegate_core.transactions.rates import Counted, take_back
 from tidegate_core.transactions.staged import UNREAD, Consumed, Staged, bytes_of
@@ -108,6 +109,11 @@ class UnitOfWork:
     def record(self, record_type: type[R], key: Key) -> R | None:
         item = self.item(key)
         return None if item is None else self._view.record(record_type, key, item)
+
+    @property
+    def derived(self) -> Derived:
+        """What follows from texts that are only ever added to."""
+        return self._view.derived
 
     def range(self, low: str, high: str) -> list[Item]:
         """Returns the shard's items with `low <= sk <= high` in order, as this transaction would leave them."""

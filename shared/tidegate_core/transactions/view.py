@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tidegate_core.records.codec import from_item
 from tidegate_core.store.keys import shard_pk
 from tidegate_core.store.values import Item, Key
+from tidegate_core.transactions.derived import Derived
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -33,9 +34,14 @@ NOTHING: Final[Mapping[Key, int]] = MappingProxyType({})
 
 
 class View:
-    """Cache of one shard's items; `None` stands for "known to be absent"."""
+    """Cache of one shard's items; `None` stands for "known to be absent".
+
+    Attributes:
+        derived: What follows from texts in them.
+    """
 
     def __init__(self, shard: int) -> None:
+        self.derived = Derived()
         self._pk = shard_pk(shard)
         self._items: OrderedDict[Key, Item | None] = OrderedDict()
         self._ranges: OrderedDict[tuple[str, str], dict[str, Item]] = OrderedDict()

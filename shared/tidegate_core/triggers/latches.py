@@ -74,6 +74,10 @@ class _Latch:
     count: int = 0
     first_at: int | None = None
 
+    def copy(self) -> _Latch:
+        about = {name: set(keys) for name, keys in self.about.items()}
+        return _Latch(dict(self.weights), about, self.count, self.first_at)
+
     def take_back(self, about: str) -> bool:
         keys = self.about.pop(about, set())
         for key in keys:
@@ -104,6 +108,14 @@ class Latches:
         self._latches = [_Latch() for _ in terms.ttls]
         self._satisfied_at: int | None = None
         self._last_at = 0
+
+    def copy(self) -> Latches:
+        """Returns another one that has counted the same."""
+        copy = Latches(self._is_enough, self._terms)
+        copy._latches = [latch.copy() for latch in self._latches]
+        copy._satisfied_at = self._satisfied_at
+        copy._last_at = self._last_at
+        return copy
 
     @property
     def counts(self) -> tuple[int, ...]:

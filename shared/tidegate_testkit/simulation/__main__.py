@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minimise", action="store_true", help="make its world as small as it can be and still fail")
     parser.add_argument("--figures", type=Path, default=None, metavar="FILE", help="write the figures there, as JSON")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE", help="add up figures of a run made in parts")
-    parser.add_argument("--mutant", choices=MUTANTS, default=None, help="plant this bug")
+    parser.add_argument("--mutant", choices=MUTANTS, default=None, metavar="BUG", help="plant this bug")
     return parser
 
 

@@ -50,12 +50,11 @@ def chunk_range(evidence_id: str) -> tuple[str, str]:
     return f"EC#{evidence_id}#", f"EC#{evidence_id}#{keys.LAST}"
 
 
-def log_of(unit: UnitOfWork, evidence_id: str, chunks: int) -> list[Entry]:
-    """Returns all that was written down of evidence, in the order in which it was counted."""
+def chunks_of(unit: UnitOfWork, evidence_id: str, chunks: int) -> list[str]:
+    """Returns all that was written down of evidence, in the order in which it was counted: lists of entries as JSON."""
     if chunks == 0:
         return []
-    items = unit.range(*chunk_range(evidence_id))
-    return [entry for item in items[:chunks] for entry in json.loads(str(item["entries"]))]
+    return [str(item["entries"]) for item in unit.range(*chunk_range(evidence_id))[:chunks]]
 
 
 def merged_entries(chunks: list[str]) -> list[Entry]:

@@ -9,6 +9,7 @@ instants of the world.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -19,11 +20,11 @@ from tidegate_core.decisions.run_plane.entries import (
     Entry,
     as_json,
     before,
+    chunks_of,
     counted_of,
     forgetting,
     in_chunks,
     is_of_a_tick,
-    log_of,
     merged,
     on_the_clock,
     replayed,
@@ -75,6 +76,15 @@ class Held:
     def write_down(self, line: Entry) -> None:
         self.log.append(line)
         self.unwritten.append(line)
+
+
+@dataclass(slots=True)
+class _Past:
+    """What was counted, and where the automaton is after it; `opener` says what its deadlines are."""
+
+    log: list[Entry] = field(default_factory=list)
+    opener: Entry | None = None
+    latches: Latches | None = None
 
 
 class Gathering:
@@ -144,8 +154,24 @@ class Gathering:
         evidence = present_evidence(self._state, stored, self._now)
         if evidence.version != self._state.version:
             return None
-        log = log_of(self._unit, evidence.id, evidence.chunks)
-        return Held(evidence, replayed(self._latches_of(log), log), stored, log)
+        log, latches = self._counted(evidence)
+        return Held(evidence, latches, stored, log)
+
+    def _counted(self, evidence: Evidence) -> tuple[list[Entry], Latches]:
+        """Returns all that was written down of evidence, and where the automaton is after it."""
+        chunks = chunks_of(self._unit, evidence.id, evidence.chunks)
+        name = (evidence.id, evidence.version)
+        past = self._unit.derived.of(name, chunks, _Past, self._go_through)
+        assert past.latches is not None, "evidence of nothing"
+        return list(past.log), past.latches.copy()
+
+    def _go_through(self, past: _Past, chunk: str) -> None:
+        entries = json.loads(chunk)
+        past.log += entries
+        opener = self._opener(past.log)
+        if past.latches is None or opener is not past.opener:
+            past.opener, past.latches, entries = opener, self._latches(opener), past.log
+        replayed(past.latches, entries)
 
     def pass_time(self, held: Held) -> None:
         """Lets the deadline pass that the evidence's row stands for."""
@@ -205,9 +231,9 @@ class Gathering:
         still = stopped_by(self._state, entry["at"])
         return {**entry, STILL: still} if still else entry
 
-    def _latches_of(self, log: list[Entry]) -> Latches:
-        """Returns the automaton of evidence of which a log tells, before any of it."""
-        return self._latches(log[0])
+    def _opener(self, log: list[Entry]) -> Entry:
+        """Returns the entry that opened the evidence of which a log tells."""
+        return log[0]
 
     def _latches(self, first: Entry) -> Latches:
         """Returns the automaton of evidence that an entry opens."""

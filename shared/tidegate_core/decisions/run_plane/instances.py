@@ -194,8 +194,8 @@ class Instances(Gathering):
         found = [present_evidence(self._state, from_item(Evidence, item), self._now) for item in items]
         return [each for each in found if each.version == self._state.version]
 
-    def _latches_of(self, log: list[Entry]) -> Latches:
-        return self._latches(next(filter(is_of_a_tick, log), log[0]))
+    def _opener(self, log: list[Entry]) -> Entry:
+        return next(filter(is_of_a_tick, log), log[0])
 
     def _latches(self, first: Entry) -> Latches:
         if not is_of_a_tick(first):

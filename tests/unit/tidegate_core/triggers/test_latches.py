@@ -139,6 +139,15 @@ class Machine(RuleBasedStateMachine):
         assert outcome == expected
         self.ended = expected is not None
 
+    @precondition(lambda self: self.reference is not None)
+    @rule()
+    def goes_on_as_a_copy(self) -> None:
+        """What becomes of the one that was copied is nothing to the copy."""
+        copied, self.latches = self.latches, self.latches.copy()
+        for leaf in range(LEAVES):
+            copied.add(Counted(leaf, "other", 1_000))
+            copied.forget(leaf)
+
     @invariant()
     def says_the_same(self) -> None:
         if self.reference is not None:
