@@ -148,6 +148,6 @@ CLAUSES_OF_MIGRATION = (
         breaks="I6",
         patches=(Patch(gate, "_by_owner", holding_nothing),),
         trap="two_releases",
-        within=8,
+        within=30,
     ),
 )
