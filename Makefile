@@ -81,8 +81,8 @@ test: setup require-java ## The whole suite: unit, chart, simulation, conformanc
 	@# Both parts run even when the first one fails: one round, all the news. Ctrl-C ends both. A worker that dies is not replaced:
 	@# another one would be given the file that it died in, and two deaths later nobody is left, and the run waits for ever.
 	trap 'exit 130' INT; status=0; \
-	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PARALLEL) $(ARGS) || status=$$?; \
-	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(STACKS) $(ARGS) || status=$$?; \
+	$(PYTEST) -n $(WORKERS) --dist loadgroup --durations 20 $(PARALLEL) $(ARGS) || status=$$?; \
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 40 $(STACKS) $(ARGS) || status=$$?; \
 	exit $$status
 
 .PHONY: test-quick

@@ -21,7 +21,7 @@ from tidegate_ports.store import Store
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.benchmarks.bounds import CALLS_AHEAD, THREADS
 from tidegate_testkit.benchmarks.load import NAMESPACE, event
-from tidegate_testkit.builders import EVENTS, MINUTE, SECOND, Doc, a_spec, an_apply
+from tidegate_testkit.builders import EVENTS, MINUTE, REQUESTS, SECOND, Doc, a_spec, an_apply
 
 PREFIX = "BENCH#"
 """Of partition keys that nothing else has."""
@@ -114,6 +114,27 @@ def recorded_events(
     assert counts, "nobody heard them"
     # What is counted lies in inboxes of other partition keys by then.
     return Recording(rows, [moves, counts])
+
+
+def recorded_creates(requests: Sequence[bytes], shards: int) -> Recording:
+    """Returns what the creates of messages write, as a node sends it: rows of several shards in one call, up to 25.
+
+    Args:
+        requests: Records of the requests topic.
+        shards: Of the cluster.
+    """
+    bench = RecordingBench(shards=shards)
+    bench.run(SECOND)
+    rows = bench.begin_recording()
+    bench.append(REQUESTS, 0, *requests)
+    bench.run(SETTLES_MS)
+    writes = [bench.moving.write(write) for write in bench.writes]
+    created = [action for write in writes if isinstance(write, Batch) for action in write.actions]
+    assert len(created) >= len(requests), f"{len(created)} rows of {len(requests)} creates"
+    calls = [
+        Batch("messages", tuple(created[start : start + CALLS_AHEAD])) for start in range(0, len(created), CALLS_AHEAD)
+    ]
+    return Recording(rows, [[write for write in writes if isinstance(write, Transaction)], calls])
 
 
 def replay_s(store: Store, recording: Recording) -> float:

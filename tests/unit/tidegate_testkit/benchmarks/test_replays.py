@@ -4,8 +4,16 @@ import pytest
 
 from tidegate_core.store.values import Batch, Key, Put, Transaction
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.benchmarks.replays import PREFIX, Recording, recorded_events, recorded_runs, replay_s
-from tidegate_testkit.builders import Doc, a_spec
+from tidegate_testkit.benchmarks.load import message
+from tidegate_testkit.benchmarks.replays import (
+    PREFIX,
+    Recording,
+    recorded_creates,
+    recorded_events,
+    recorded_runs,
+    replay_s,
+)
+from tidegate_testkit.builders import HOUR, NOW, Doc, a_spec
 
 RUNS, SHARDS = 5, 3
 
@@ -61,3 +69,19 @@ def test_given_recorded_events_then_a_store_counts_each_of_them_once() -> None:
     evidence = [item for item in store.items("main") if str(item["sk"]).startswith("E#")]
     assert [item["counts"] for item in evidence] == [[60], [60]]
     assert not [item for item in store.items("main") if str(item["sk"]).startswith("I#")]
+
+
+@pytest.mark.parametrize(("key", "rows"), [(None, 2), ("k", 3)])
+def test_given_recorded_creates_then_their_rows_come_in_full_calls(key: str | None, rows: int) -> None:
+    creates = 30
+    requests = [
+        message(each, NOW + HOUR, "sink", SHARDS, name=f"m{each}", key=key and f"{key}{each}").value
+        for each in range(creates)
+    ]
+    recording = recorded_creates(requests, SHARDS)
+    calls = [len(write.actions) for write in recording.writes if isinstance(write, Batch)]
+    assert sum(calls) == creates * rows
+    assert set(calls[:-1]) == {25}
+    store = MemoryStore()
+    assert replay_s(store, recording) >= 0
+    assert len([item for item in store.items("main") if str(item["sk"]).startswith("M#")]) == creates
