@@ -77,11 +77,11 @@ class NodeProcess:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def events(self, name: str) -> list[Mapping[str, Any]]:
-        """Logged events of that name."""
+    def events(self, *names: str) -> list[Mapping[str, Any]]:
+        """Logged events of those names, as they were written."""
         lines = self.log.read_text(encoding="utf-8").splitlines()
         found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-        return [event for event in found if event["event"] == name]
+        return [event for event in found if event["event"] in names]
 
     @property
     def health(self) -> str:
