@@ -203,5 +203,11 @@ class Programs(ABC):
         self._end(self._processes[(run, attempt)], gone or Gone(137))
         self.give()
 
+    def tell_of_the_copy_before(self, run: str, attempt: int = 1) -> None:
+        """Says that a copy is gone in whose place a platform had started the one that runs."""
+        process = self._processes[(run, attempt)]
+        watchers, process.watchers = process.watchers, []
+        self.give(*(Answer(token, Gone(137)) for token in watchers))
+
     def _poke(self, order: LaunchOrder) -> None:
         self._soon_give(Poked(shard_of_run(order.run_id), order.run_id))

@@ -100,7 +100,8 @@ class Launcher:
         if name.programs[-1].exit_code and self._meets(self._faults.restarts):
             self._cluster.trace.bit("platform_restart", "program")
             if self._cluster.timeline.happens(SAID_BEFORE):
-                self._cluster.timeline.after(self._cluster.timeline.around(NOTICE_MS), lambda: self._say_gone(name))
+                say = self._word_of(name)  # Those who watch later hear of what follows.
+                self._cluster.timeline.after(self._cluster.timeline.around(NOTICE_MS), say)
             name.starting += 1
             wait = self._cluster.timeline.between(*RESTARTED_MS)
             self._cluster.timeline.after(wait, lambda: self._start(name, host, order))
@@ -127,14 +128,19 @@ class Launcher:
 
     def _tell(self, name: _Name) -> None:
         if name.is_over():
-            self._say_gone(name)
+            self._word_of(name)()
 
-    def _say_gone(self, name: _Name) -> None:
+    def _word_of(self, name: _Name) -> Callable[[], None]:
+        """Returns what tells those who watch now that it is gone, and how it ended."""
         watchers, name.watchers = name.watchers, []
         exit_code = name.programs[-1].exit_code if name.programs else None
-        error_class = DUPLICATE if exit_code == EXIT_REFUSED else None
-        for watcher in watchers:
-            watcher(Gone(exit_code, error_class))
+        gone = Gone(exit_code, DUPLICATE if exit_code == EXIT_REFUSED else None)
+
+        def say() -> None:
+            for watcher in watchers:
+                watcher(gone)
+
+        return say
 
     def look_up(
         self, node: Node, run_id: str, attempt: int, host: str | None, done: Callable[[LookedUp], None]

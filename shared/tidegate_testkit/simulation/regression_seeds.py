@@ -74,6 +74,9 @@ REGRESSION_SEEDS: dict[int, str] = {
     20000002: "a coordinator that came back put members out at once, whose proof of membership it had just heard",
     20000085: "what each of two hours' ticks needed was read by itself: requests behind them waited for 17 min",
     20000551: "the judge gave a fire 4 s behind tries of others that nobody answered, two of which take longer",
+    20040666: "a platform's word that one artefact was gone ended the run whose gate the next one had passed meanwhile",
+    20041398: "the same, of an attempt that was submitted twice",
+    20042222: "the same, behind a gate that was away",
     8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
 }
 

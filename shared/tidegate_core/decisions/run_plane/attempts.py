@@ -195,4 +195,13 @@ class Attempts:
         self._gone(run, gone, host)
 
     def _gone(self, run: Run, gone: Gone, host: str | None) -> None:
-        self._lane.add(RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory, host))
+        """`run`: as it was known when the launcher was asked."""
+        self._lane.add(
+            RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory, host, run.driver, self._ask_again)
+        )
+
+    def _ask_again(self, run: Run) -> None:
+        """A driver has passed the gate since the launcher was asked: what it said is of another copy, or may be."""
+        if self._is_open(run):
+            self._memory.runs[run.id] = run
+            self.adopt(run.id)

@@ -151,12 +151,16 @@ class RunGone(_AboutRun):
 
     Attributes:
         host: Whose copy is gone; None: that of the host in the run's item.
+        driver: That was known to have passed the gate when the launcher was asked.
+        ask_again: Asks the launcher anew, of a driver that it may not have spoken of.
     """
 
     attempt: int
     gone: Gone
     memory: Memory | None = None
     host: str | None = None
+    driver: str | None = None
+    ask_again: Callable[[Run], None] | None = None
     name: str = "gone"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -172,6 +176,10 @@ class RunGone(_AboutRun):
             if run.external_id is not None:
                 known = replace(run, external_id=None, host=run.driver_host, boot_id=None)
                 unit.put(known, run.key(unit.shard))
+        elif self.ask_again is not None and run.driver_host is None and run.driver != self.driver:
+            # I4: what is gone may be the copy before. A platform that has no hosts may start an artefact again.
+            ask_again = self.ask_again
+            unit.after(lambda: ask_again(run))
         else:
             outcome = "killed" if run.cancel_requested else "failed"
             reason = "cancelled" if run.cancel_requested else "no_report"

@@ -13,6 +13,7 @@ from tests.unit.tidegate_core.decisions.run_plane.run_desk import (
     outcome,
     run_of,
 )
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench, triggered
 
 from tidegate_core.decisions.run_plane.runs import (
     UNKNOWN_HOST_MS,
@@ -23,7 +24,8 @@ from tidegate_core.decisions.run_plane.runs import (
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.records.run_plane import Run
 from tidegate_core.transactions.gate import finish_run, start_run
-from tidegate_testkit.builders import NOW, a_run
+from tidegate_testkit.bench import Behaviour
+from tidegate_testkit.builders import NOW, SECOND, a_run
 from tidegate_testkit.desk import Desk
 
 NOTHING_FOUND = Gone(None, message="nothing of it is left")
@@ -137,3 +139,31 @@ def test_given_a_refusal_at_the_gate_of_an_attempt_that_has_not_passed_it_then_i
     run = run_of(desk)
     assert run is not None
     assert (run.attempt, run.state) == (2, "submitting")
+
+
+def test_given_a_platforms_word_from_before_the_driver_was_known_then_it_is_asked_again_and_that_word_counts() -> None:
+    """I4, seeds 20040666, 20041398, 20042222: the copy before was gone, and the platform had started the artefact again."""
+    desk = a_driver_and_another_copy(None)
+    asked: list[Run] = []
+    desk.decide(RunGone(0, ID, 1, Gone(137), ask_again=asked.append), NOW + 3)
+    assert outcome(desk) == "running"
+    assert (desk.store.peek(SHARED) or {})["in_use"] == 1
+    assert [run.driver for run in asked] == ["driver-1"]
+    desk.decide(RunGone(0, ID, 1, Gone(137), driver="driver-1", ask_again=asked.append), NOW + 4)
+    assert outcome(desk) == "launched/failed"
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("reports", [True, False])
+def test_given_a_platform_that_told_of_the_copy_before_then_the_driver_runs_to_its_own_end(reports: bool) -> None:
+    bench = a_bench(Behaviour(starts_after=50, runs_for=5 * SECOND, reports=reports, gone=Gone(0 if reports else 1)))
+    bench.tells_host = False
+    triggered(bench)
+    bench.run(SECOND)
+    (order,) = bench.started
+    bench.tell_of_the_copy_before(order.run_id)
+    bench.run(2 * SECOND)
+    assert [run["state"] for run in bench.rows("R#")] == ["running"]
+    bench.run(4 * SECOND)
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded" if reports else "failed"]
+    assert len(bench.started) == 1
