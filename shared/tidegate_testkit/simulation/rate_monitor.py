@@ -60,13 +60,21 @@ class RateMonitor:
         most, per = self.of[str(run["name"])]
         counted = Counted(str(run["id"]), int(str(run["admitted_at"])))
         # By two clocks, of which each may be half of it off.
-        since = counted.at - parse_duration(per) + SKEW_MS
-        others = sorted((each.at, each.run_id) for each in self._counted.values() if each.at > since)
-        if len(others) >= most and not run.get("forced"):
+        span = parse_duration(per) - SKEW_MS
+        near = (each for each in self._counted.values() if abs(each.at - counted.at) < span)
+        together = _fullest(sorted((*near, counted), key=lambda each: each.at), counted, span)
+        if len(together) > most and not run.get("forced"):
             self._record.failures.append(
-                f"I4: {counted.run_id} was admitted at {counted.at} as number {len(others) + 1} of {most} in {per}: {others}"
+                f"I4: {counted.run_id} was admitted at {counted.at} as number {len(together)} of {most} in {per}: "
+                f"{[(each.at, each.run_id) for each in together]}"
             )
         self._counted[counted.run_id] = counted
+
+
+def _fullest(near: Sequence[Counted], new: Counted, span: int) -> list[Counted]:
+    """Returns those of the fullest span with the new one in it: what was decided before others may be written after them."""
+    spans = ([each for each in near if 0 <= each.at - first.at < span] for first in near if first.at <= new.at)
+    return max(spans, key=len)
 
 
 def is_open_run(key: Key) -> bool:

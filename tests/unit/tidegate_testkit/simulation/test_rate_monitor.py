@@ -1,0 +1,44 @@
+"""The judge of shared rates: it objects to a span with one too many, by the instants at which owners decided."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_core.records.codec import to_item
+from tidegate_core.store.values import Put, Transaction
+from tidegate_testkit.builders import NOW, a_run
+from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.faults.store import calm_store
+from tidegate_testkit.simulation.rate_monitor import RateMonitor
+from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.store import SimStore
+from tidegate_testkit.simulation.timeline import Timeline
+from tidegate_testkit.simulation.trace import Trace
+
+SPAN = 4_000 - SKEW_MS
+
+
+@pytest.mark.parametrize(
+    ("admitted", "objects"),
+    [
+        pytest.param([0, 1, 2], False, id="as many as it lets"),
+        pytest.param([0, 1, 2, SPAN - 1], True, id="one too many"),
+        pytest.param([0, 1, 2, SPAN], False, id="the first counts no more"),
+        pytest.param([0, SPAN + 1, SPAN + 2, SPAN // 2], False, id="no span has all four (seed 20041197)"),
+        pytest.param([0, 2, 3, 1], True, id="decided before others and written after them"),
+        pytest.param([SPAN - 1, SPAN + 1, SPAN + 2, 2 * SPAN - 2], True, id="a later span has four"),
+    ],
+)
+def test_given_admissions_in_the_order_of_their_writes_then_it_objects_to_a_span_with_more_than_three(
+    admitted: list[int], objects: bool
+) -> None:
+    timeline, record = Timeline(0), Record()
+    store = SimStore(timeline, Trace(timeline), calm_store())
+    monitor = RateMonitor(store, record)
+    monitor.of["nightly"] = (3, "4s")
+    for number, at in enumerate(admitted):
+        assert record.failures == []
+        run = a_run(number + 1, admitted_at=NOW + at)
+        key = run.key(0)
+        store.memory.transact(Transaction("admit", (Put(key, {**to_item(run, key), "w": "t"}),), "t", key))
+    assert bool(record.failures) == objects
