@@ -84,10 +84,13 @@ class StoreMonitor:
             shard = int(action.key.pk.removeprefix("SH#"))
             queued = self._queued.setdefault(shard, set())
             was_empty = not queued
+            origin = action.key.sk.rsplit("#", 1)[1]
             if isinstance(action, Put):
                 queued.add(action.key.sk)
-            elif isinstance(action, Delete):
+                self._record.inboxed[origin] = None
+            elif isinstance(action, Delete) and action.key.sk in queued:
                 queued.discard(action.key.sk)
+                self._record.inboxed[origin] = self._store.now
             if was_empty == bool(queued):
                 self._record.queues[shard].append((self._store.now, not queued))
 
@@ -145,6 +148,11 @@ class StoreMonitor:
             slot = (self._store.memory.look(key) or {}).get("slot")
             if isinstance(slot, int) and slot != (before.get(key) or {}).get("slot"):
                 self._record.passed[int(key.pk.removeprefix("SH#"))].append((self._store.now, slot))
+        if written.name == "cursor":
+            key = written.actions[0].key
+            position = (self._store.memory.look(key) or {}).get("next")
+            assert isinstance(position, int)
+            self._record.read[key.pk].append((self._store.now, position))
 
     def _check_pacing(self, written: Transaction, before: BeforeImages) -> None:
         """What makes up for the past runs one at a time, however long that takes (SEMANTICS 3.5)."""

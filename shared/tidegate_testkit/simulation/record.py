@@ -202,6 +202,8 @@ class Record:
         outages: Facts by shard, in the order in which they were written; a later one may go on with an earlier one.
         queues: When a shard's inbox became empty, and when not any more, as (true time, whether it is empty).
         passed: The durable delivery positions of each shard, as (true time, slot), in their order.
+        read: The durable positions of topic partitions, by partition key, as (true time, next offset), in their order.
+        inboxed: When what came through a shard's inbox was removed from it, by the origin of its record; None = not yet.
         holders: Who took the present epoch of a shard or of a topic partition's position, by partition key.
         upstreams: What lost a schedule that it waited for, by the id of the stored answer.
         failures: What must not happen at all (an actor that raises, a monitor that objects).
@@ -221,6 +223,8 @@ class Record:
     outages: defaultdict[int, dict[Outage, None]] = field(default_factory=lambda: defaultdict(dict))
     queues: defaultdict[int, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
     passed: defaultdict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    read: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    inboxed: dict[str, int | None] = field(default_factory=dict)
     holders: dict[str, Author] = field(default_factory=dict)
     upstreams: dict[str, UpstreamSeen] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)

@@ -51,6 +51,7 @@ class Create:
     Attributes:
         answered: Version of the message that its sender is told of; None when there is none.
         leans_on: Origin of the record that it repeats.
+        is_answered_elsewhere: Its sender is told by the receipt of another record of the request, which is still to come.
     """
 
     sending: Sending
@@ -62,6 +63,7 @@ class Create:
     others: list[Message] = field(default_factory=list)
     mine: Message | None = None
     leans_on: str | None = None
+    is_answered_elsewhere: bool = False
     status: ReceiptStatus = ReceiptStatus.ACCEPTED
     replaces: bool = False
 
@@ -134,8 +136,9 @@ def judge(create: Create) -> None:
     elif request_id is not None and repeated is not None:
         create.status, create.answered, create.leans_on = ReceiptStatus.UNCHANGED, repeated.version, repeated.origin
     elif create.version < create.live_from and create.guard_is_of_repeat:
-        # That one's rows may not be there yet; its record is, so that they will be.
-        create.status, create.answered = ReceiptStatus.UNCHANGED, create.live_from
+        # That one's rows are not there yet; its record is, so that they will be, and then it is answered. Who were told before
+        # could cancel what no cancel finds: the message row is the receipt (DESIGN 5).
+        create.status, create.answered, create.is_answered_elsewhere = ReceiptStatus.UNCHANGED, None, True
     elif create.version < create.live_from:
         create.status = ReceiptStatus.SUPERSEDED if create.name.keyed else ReceiptStatus.CANCELLED
         create.answered = None

@@ -294,7 +294,7 @@ def _answer(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
     for create in creates:
         request = create.sending.request
         wanted = request.receipt or create.replaces or create.status is not ReceiptStatus.ACCEPTED
-        if wanted and request.id is not None:
+        if wanted and request.id is not None and not create.is_answered_elsewhere:
             receipt = Receipt.model_construct(
                 request_id=request.id,
                 status=create.status,

@@ -76,6 +76,21 @@ class Case:
         """How long what came before may keep something waiting that is served: in the slowest store 20 s."""
         return int(CALLS_BEFORE * self.swarm.store.latency_ms)
 
+    @property
+    def scattered_ms(self) -> int:
+        """How much longer that takes where the items of each batch, and of each read of several, come one after the other."""
+        return CALLS_BEFORE * self.swarm.store.scattered_ms
+
+    def is_dealt_with(self, record: Position, by: int) -> bool:
+        """Whether the store says that a message's create was through by then: its position is durable, and its inbox row, where it had
+        one, is gone. Before that nothing of it is sent (DESIGN 5).
+        """
+        pk = keys.topic_position(CLUSTER_ID, record.topic_id, record.topic_partition).pk
+        if not any(at <= by and position > record.offset for at, position in self.record.read[pk]):
+            return False
+        gone = self.record.inboxed.get(record.text(), by)
+        return gone is not None and gone <= by
+
     # -- who was in charge -----------------------------------------------------------------------------------------------
 
     def stints_of_shard(self, shard: int) -> list[Stint]:

@@ -96,6 +96,8 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
     Whoever reads its record and hands it over need not be the owner of its shard.
     """
     written = WRITTEN_MS + case.queued_ms
+    if not _was_dealt_with(case, letter, expires):
+        written += case.scattered_ms
     begin, since = max(letter.records) + written, letter.due - written
     return (
         begin <= letter.due
@@ -106,6 +108,12 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
         and all(case.is_served(shard, since, expires) for shard in set(letter.shards))
         and not any(case.is_at_bound(shard, since, expires) for shard in set(letter.shards))
     )
+
+
+def _was_dealt_with(case: Case, letter: Letter, by: int) -> bool:
+    """Whether the store says that whoever owns it might send it: of records of one id that of the first, else that of each."""
+    through = [case.is_dealt_with(each, by) for each in letter.positions]
+    return any(through) if letter.has_id else all(through)
 
 
 def _check_taken_back(letter: Letter, mine: list[Delivery]) -> Iterator[str]:

@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages, timers
 
-from tidegate_core.effects import Commit, Produce, Refused
-from tidegate_core.model.position import Position
+from tidegate_core.effects import Commit, Produce, Refused, Write
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FOR_EVER, Guard, Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_send
+from tidegate_testkit.builders import MINUTE, RECEIPTS, REQUESTS, SECOND, a_cancel, a_send
 
 
 @pytest.fixture
@@ -85,20 +84,29 @@ def test_given_a_guard_that_is_higher_after_all_then_the_create_is_superseded_an
     assert bench.status_of("m-2") == "superseded"
 
 
-def test_given_a_guard_that_a_later_repeat_raised_then_an_earlier_repeat_of_it_is_unchanged() -> None:
-    """The rows of the later repeat were never written: its owner fell right after the guard (simulation, seed 205)."""
+def test_given_a_guard_that_a_later_repeat_raised_then_the_sender_is_told_once_its_rows_are_there() -> None:
+    """The owner fell right after the guard: an earlier repeat is no `superseded` one (simulation, seed 205), and who is told of a
+    message that no cancel finds yet has it cancelled by one that is answered not_found (seed 20040311).
+    """
     bench = Bench(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", key="k", after="5m"))
+    document = a_send("m-2", key="k", after="5m")
+    earlier = an_inboxed(document, at=bench.now)
     bench.run(SECOND)
-    earlier = an_inboxed({**a_send("m-2", key="k", after="5m")}, at=bench.now)
-    (row,) = bench.rows("M#")
-    later = Position(bench.now + 1, REQUESTS_ID, 7, 2).text()
-    guard = Guard(id=str(row["id"]), live_from=later, request_id="m-2")
-    bench.store.write([Put(guard.key(0), {**to_item(guard, guard.key(0))})])
-    bench.store.write([Put(earlier.key(0), {**to_item(earlier, earlier.key(0)), "rev": 1})])
-    bench.run(20 * SECOND)
-    assert bench.receipts()["m-2"]["status"] == "unchanged"
+    bench.store.write([Put(earlier.key(0), {**to_item(earlier, earlier.key(0)), "rev": 1})])  # Its poke was lost.
+    bench.crash_at(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "guard")
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "messages")
+    bench.request(document)
+    bench.run(SECOND)
+    assert not bench.rows("I#")
+    assert bench.status_of("m-2") is None, "a cancel would find nothing"
+    bench.release()
+    assert [each.document["status"] for each in bench.on(RECEIPTS) if each.key == b"m-2"] == ["accepted"]
+    bench.request(a_cancel("c-1", key="k"))
+    assert bench.status_of("c-1") == "cancelled"
+    bench.run(10 * MINUTE)
+    assert bench.on("out") == []
 
 
 @pytest.mark.parametrize("after_the_accepted", [-MINUTE, MINUTE], ids=["older", "younger"])
