@@ -55,6 +55,7 @@ class StoreMonitor:
             return
         self._check_witness(written)
         self._note_evidence(written, before)
+        self._note_jobs(written)
         self._note_outages(written, before)
         self._note_positions(written, before)
         self._note_upstreams(written)
@@ -112,6 +113,13 @@ class StoreMonitor:
             item = before.get(key) if key.sk.startswith("E#") else None
             if item is not None and str(item["id"]) not in moved:  # What waited for a tick moves to its instance.
                 evidence[str(item["id"])].gone = self._store.now
+
+    def _note_jobs(self, written: Transaction) -> None:
+        """Their times are their owner's, in ms: what one transaction makes is of one time, and its actions are in their order."""
+        for action in written.actions:
+            kind = action.key.sk.split("#", 1)[0]
+            if isinstance(action, Put) and kind in {"J", "R", "L"}:
+                self._record.jobs.setdefault(str(action.item["job_id" if kind == "L" else "id"]))
 
     def _note_upstreams(self, written: Transaction) -> None:
         """Nobody is told of it by a receipt: the stored answers say what was pruned, and until when it ended things."""

@@ -79,6 +79,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     20042222: "the same, behind a gate that was away",
     20040311: "a repeat was answered before the rows of its request were there, and a cancel did not find them",
     20041069: "the judge wanted a message that had expired before its inbox row could be there: the store took 1.5 s a batch",
+    20040937: "the judge took two jobs of one millisecond for made in the order of their ids, and a reminder for early",
+    20041210: "behind as many open instances as may be, an event that was read late was nobody's, not the next tick's",
     20041197: "the judge counted four within no span: one was decided before the others and written after them",
     8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
 }

@@ -33,8 +33,8 @@ from tidegate_core.triggers.latches import Counted, Latches
 from tidegate_core.triggers.ticks import Tick
 
 OPEN_MAX = 32
-"""Instances of one schedule: a tick that finds so many open ones opens none. An event is looked for in all of them, and each is a
-range of the lane's view: well below `RANGES_MAX`.
+"""Instances of one schedule: a tick that finds so many open ones opens none. An event is looked for in all of them and in the next one,
+and each is a range of the lane's view: well below `RANGES_MAX`.
 """
 RANGES_BESIDE = 3
 """What a decision reads beside instances: their list, what waits for a tick, and one more."""
@@ -149,15 +149,16 @@ class Instances(Gathering):
         return EARLY
 
     def _open_to(self, counted: Counted) -> list[str]:
-        """Returns the instances that an entry may belong to, the oldest first: no more than may be open.
+        """Returns the instances that an entry may belong to, the oldest first: no more than may be open, and the next one.
 
         More are there where it was read late, behind ticks of much later; it would have waited for the next one only, for its `ttl`.
+        That one is among them however many were open before it: else what is read late would be nobody's.
         """
         ttl = self._composite.terms_before_tick().ttls[counted.leaf]
         found = self._open_at(counted.at)
         if ttl is not None:
             found = [group for group in found if counted.at + ttl > self._ticked(group)]
-        return found[:OPEN_MAX]
+        return found[: OPEN_MAX + 1]
 
     def _ticked(self, group: str) -> int:
         """Returns the instant of a group's tick, by the schedule's clock."""

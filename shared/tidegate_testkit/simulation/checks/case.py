@@ -237,6 +237,11 @@ class Case:
         return _grouped((row.job_id, row) for row in self.rows)
 
     @cached_property
+    def made_as(self) -> dict[str, int]:
+        """The places of jobs in the order in which they were made."""
+        return {job_id: place for place, job_id in enumerate(self.record.jobs)}
+
+    @cached_property
     def bodies_by_run(self) -> dict[str, list[Body]]:
         return _grouped((body.run_id, body) for body in self.record.bodies)
 

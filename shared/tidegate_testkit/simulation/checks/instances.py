@@ -46,6 +46,22 @@ class Instance:
     def entries(self) -> list[Entry]:
         return [entry for _, entry in self.log]
 
+    def is_there(self, taken: int, entry: Entry) -> bool | None:
+        """Whether it was open as an entry was counted that the store took then; None: what one transaction has done may have come in
+        either order.
+
+        A tick opens before what came behind it is counted. What makes an instance complete is counted behind what came before that.
+        """
+        if taken < self.opened or self.gone < taken:
+            return False
+        if taken == self.gone:
+            last_taken, last = self.log[-1]
+            return None if last_taken < taken or entry["at"] <= last["at"] else False
+        return self.opened < taken or self._ticked(entry["at"]) or None
+
+    def _ticked(self, at: int) -> bool:
+        return self.tick is not None and self.tick <= at
+
     def has_by(self, taken: int, leaf: int) -> int:
         """Returns how much a leaf had at a true time."""
         had: set[str] = set()
@@ -159,14 +175,15 @@ def _check_oldest(
     leaves, _ = needed_of(life.definition.trigger)
     needed = leaves[leaf].get("count", 1)
     were_open = sorted(
-        (other.tick, other.has_by(taken, leaf))
+        (other.tick, is_there is not None and other.has_by(taken, leaf) < needed)
         for other in found
         if other.tick is not None
-        and other.opened < taken < other.gone
+        and (is_there := other.is_there(taken, entry)) is not False
         and other.tick - _ttl(life) < entry["at"] < _end(life, other.tick)
     )
-    for tick, had in were_open[: _open_max(case)]:  # It is not looked for in more than may be open.
-        if had < needed and (instance.tick is None or tick < instance.tick):
+    # It is not looked for in more than may be open, and the next one: the tick that it would have waited for.
+    for tick, lacked in were_open[: _open_max(case) + 1]:
+        if lacked and (instance.tick is None or tick < instance.tick):
             whose = "nobody" if instance.tick is None else at_text(instance.tick)
             yield f"I3: {life.name} counted {entry} for {whose}, and the {at_text(tick)} lacked it"
 

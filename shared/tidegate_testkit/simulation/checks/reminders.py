@@ -59,7 +59,7 @@ def check_reminders(case: Case) -> Iterator[str]:
     for life in case.lives:
         if "at_least_every" not in life.definition.trigger:
             continue
-        marks = sorted(_marks(case, life), key=lambda each: (each.made, each.row.job_id))
+        marks = sorted(_marks(case, life), key=lambda each: (each.made, case.made_as.get(each.row.job_id, 0)))
         for segment in case.segments(life):
             mine = [each for each in marks if segment.maybe(each.made) and _is_of(segment, each.row.version)]
             yield from _check_early(case, life, segment, mine)

@@ -41,7 +41,7 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "decisions.run_plane.outbox:LISTENERS_PER_PAGE": (1, 2),
     "decisions.topic_cursor:BATCH_RECORDS_MAX": (1, 3),
     "transactions.view:ITEMS_MAX": (200,),
-    "transactions.view:RANGES_MAX": (8,),
+    "transactions.view:RANGES_MAX": (9,),
     "decisions.run_plane.catch_up:WALKED_PER_TRANSACTION": (2, 5),
     "decisions.delivery_plane.holding:LET_GO_AHEAD_MAX": (1, 3),
     "decisions.delivery_plane.holding:MOVED_TOGETHER": (1, 2),

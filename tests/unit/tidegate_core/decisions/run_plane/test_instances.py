@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.tidegate_core.decisions.run_plane.counting import REF, count, entries, evidence, jobs
 from tests.unit.tidegate_core.decisions.run_plane.ticking import FIRST, a_ticking_desk, state_of, tick
 
@@ -160,9 +161,30 @@ def test_given_more_open_instances_than_may_be_then_a_tick_opens_none_and_the_le
     assert state_of(desk).next_tick == FIRST + (OPEN_MAX + 1) * HOUR
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_given_as_many_open_instances_as_may_be_then_what_none_lacks_is_the_next_ticks_however_late_it_is_read(
+    is_late: bool,
+) -> None:
+    """Seed 20041210: read behind the tick that it would have waited for, it was nobody's (SEMANTICS 6.2)."""
+    desk = a_ticking_desk({**BOTH, "timeout": f"{OPEN_MAX}h"})
+    for place in range(OPEN_MAX):
+        tick(desk)
+        at = FIRST + place * HOUR + MINUTE
+        count(desk, data(place, at), now=at)
+    assert evidence(desk) == dict.fromkeys(hours(*range(OPEN_MAX)), (1, 1, 0))
+    at = FIRST + (OPEN_MAX - 1) * HOUR + 30 * MINUTE
+    if is_late:
+        tick(desk)
+    count(desk, data(OPEN_MAX, at), now=at)
+    if not is_late:
+        tick(desk)
+    assert evidence(desk)[hours(OPEN_MAX)[0]] == (1, 1, 0)
+    assert "" not in evidence(desk)
+
+
 def test_given_as_many_open_instances_as_may_be_then_the_view_holds_all_that_one_decision_reads() -> None:
     """Else what it reads next pushes out what it read before, and it never ends."""
-    assert OPEN_MAX + RANGES_BESIDE < RANGES_MAX
+    assert OPEN_MAX + 1 + RANGES_BESIDE < RANGES_MAX
 
 
 def test_given_data_behind_more_ticks_than_one_decision_takes_then_its_row_stays_until_they_are_taken() -> None:

@@ -15,6 +15,7 @@ from tidegate_testkit.simulation.checks import violations
 from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.evidence import check_evidence
+from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.limits import check_limits
 from tidegate_testkit.simulation.checks.reminders import check_reminders
 from tidegate_testkit.simulation.running import run
@@ -109,6 +110,22 @@ def test_given_a_job_of_before_a_freeze_that_waits_on_then_reminders_after_the_r
 def test_given_a_reminder_before_its_time_then_it_is_early(case: Case) -> None:
     row = reminders(case)[-1]
     assert found(check_reminders(with_one_changed(case, row, nominal=row.nominal - 5_000)), "I1", "before its time")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_given_a_job_of_the_same_millisecond_then_a_reminder_is_early_that_was_decided_behind_it(
+    case: Case, is_first: bool
+) -> None:
+    """Seed 20040937: one transaction decided on a reminder that was due, and counted what came behind that."""
+    row = reminders(case)[-1]
+    lie = Case(case.world)
+    # Nobody has seen an answer: so it may have been made as late as that.
+    lie.rows = [
+        *case.rows,
+        replace(row, job_id="asked", trigger="manual", nominal=row.nominal + SKEW_MS, at=row.nominal, reason=""),
+    ]
+    lie.made_as = {row.job_id: 1, "asked": 0 if is_first else 2}
+    assert found(check_reminders(lie), "I1", "before its time", row.job_id) == is_first
 
 
 def test_given_a_run_asked_for_by_hand_then_a_reminder_that_counts_from_before_it_is_early(case: Case) -> None:
