@@ -123,7 +123,7 @@ def delete(name: str, shards: int) -> Outgoing:
     return Outgoing(json.dumps(document).encode(), schedule_shard(NAMESPACE, name, shards))
 
 
-def event(identity: str, name: str) -> Outgoing:
-    """Returns a custom event of the benchmark's namespace."""
+def event(identity: str, name: str, number: int | None = None) -> Outgoing:
+    """Returns a custom event of the benchmark's namespace. With a number they go to the topic partitions in turn."""
     document = {"id": identity, "type": f"custom.{name}", "namespace": NAMESPACE, "data": {"text": PAYLOAD_TEXT}}
-    return Outgoing(json.dumps(document).encode())
+    return Outgoing(json.dumps(document).encode(), number)

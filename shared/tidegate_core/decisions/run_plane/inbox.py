@@ -21,7 +21,11 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Key
 
 ROWS_READ_AGAIN_PER_MS = 10
-"""All of the inbox is read at each look, what is known already included: a backlog is read the less often."""
+"""All of the inbox is read at each look, what is known already included: fewer are read again at once, of more first half is dealt
+with.
+"""
+ROWS_DEALT_WITH_PER_MS = 1
+"""Then it is read again all the same: what comes is dealt with by others than what is there, or nothing gets on."""
 
 
 class Inbox:
@@ -69,9 +73,14 @@ class Inbox:
         while not self._closed:
             yield from self.look()
             yield self._poked
-            backlog_ms = len(self._memory.inbox) // ROWS_READ_AGAIN_PER_MS
-            if backlog_ms:
-                yield from self._host.sleep(backlog_ms)
+            yield from self._until_half_is_done()
+
+    def _until_half_is_done(self) -> Operation[None]:
+        known = len(self._memory.inbox)
+        latest = self._host.now + known // ROWS_DEALT_WITH_PER_MS
+        pause = known // ROWS_READ_AGAIN_PER_MS
+        while pause and 2 * len(self._memory.inbox) > known and self._host.now < latest and not self._closed:
+            yield from self._host.sleep(pause)
 
     def look(self) -> Operation[None]:
         """Reads all that is here, and hands on what is new."""

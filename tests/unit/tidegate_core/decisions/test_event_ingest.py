@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate_core.decisions import event_ingest
-from tidegate_core.decisions.event_ingest import DEDUPE_HORIZON_MS, ROWS_PER_MOVE
+from tidegate_core.decisions.event_ingest import DEDUPE_HORIZON_MS, LOOKS_BEHIND_A_REPEAT, ROWS_PER_MOVE
 from tidegate_core.decisions.inputs import RecordsArrived
-from tidegate_core.effects import Commit, Effect, Taken
+from tidegate_core.effects import Commit, Effect, Read, Taken
 from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
@@ -248,6 +248,40 @@ def test_given_a_listener_that_came_between_two_pages_then_it_hears_what_came_af
     bench.event(an_event("d2"))
     assert heard(bench)["s000-late"] == [1]
     assert heard(bench)["s001"] == [2]
+
+
+# -- what it costs ----------------------------------------------------------------------------------------------------------------
+
+
+def looks_and_moves(bench: Bench) -> tuple[int, int]:
+    """How often ids were read, and how many moves were sent."""
+    looks = sum(effect.keys[0].sk == "DD" for effect in bench.all_asked(Read))
+    moved = [each.actions[0].key.pk for each in bench.commits("cursor")]
+    return looks, sum(EVENTS_ID in pk for pk in moved)
+
+
+def test_given_events_that_are_new_then_nothing_is_read_of_their_ids() -> None:
+    bench = a_bench(WAITS)
+    for number in range(5):
+        bench.event(an_event(f"d{number}"))
+    assert looks_and_moves(bench) == (0, 5)
+    assert counts(bench) == [[5]]
+
+
+def test_given_a_repeat_then_ids_are_read_first_until_none_has_come_for_a_while() -> None:
+    """One move is refused; the next repeats cost none."""
+    bench = a_bench(WAITS)
+    bench.event(an_event("d1", event_id="e-1"))
+    for _ in range(3):
+        bench.event(an_event("again", event_id="e-1"))
+    assert looks_and_moves(bench) == (3, 5)
+    for number in range(LOOKS_BEHIND_A_REPEAT):
+        bench.event(an_event(f"n{number}"))
+    looks, _ = looks_and_moves(bench)
+    assert looks == 3 + LOOKS_BEHIND_A_REPEAT - 1
+    bench.event(an_event("new"))
+    assert looks_and_moves(bench)[0] == looks
+    assert counts(bench) == [[2 + LOOKS_BEHIND_A_REPEAT]]
 
 
 # -- any replay -------------------------------------------------------------------------------------------------------------------

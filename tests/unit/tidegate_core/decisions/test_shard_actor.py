@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench, states, triggered
 
+from tidegate_core.decisions.event_ingest import ROW_EVENTS_MAX
+from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.shard_actor import SWEEP_MS
 from tidegate_core.effects import NotProduced, NotSubmitted, Poke, Produce, ReadRange
 from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.builders import (
+    EVENTS,
+    MINUTE,
+    RUNS,
+    SECOND,
+    a_request,
+    a_spec,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+    on_run_of,
+)
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
@@ -58,8 +73,6 @@ def test_given_an_older_page_of_the_inbox_then_nothing_in_it_is_done_twice() -> 
     bench.request(a_request("trigger"))
     bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.low == "I#", answer_only=True)
     shard = int(str(bench.rows("S#")[0]["pk"])[3:])
-    from tidegate_core.decisions.inputs import Poked
-
     bench.give(Poked(shard))
     held = bench._held.pop()
     bench.release()
@@ -68,3 +81,27 @@ def test_given_an_older_page_of_the_inbox_then_nothing_in_it_is_done_twice() -> 
     bench.run(5 * SECOND)
     assert len(bench.started) == 1
     assert bench.rows("I#") == []
+
+
+def test_given_a_backlog_then_the_inbox_is_not_read_again_at_each_poke_but_when_half_of_it_is_dealt_with() -> None:
+    """Each look reads all of it: while sixty rows of a thousand events were dealt with, a busy store was asked for them ten times."""
+    rows = 40
+    bench = a_bench(Behaviour(starts_after=None))
+    bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
+    bench.hold_back(a_commit("count"), times=2)
+    bench.append(EVENTS, 0, *(an_event(f"d{number}") for number in range(rows * ROW_EVENTS_MAX)))
+    known = len(bench.rows("I#"))
+    assert known >= rows
+
+    def looks() -> int:
+        return sum(each.range.low == "I#" and each.range.high == "I#~" for each in bench.all_asked(ReadRange))
+
+    bench.run(known)
+    before = looks()
+    shard = int(str(bench.rows("S#")[0]["pk"])[3:])
+    for _ in range(known // 2):
+        bench.give(Poked(shard))
+        bench.run(1)
+    assert looks() <= before + 1, "nothing of it was dealt with"
+    bench.run(2 * known)
+    assert looks() > before, "what else comes does not wait for it"
