@@ -156,11 +156,10 @@ class StoreMonitor:
             slot = (self._store.memory.look(key) or {}).get("slot")
             if isinstance(slot, int) and slot != (before.get(key) or {}).get("slot"):
                 self._record.passed[int(key.pk.removeprefix("SH#"))].append((self._store.now, slot))
-        if written.name == "cursor":
-            key = written.actions[0].key
+        for key in (action.key for action in written.actions if action.key.sk == "TP"):
             position = (self._store.memory.look(key) or {}).get("next")
-            assert isinstance(position, int)
-            self._record.read[key.pk].append((self._store.now, position))
+            if isinstance(position, int):
+                self._record.read[key.pk].append((self._store.now, position))
 
     def _check_pacing(self, written: Transaction, before: BeforeImages) -> None:
         """What makes up for the past runs one at a time, however long that takes (SEMANTICS 3.5)."""
