@@ -27,7 +27,8 @@ from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.world import World, build
 
-SEEDS = (0, 1, 2, 3)
+SEEDS = (1, 2, 3, 4)
+"""In their calm worlds something is admitted on either side of the hour's end."""
 HOUR_S = 3_600
 MOST = 2
 TABLES: Final[tuple[Table, ...]] = ("main", "history")

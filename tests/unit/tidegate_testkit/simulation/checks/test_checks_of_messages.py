@@ -22,6 +22,8 @@ from tidegate_testkit.simulation.world import World, build
 
 SEED_WITH_AN_AT = 4
 """Of a calm world with a message that is due once, and is delivered."""
+SEED_WITH_FIRES = 0
+"""Of a calm world in which `ping` is sent dozens of times before it ends."""
 
 
 @pytest.fixture(scope="module")
@@ -235,9 +237,10 @@ def test_given_tries_that_nobody_answered_then_a_fire_had_its_turn_behind_them(
 
 @pytest.mark.parametrize(("at_a_time", "is_lost"), [(None, True), (1, False)])
 def test_given_a_fire_that_was_lost_behind_a_trickle_then_only_a_world_that_sends_one_at_a_time_excuses_it(
-    case: Case, monkeypatch: pytest.MonkeyPatch, at_a_time: int | None, is_lost: bool
+    monkeypatch: pytest.MonkeyPatch, at_a_time: int | None, is_lost: bool
 ) -> None:
     """A judge that takes whatever was due before a fire for something in its way never misses it."""
+    case = Case(run(build(SEED_WITH_FIRES, faults=False)))
     life = next(life for life in case.recurring if life.name == "ping")
     end = max(segment.end.sent for segment in case.segments(life) if segment.end is not None)
     mine = [each for each in case.record.deliveries if each.message.startswith("ping/")]
