@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 import time
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 
 from tidegate_testkit.simulation.drawing import swarm_of
 from tidegate_testkit.simulation.figures import Figures
 from tidegate_testkit.simulation.minimising import NothingToMinimise, as_code, minimise
 from tidegate_testkit.simulation.mutants import MUTANTS
-from tidegate_testkit.simulation.outcome import Outcome, judged, simulate
+from tidegate_testkit.simulation.on_all_cores import outcomes, planted, swarm
+from tidegate_testkit.simulation.outcome import judged
 from tidegate_testkit.simulation.running import run
-from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.world import build
 
-SEEDS_PER_TASK = 4
 STORIES_MAX = 5
-ALLOCATIONS_PER_COLLECTION = 500_000
-"""What a dozen worlds leave behind in cycles, a few megabytes each."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,11 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
     begun = time.monotonic()
     seeds = range(options.first, options.first + options.seeds)
     figures = Figures(options.first)
-    with ProcessPoolExecutor(options.workers, initializer=_collect_rarely) as pool:
-        for outcome in pool.map(partial(_simulate, options.mutant), seeds, chunksize=SEEDS_PER_TASK):
-            figures.add(outcome)
-            if outcome.violations and len(figures.failed) <= STORIES_MAX:
-                _say([outcome.story(), ""])
+    for outcome in outcomes(seeds, options.mutant, options.workers):
+        figures.add(outcome)
+        if outcome.violations and len(figures.failed) <= STORIES_MAX:
+            _say([outcome.story(), ""])
     seconds = time.monotonic() - begun
     _say(figures.lines())
     if options.figures is not None:
@@ -68,28 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _collect_rarely() -> None:
-    """What is there before the first world is there for good, and worlds free most of themselves (`freed_by_counts`)."""
-    gc.freeze()
-    gc.set_threshold(ALLOCATIONS_PER_COLLECTION)
-
-
-def _simulate(mutant: str | None, seed: int) -> Outcome:
-    with _planted(mutant):
-        return simulate(seed, swarm=_swarm(mutant, seed))
-
-
-def _planted(mutant: str | None) -> AbstractContextManager[None]:
-    return nullcontext() if mutant is None else MUTANTS[mutant].planted()
-
-
-def _swarm(mutant: str | None, seed: int) -> Swarm | None:
-    return None if mutant is None else MUTANTS[mutant].swarm(seed)
-
-
 def _replay(seed: int, mutant: str | None, *, trace: bool) -> int:
-    with _planted(mutant):
-        world = build(seed, whole_trace=trace, swarm=_swarm(mutant, seed))
+    with planted(mutant):
+        world = build(seed, whole_trace=trace, swarm=swarm(mutant, seed))
         world.cluster.raises = trace
         try:
             run(world)
@@ -105,9 +78,9 @@ def _replay(seed: int, mutant: str | None, *, trace: bool) -> int:
 
 
 def _minimise(seed: int, mutant: str | None) -> int:
-    with _planted(mutant):
+    with planted(mutant):
         try:
-            least = minimise(seed, _swarm(mutant, seed) or swarm_of(seed))
+            least = minimise(seed, swarm(mutant, seed) or swarm_of(seed))
         except NothingToMinimise as nothing:
             _say([str(nothing)])
             return 0
