@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, TALLY_DAYS
+from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, CHECKPOINT_AFTER_MS, TALLY_DAYS
 from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, ReadRange, Write
@@ -65,6 +65,23 @@ def test_given_checkpoints_that_get_no_answer_then_sending_stops_at_the_bound_an
     bench.run(MINUTE)
     assert len(bench.on("out")) == 50 * each
     assert repeats(bench) == 0
+
+
+def test_given_more_than_the_bound_within_5_s_then_sending_stops_and_a_crash_long_after_repeats_just_those(
+    bench: Bench,
+) -> None:
+    """I8's other half: 5 s of a shard's messages, however many. What waits for a checkpoint after that sends nothing (seed 20300852)."""
+    each = 300
+    bench.lose(a_checkpoint, times=UNREACHED)
+    send_every_second(bench, 20, each)
+    bench.run(40 * SECOND)
+    sent = len(bench.on("out"))
+    assert CHECKPOINT_AFTER_FIRES < sent <= each * (CHECKPOINT_AFTER_MS // SECOND + 1)
+    bench._rules.clear()
+    bench.crash()
+    bench.run(MINUTE)
+    assert len({sent.headers["tidegate-id"] for sent in bench.on("out")}) == 20 * each
+    assert repeats(bench) == sent
 
 
 def test_given_a_crash_while_checkpoints_get_no_answer_then_no_more_than_the_bound_repeats(bench: Bench) -> None:

@@ -11,9 +11,10 @@ from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED,
 
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, Case
 from tidegate_testkit.simulation.checks.fires import at_text
+from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
-from tidegate_testkit.simulation.checks.repeats import REPEATS_MAX, check_repeats
+from tidegate_testkit.simulation.checks.repeats import COVERED_MS, REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.letters import Letter
 from tidegate_testkit.simulation.record import Delivery
 from tidegate_testkit.simulation.running import run
@@ -24,6 +25,7 @@ SEED_WITH_AN_AT = 4
 """Of a calm world with a message that is due once, and is delivered."""
 SEED_WITH_FIRES = 0
 """Of a calm world in which `ping` is sent dozens of times before it ends."""
+MORE = REPEATS_MAX + 1
 
 
 @pytest.fixture(scope="module")
@@ -160,19 +162,37 @@ def test_given_a_repeat_after_an_orderly_hand_over_then_the_checkpoint_is_missin
 
 
 @pytest.mark.parametrize(
-    ("number", "age_ms", "is_wrong"),
+    ("number", "within_ms", "idle_ms", "stall_over_ms", "is_wrong"),
     [
-        pytest.param(REPEATS_MAX, MINUTE_MS, False, id="as many as may be, however old"),
-        pytest.param(REPEATS_MAX + 1, 4_000, False, id="more, of the last seconds"),
-        pytest.param(REPEATS_MAX + 1, MINUTE_MS, True, id="more, and older"),
+        pytest.param(REPEATS_MAX, MINUTE_MS, MINUTE_MS, None, False, id="as many as may be, however old"),
+        pytest.param(MORE, 4_000, 0, None, False, id="more, of the last seconds"),
+        pytest.param(MORE, 0, MINUTE_MS, None, True, id="more, and older"),
+        pytest.param(MORE, 5_000 + SKEW_MS, MINUTE_MS, 0, False, id="more, and older: it waited for a checkpoint"),
+        pytest.param(MORE, 5_001 + SKEW_MS, MINUTE_MS, 0, True, id="more, while no checkpoint came: it sent on"),
+        pytest.param(MORE, 5_001 + SKEW_MS, 0, 0, True, id="the same, up to its end"),
+        pytest.param(MORE, 4_000, MINUTE_MS, COVERED_MS, False, id="a checkpoint was not there yet when it fell"),
+        pytest.param(MORE, 4_000, MINUTE_MS, COVERED_MS + 1, True, id="one might have been"),
     ],
 )
-def test_given_repeats_after_a_crash_then_they_are_bounded_by_number_or_age(
-    case: Case, monkeypatch: pytest.MonkeyPatch, number: int, age_ms: int, is_wrong: bool
+def test_given_repeats_after_a_crash_then_they_are_bounded_by_number_or_by_the_time_within_which_they_were_sent(
+    case: Case,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    within_ms: int,
+    idle_ms: int,
+    stall_over_ms: int | None,
+    is_wrong: bool,
 ) -> None:
+    """Seed 20300852: behind a take-over 1,046 were sent in 5 s, none in the 4 s after that, as no checkpoint came, and their owner fell."""
     first = case.record.deliveries[0]
-    monkeypatch.setattr(case.record.stints[first.sent.stint], "ended", first.sent.at + age_ms)
-    repeated = [replace(first, id=f"{first.id}-{each}") for each in range(number)]
+    latest = replace(first, sent=replace(first.sent, at=first.sent.at + within_ms))
+    end = latest.sent.at + idle_ms
+    monkeypatch.setattr(case.record.stints[first.sent.stint], "ended", end)
+    if stall_over_ms is not None:
+        stall = (first.sent.at - START, end - stall_over_ms - START)
+        case.swarm = replace(case.swarm, store=replace(case.swarm.store, stalled_checkpoints=(stall,)))
+    sent = [first] * (number - 1) + [latest]
+    repeated = [replace(each, id=f"{each.id}-{count}") for count, each in enumerate(sent)]
     monkeypatch.setattr(case.record, "deliveries", [*repeated, *map(_again, repeated)])
     assert found(check_repeats(case), "I8", f"{number} messages") == is_wrong
 
