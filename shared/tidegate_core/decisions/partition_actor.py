@@ -128,9 +128,10 @@ class PartitionActor:
     def served_until(self, now: int) -> int | None:
         """Returns up to when what is held here was certainly served: the node's sign of life for it. None: no newer one.
 
-        No later than the store's last answer: an owner that waits for it serves nobody, however alive it is.
+        No later than the store's last answer: an owner that waits for it serves nobody, however alive it is. None before all shards
+        are acquired: those that are not may name this very process, which held them before, and it would speak for them as well.
         """
-        if not self.shards:
+        if not self.shards or len(self.shards) < len(self.holding.owned_shards()):
             return None
         return min(self._host.store_seen, *(shard.outages.complete_until(now) for shard in self.shards.values()))
 

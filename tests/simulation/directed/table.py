@@ -273,6 +273,9 @@ RULES: Table = {
         "actors/outage_facts: an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_signs_of_life_hide_no_outage",
         "node/holdings: what_was_held_for_less_than_a_beat_then_it_has_its_last_sign_of_life_too",
     ),
+    "signs of life of a process amid its acquires": (
+        "actors/outage_facts: a_process_that_takes_over_again_what_it_had_then_no_sign_of_life_amid_its_acquires_hides_the_outage",
+    ),
     "a request while the position stands within the slot of a fire": (
         "messages/recurring_refusals_ended: messages_of_the_same_instant_that_were_passed_then_what_an_update_ends_is_no_less_open",
     ),

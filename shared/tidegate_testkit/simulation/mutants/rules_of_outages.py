@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate_core.decisions import acquisition
+from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.outage_watch import SERVED, sign_of_life
+from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.decisions.run_plane.pacing import Pacing
 from tidegate_core.effects import Items, Read
 from tidegate_core.records.codec import from_item
@@ -50,6 +52,17 @@ def handing_on_the_turn(in_turn: Callable[[Pacing, Job, int, int], Job]) -> Any:
     return handed_on
 
 
+def speaking_amid_its_acquires(_: Callable[[PartitionActor, int], int | None]) -> Any:
+    """For the shards that are acquired so far, although those to come name the same owner."""
+
+    def served_until(actor: PartitionActor, now: int) -> int | None:
+        if not actor.shards:
+            return None
+        return min(actor._host.store_seen, *(shard.outages.complete_until(now) for shard in actor.shards.values()))
+
+    return served_until
+
+
 # -- the stories -------------------------------------------------------------------------------------------------------
 
 
@@ -60,6 +73,25 @@ def an_owner_lost_it_within_a_beat_and_lives_on() -> Iterator[str]:
     bench.away(2 * HOUR)
     if not outages_of(bench.store.peek(keys.progress(0))):
         yield "I1: nobody served the shard for two hours, and no fact says so"
+
+
+def an_owner_takes_over_again_what_it_had_and_beats_amid_its_acquires() -> Iterator[str]:
+    shards = ACQUIRED_TOGETHER + 1
+    before = Bench(owner="node", shards=shards)
+    before.run(SECOND)
+    before.store.write([_sign(before, {0: before.now}, before.now)])
+    bench = Bench(beside=before, owner="node", shards=shards, tenure=1)
+    bench.now += 2 * HOUR
+    bench.hold_back(lambda effect: isinstance(effect, Read) and keys.lease(ACQUIRED_TOGETHER) in effect.keys)
+    bench.run()
+    until = bench.actor.served_until(bench.now)
+    if until is not None:
+        bench.store.write([_sign(bench, {0: until}, until)])
+    bench.release()
+    bench.run(5 * SECOND)
+    for shard in range(shards):
+        if not outages_of(bench.store.peek(keys.progress(shard))):
+            yield f"I1: nobody served shard {shard} for two hours, and no fact says so"
 
 
 def another_outage_falls_into_the_turn_of_the_first_one() -> Iterator[str]:
@@ -88,6 +120,13 @@ def _sign(bench: Bench, served: Mapping[int, int], now: int) -> Any:
 
 
 RULES_OF_OUTAGES = (
+    Mutant(
+        "signs amid acquires",
+        "a beat between two acquires hides that nobody has served the shards to come since their owner lost them",
+        breaks="I1",
+        patches=(Patch(PartitionActor, "served_until", speaking_amid_its_acquires),),
+        scenario=an_owner_takes_over_again_what_it_had_and_beats_amid_its_acquires,
+    ),
     Mutant(
         "signs of others",
         "an owner's signs of life elsewhere hide that nobody has served the shard since it lost it",

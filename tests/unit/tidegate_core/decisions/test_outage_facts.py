@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, OUTAGES_KEPT_MS, CatchUp
 from tidegate_core.decisions.run_plane.catch_up import WALKED_PER_TRANSACTION
@@ -31,8 +32,8 @@ def a_bench(mode: CatchUp = "last", period: str = "1m", **more: Any) -> Bench:
     return bench
 
 
-def facts(bench: Bench) -> tuple[Outage, ...]:
-    return outages_of(bench.store.peek(keys.progress(0)))
+def facts(bench: Bench, shard: int = 0) -> tuple[Outage, ...]:
+    return outages_of(bench.store.peek(keys.progress(shard)))
 
 
 def seen(bench: Bench, at: int, owner: str | None = None) -> None:
@@ -91,6 +92,32 @@ def test_given_an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_s
     bench.run(5 * SECOND)
     assert facts(bench) == (Outage(NOW, back),), "from what the lease says, which is early and harmless"
     assert stood_for(bench) == minutes(BEGUN, bench.now + 1)
+
+
+@pytest.mark.parametrize("falls", [False, True], ids=["goes on", "falls"])
+def test_given_a_process_that_takes_over_again_what_it_had_then_no_sign_of_life_amid_its_acquires_hides_the_outage(
+    falls: bool,
+) -> None:
+    """Seed 20300904: shards that were not acquired yet still named it as their owner, and its beat spoke for those that were."""
+    before = Bench(owner="node", shards=ACQUIRED_TOGETHER + 1)
+    before.run(SECOND)
+    lost = before.now
+    seen(before, lost)
+    bench = Bench(beside=before, owner="node", shards=ACQUIRED_TOGETHER + 1, tenure=1)
+    bench.now += 2 * HOUR
+    bench.hold_back(lambda effect: isinstance(effect, Read) and keys.lease(ACQUIRED_TOGETHER) in effect.keys)
+    bench.run()
+    assert [len(facts(bench, shard)) for shard in (0, ACQUIRED_TOGETHER)] == [1, 0]
+    until = bench.actor.served_until(bench.now)
+    if until is not None:
+        seen(bench, until)
+    if falls:
+        bench.crash()
+    else:
+        bench.release()
+    bench.run(5 * SECOND)
+    assert {fact.begin for shard in bench.actor.shards for fact in facts(bench, shard)} == {lost}
+    assert all(len(facts(bench, shard)) == 1 for shard in range(ACQUIRED_TOGETHER + 1))
 
 
 def test_given_an_outage_within_the_grace_then_there_is_no_fact_and_every_instant_has_its_job() -> None:
