@@ -176,6 +176,7 @@ RULES: Table = {
     ),
     "checkpoints that get no answer": (
         "messages/checkpoints: checkpoints_that_get_no_answer_then_sending_stops_at_the_bound_and_goes_on_with_them",
+        "messages/checkpoints: payloads_and_checkpoints_that_get_no_answer_then_what_was_taken_before_keeps_the_bound_too",
     ),
     "a planned hand-over": (
         "messages/plane: a_planned_hand_over_then_nothing_repeats",

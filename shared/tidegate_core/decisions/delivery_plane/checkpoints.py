@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, NOTHING, NOWHERE, Place, Slots, Slotted, end_of
 from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Refused
+from tidegate_core.records.messages import Message
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.receipts import expiry
 from tidegate_core.store import keys
@@ -28,6 +30,10 @@ TALLY_MS = 120_000
 """How long one tally counts at least: closing it costs three write units more than a checkpoint without."""
 TALLY_DAYS = 90
 """Closed tallies are kept as long as the ledger."""
+
+
+Wanted: TypeAlias = tuple[Slotted, Message]
+"""A row that is to be sent, and its message."""
 
 
 class Checkpoints:
@@ -112,11 +118,26 @@ class Checkpoints:
         left = CHECKPOINT_AFTER_FIRES - len(self._uncovered)
         return min(rows, left) if left > 0 else rows
 
+    def parted(self, wanted: list[Wanted]) -> tuple[list[Wanted], list[Wanted]]:
+        """Returns what of a group may be sent now, and what has to wait: others have been sent since it was taken, and its payloads
+        may have been read for as long as the store has taken no checkpoint.
+        """
+        through = self.limit()
+        if through == EVERYWHERE:
+            left = CHECKPOINT_AFTER_FIRES - len(self._uncovered) if self._is_late() else len(wanted)
+            return wanted[:left], wanted[left:]
+        return [each for each in wanted if each[0].place <= through], [
+            each for each in wanted if each[0].place > through
+        ]
+
+    def taken(self) -> None:
+        """A group will be sent, or end without."""
+        self._arm(CHECKPOINT_AFTER_MS)
+
     def sending(self, row: Slotted) -> None:
         """The row is being handed to the broker's client."""
         self._uncovered.setdefault(row.place, self._host.now)
         self.sent_through = max(self.sent_through, row.place)
-        self._arm(CHECKPOINT_AFTER_MS)
 
     def ended(self, rows: int) -> None:
         """So many rows that were sent have come to their end, or wait again."""
@@ -134,9 +155,12 @@ class Checkpoints:
         self._host.call_at(max(slot, self._host.now) + CHECKPOINT_AFTER_MS, self._start)
 
     def _is_exceeded(self) -> bool:
-        if len(self._uncovered) < CHECKPOINT_AFTER_FIRES:
-            return False
-        return self._host.now - next(iter(self._uncovered.values())) >= CHECKPOINT_AFTER_MS
+        return len(self._uncovered) >= CHECKPOINT_AFTER_FIRES and self._is_late()
+
+    def _is_late(self) -> bool:
+        """The first of what is not covered was sent too long ago for more than so many to follow it."""
+        oldest = next(iter(self._uncovered.values()), None)
+        return oldest is not None and self._host.now - oldest >= CHECKPOINT_AFTER_MS
 
     # -- when ---------------------------------------------------------------------------------------------------------
 

@@ -30,8 +30,11 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     """Delivers a group; each row ends as DONE, GONE (withdrawn, held back, or moved to another slot) or READY again."""
     yield from plane.load_payloads(rows)
     wanted, covered = plane.holding.parted(_in_order(plane, rows))
+    wanted, too_many = plane.checkpoints.parted(wanted)
+    put_back(plane, [row for row, _ in too_many])
     for row, _ in wanted:
         row.handed = True
+        plane.checkpoints.sending(row)
     outcomes = yield from plane.host.produce_once(
         [record_of(plane.shard, message, row.attempt) for row, message in wanted]
     )

@@ -66,7 +66,8 @@ class Firing:
         self._groups += bool(rows)
         for row in rows:
             plane.payloads.hold(row)
-            plane.checkpoints.sending(row)
+        if rows:
+            plane.checkpoints.taken()
         plane.recurring.taken(rows)
         return rows
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from tidegate_core.decisions import outage_watch
 from tidegate_core.decisions.delivery_plane import plane, retrying, sending
-from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
+from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, CHECKPOINT_AFTER_MS, Checkpoints
+from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
 from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import Slots
@@ -21,12 +22,13 @@ from tidegate_core.records.messages import Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Check, Delete, Put, Transaction
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import RECEIPTS, REQUESTS_ID, SECOND, a_cancel, a_recurring, a_send, an_apply
+from tidegate_testkit.builders import RECEIPTS, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_recurring, a_send, an_apply
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
 
 CLOCKS_APART_MS = 500
 LONG_AGO_MS = 10**12
+EVERY_TIME = 10**9
 
 
 def nothing_to_do(_: Any) -> Any:
@@ -248,7 +250,37 @@ def an_owner_stands_still_for_an_hour() -> Iterable[str]:
         yield f"I1: {len(alone)} messages were sent one by one after an outage"
 
 
+def payloads_are_read_for_as_long_as_no_checkpoint_comes() -> Iterable[str]:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    for _ in range(8):
+        bench.append(REQUESTS, 0, *(a_send(None, after="80s") for _ in range(FIRED_TOGETHER)))
+    bench.lose(a_commit("checkpoint"), times=EVERY_TIME)
+    read = [0]
+
+    def after_half(effect: Effect) -> bool:
+        if not (isinstance(effect, Read) and effect.keys[0].sk.startswith("M#")):
+            return False
+        read[0] += len(effect.keys)
+        return read[0] > 4 * FIRED_TOGETHER
+
+    bench.hold_back(after_half, times=EVERY_TIME)
+    bench.run(100 * SECOND)
+    bench.release()
+    bench.run(SECOND)
+    sent = [each.at for each in bench.on("out")]
+    if len(sent) > CHECKPOINT_AFTER_FIRES and max(sent) - min(sent) > CHECKPOINT_AFTER_MS:
+        yield f"I8: {len(sent)} messages would be sent again, which were sent within {max(sent) - min(sent)} ms"
+
+
 RULES_OF_MESSAGES = (
+    Mutant(
+        "bound at the taking",
+        "what was taken before I8's bound was reached is sent behind it, once its payloads are read",
+        breaks="I8",
+        patches=(Patch(Checkpoints, "parted", lambda _: lambda _checkpoints, wanted: (wanted, [])),),
+        scenario=payloads_are_read_for_as_long_as_no_checkpoint_comes,
+    ),
     Mutant(
         "late fires go on",
         "an owner that stood still sends what it missed, one by one, before it has written down that it was away",

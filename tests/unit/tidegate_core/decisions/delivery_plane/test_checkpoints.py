@@ -9,7 +9,7 @@ import pytest
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, CHECKPOINT_AFTER_MS, TALLY_DAYS
 from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, ReadRange, Write
+from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
@@ -82,6 +82,35 @@ def test_given_more_than_the_bound_within_5_s_then_sending_stops_and_a_crash_lon
     bench.run(MINUTE)
     assert len({sent.headers["tidegate-id"] for sent in bench.on("out")}) == 20 * each
     assert repeats(bench) == sent
+
+
+def test_given_payloads_and_checkpoints_that_get_no_answer_then_what_was_taken_before_keeps_the_bound_too(
+    bench: Bench,
+) -> None:
+    """I8: groups are taken before their payloads are read, and that may take as long as a checkpoint does."""
+    many = 8 * FIRED_TOGETHER
+    for _ in range(8):
+        bench.append(REQUESTS, 0, *(a_send(None, after="80s") for _ in range(FIRED_TOGETHER)))
+    bench.lose(a_checkpoint, times=UNREACHED)
+    read = [0]
+
+    def after_half(effect: Effect) -> bool:
+        if not (isinstance(effect, Read) and effect.keys[0].sk.startswith("M#")):
+            return False
+        read[0] += len(effect.keys)
+        return read[0] > many // 2
+
+    bench.hold_back(after_half, times=UNREACHED)
+    bench.run(100 * SECOND)
+    sent = len(bench.on("out"))
+    assert CHECKPOINT_AFTER_FIRES <= sent < many
+    bench.release()
+    bench.run(SECOND)
+    assert len(bench.on("out")) == sent
+    bench._rules.clear()
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == many
+    assert repeats(bench) == 0
 
 
 def test_given_a_crash_while_checkpoints_get_no_answer_then_no_more_than_the_bound_repeats(bench: Bench) -> None:
