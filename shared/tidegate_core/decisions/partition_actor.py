@@ -257,6 +257,8 @@ class PartitionActor:
         self._draining = True
         # Reading, and taking over, go on for these: only the position of their create lets them go out.
         yield from self._host.wait_while(lambda: any(plane.waits_for_the_log for plane in self.planes.values()))
+        for plane in self.planes.values():
+            plane.stop_sending()
         for watch in self._watches():
             watch.close()
         self._stop_reading()

@@ -287,6 +287,7 @@ RULES: Table = {
     "a hand-over before all is recovered": (
         "messages/sending_hand_overs: a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats",
         "messages/sending_hand_overs: a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",
+        "messages/sending_hand_overs: a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners",
     ),
     "a resume that means an older suspend": (
         "here/suspends: a_resume_of_the_former_owner_that_arrives_after_another_suspend_then_the_schedule_stays_suspended",

@@ -120,9 +120,9 @@ class Checkpoints:
 
     def parted(self, wanted: list[Wanted]) -> tuple[list[Wanted], list[Wanted]]:
         """Returns what of a group may be sent now, and what has to wait: others have been sent since it was taken, and its payloads
-        may have been read for as long as the store has taken no checkpoint.
+        may have been read for as long as the store has taken no checkpoint, or until the hand-over.
         """
-        through = self.limit()
+        through = self.sent_through if self.closed else self.limit()
         if through == EVERYWHERE:
             left = CHECKPOINT_AFTER_FIRES - len(self._uncovered) if self._is_late() else len(wanted)
             return wanted[:left], wanted[left:]

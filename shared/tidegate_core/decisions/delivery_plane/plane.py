@@ -101,13 +101,18 @@ class DeliveryPlane:
         for operation in serving:
             self.host.operations.start(operation)
 
+    def stop_sending(self) -> None:
+        """From here on nothing goes out but what stands before places that were sent: what else is due is the successor's."""
+        self._firing.closed = self.checkpoints.closed = True
+
     def drain(self) -> Operation[None]:
         """Stops firing, waits for what is under way, writes the checkpoint: an orderly hand-over repeats nothing.
 
         What the broker does not acknowledge is sent until it does, while something behind it was delivered; whoever waits for
         the hand-over may cut it.
         """
-        self._draining = self._firing.closed = self.checkpoints.closed = True
+        self._draining = True
+        self.stop_sending()
         yield from self.host.wait_while(lambda: not self._is_still() or self.slots.late_fires_wait)
         self.window.closed = True
         yield from self.recurring.summoned.bring_near()

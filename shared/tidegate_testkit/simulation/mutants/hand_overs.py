@@ -11,12 +11,13 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.topic_cursor import TopicCursor
-from tidegate_core.effects import Effect, ReadRange
+from tidegate_core.effects import Effect, Read, ReadRange
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import InboxRow
@@ -50,6 +51,22 @@ def never(_: Any) -> Any:
     return property(lambda plane: False)
 
 
+def sending_what_was_taken(parted: Callable[..., Any]) -> Any:
+    """As far as the bound allows, hand-over or not."""
+
+    def all_of(checkpoints: Checkpoints, wanted: Any) -> Any:
+        closed, checkpoints.closed = checkpoints.closed, False
+        parts = parted(checkpoints, wanted)
+        checkpoints.closed = closed
+        return parts
+
+    return all_of
+
+
+def payloads_read(effect: Effect) -> bool:
+    return isinstance(effect, Read) and effect.keys[0].sk.startswith("M#")
+
+
 def jobs_read(effect: Effect) -> bool:
     """Recovery reads them when the delivery plane serves already."""
     return isinstance(effect, ReadRange) and effect.range.low == "J#"
@@ -59,6 +76,11 @@ def repeats_of_a_hand_over(bench: Bench) -> Iterable[str]:
     """From when the owner of a message's rows fell: the next one hands over before all is recovered, the third one sends."""
     bench.as_usual()
     bench.crash()
+    return repeats_of_a_hand_over_amid(bench)
+
+
+def repeats_of_a_hand_over_amid(bench: Bench) -> Iterable[str]:
+    """Of the recovery of an owner that has just begun."""
     bench.hold_back(jobs_read, times=1_000)
     bench.run(10 * SECOND)
     bench.drain()
@@ -97,7 +119,25 @@ def its_create_lies_in_the_log() -> Iterable[str]:
     return repeats_of_a_hand_over(bench)
 
 
+def a_payload_is_being_read() -> Iterable[str]:
+    bench = Stage(shards=1).first
+    bench.request(a_send("m-2", after="10s"))
+    bench.run(SECOND)
+    bench.lose(a_commit("cursor"), times=1_000)
+    bench.request(a_send("m-1", after="5s", topic="elsewhere"))
+    bench.crash()
+    bench.hold_back(payloads_read, times=1_000)
+    return repeats_of_a_hand_over_amid(bench)
+
+
 HAND_OVERS = (
+    Mutant(
+        "sent amid a hand-over",
+        "what was taken before a hand-over goes out behind a predecessor's row, and again by the next owner",
+        breaks="I8",
+        patches=(Patch(Checkpoints, "parted", sending_what_was_taken),),
+        scenario=a_payload_is_being_read,
+    ),
     Mutant(
         "records behind a drain",
         "what waited in a busy node's queue while a drain forgot what was read before it moves the position past that",

@@ -10,7 +10,7 @@ from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_i
 
 from tidegate_core.decisions.delivery_plane import inboxed
 from tidegate_core.decisions.inputs import Poked
-from tidegate_core.effects import Drained, Effect, Produce, ReadRange
+from tidegate_core.effects import Drained, Effect, Produce, Read, ReadRange
 from tidegate_core.records.codec import to_item
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
@@ -140,3 +140,27 @@ def test_given_a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_s
     bench.run(SECOND)
     assert len(bench.all_asked(Drained)) == 1
     assert repeats_of_a_successor(bench) == 0, "a planned hand-over repeats none"
+
+
+def test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners() -> None:
+    """Seed 20340626: nothing had been sent, so the hand-over waited for nothing, and what went out then stood behind a row that waited."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-2", after="10s"))
+    bench.run(SECOND)
+    bench.lose(a_commit("cursor"), times=1_000)
+    bench.request(a_send("m-1", after="5s", topic="elsewhere"))
+    bench.crash()
+    bench.hold_back(a_reading_of("J#"), times=1_000)
+    bench.hold_back(lambda effect: isinstance(effect, Read) and effect.keys[0].sk.startswith("M#"), times=1_000)
+    bench.run(10 * SECOND)
+    assert not bench.actor.is_serving
+    bench.drain()
+    bench.run(SECOND)
+    bench.as_usual()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    assert bench.on("out") == []
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (1, 1), "a planned hand-over repeats none"
