@@ -16,10 +16,15 @@ from tidegate_core.model.requests import MessageSend
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import FIRST_VERSION, Guard, Message, MessageName
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key
+from tidegate_core.store.values import Item, Key
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+STANDS_IN = "+"
+"""Between the two positions in the version of a create that takes the place of a repeat of itself: such a text comes behind that
+repeat's version and before that of any later record.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +81,16 @@ class Create:
         return "" if self.guard is None else self.guard.live_from
 
     @property
-    def guard_is_of_repeat(self) -> bool:
-        """The guard was raised by the same request, from another record."""
-        request_id = self.sending.request.id
-        return request_id is not None and self.guard is not None and self.guard.request_id == request_id
+    def origin(self) -> str:
+        return self.sending.position.text()
+
+    @property
+    def is_covered_by_repeat(self) -> bool:
+        """The guard above it was raised by the same request, from another record."""
+        request_id, guard = self.sending.request.id, self.guard
+        if request_id is None or guard is None:
+            return False
+        return self.version < guard.live_from and guard.request_id == request_id
 
     @property
     def alive(self) -> list[Message]:
@@ -118,27 +129,46 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
         elif key.sk.startswith("K#"):
             create.present = True
         else:
-            mine = from_item(Message, item)
-            create.mine = None if plane.elsewhere.is_gone(mine.origin) else mine
+            create.mine = _counting(plane, item)
     for create in creates:
+        if create.is_covered_by_repeat and plane.elsewhere.is_gone(create.live_from):
+            yield from _stand_in(plane, create)
         if create.present:
             versions = yield from versions_of(plane, create.name.id, create.guard)
-            create.others = [each for each in versions if each.version != create.version]
+            create.others = [each for each in versions if each.origin != create.origin]
+
+
+def _stand_in(plane: DeliveryPlane, create: Create) -> Operation[None]:
+    """A repeat of it, later in its topic, raised the guard as a replacement and went with that topic, unpassed: this one, which
+    was passed, is the request now. What a former owner wrote of either is covered or does not count, whenever it comes, so it has a
+    version of its own in that one's place.
+    """
+    create.version = create.answered = f"{create.live_from}{STANDS_IN}{create.origin}"
+    key = keys.message(plane.shard, create.name.id, create.version)
+    answer = yield from plane.host.read_for_good(Read((key,)))
+    assert isinstance(answer, Items)
+    item = answer.found.get(key)
+    create.mine = None if item is None else _counting(plane, item)
+
+
+def _counting(plane: DeliveryPlane, item: Item) -> Message | None:
+    mine = from_item(Message, item)
+    return None if plane.elsewhere.is_gone(mine.origin) else mine
 
 
 def judge(create: Create) -> None:
     """Decides what the create is: new, a repeat, too old, or a replacement."""
     request_id = create.sending.request.id
-    origin = create.sending.position.text()
     repeated = next((other for other in create.others if other.request_id == request_id), None)
-    if create.mine is not None and create.mine.origin != origin:
+    if create.mine is not None and create.mine.origin != create.origin:
         create.status, create.leans_on = ReceiptStatus.UNCHANGED, create.mine.origin  # The same id from another record.
     elif request_id is not None and repeated is not None:
         create.status, create.answered, create.leans_on = ReceiptStatus.UNCHANGED, repeated.version, repeated.origin
-    elif create.version < create.live_from and create.guard_is_of_repeat:
+    elif create.is_covered_by_repeat:
         # That one's rows are not there yet; its record is, so that they will be, and then it is answered. Who were told before
         # could cancel what no cancel finds: the message row is the receipt (DESIGN 5).
         create.status, create.answered, create.is_answered_elsewhere = ReceiptStatus.UNCHANGED, None, True
+        create.leans_on = create.live_from
     elif create.version < create.live_from:
         create.status = ReceiptStatus.SUPERSEDED if create.name.keyed else ReceiptStatus.CANCELLED
         create.answered = None

@@ -10,21 +10,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidegate_core.decisions import former_maps, partition_actor
-from tidegate_core.decisions.delivery_plane.creates import Create
-from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.inputs import Poked, TopicFacts
+from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.decisions.topic_cursor import TopicCursor
-from tidegate_core.model.position import Position
 from tidegate_core.model.shards import message_shard
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.store.values import Put, Transaction
+from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.map import ClusterMap, Cut, follow_map, map_of, put_first_map
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Bench
@@ -85,18 +80,6 @@ def of_the_map_before_alone(original: Any) -> Any:
 
 def whatever_was_read(_: Any) -> Any:
     return lambda rows, timer: False
-
-
-def gone_at_once(_: Any) -> Any:
-    return lambda inboxed, repeat: False
-
-
-def refused_at_once(original: Any) -> Any:
-    def leans(inboxed: Inboxed, repeat: Create) -> bool:
-        original(inboxed, repeat)
-        return False
-
-    return leans
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
@@ -209,38 +192,6 @@ def its_topic_is_made_anew_twice() -> Iterable[str]:
         yield f"I6: {bench.delivered()} were sent, of records that nobody had read before their topic was gone"
 
 
-def a_repeat_outlives_the_topic_of_the_first_record(copies: int) -> Iterable[str]:
-    """The first one is in the owner's topic partition, which has not moved its position when the topic is made anew; repeats came
-    through the inbox, from one that has. The first of them is the request now, and the others are its repeats.
-    """
-    bench = Bench(shards=SHARDS)
-    bench.run(SECOND)
-    bench.hold_back(a_commit("cursor"))
-    request = a_send("asked again", key="k", after="15s")
-    bench.request(request)
-    shard = message_shard("orders", "k", "asked again", SHARDS)
-    for number in range(copies):
-        origin = Position(bench.now + 1, REQUESTS_ID, 7, number).text()
-        row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(request))
-        bench.store.write([Put(row.key(shard), {**to_item(row, row.key(shard)), "rev": 1})])
-    bench.give(Poked(shard))
-    bench.run(SECOND)
-    of_another_topic(bench, 2)
-    bench.run(MINUTE)
-    if not bench.delivered():
-        yield f"I1: a request of {copies + 1} records was not delivered"
-    if len(bench.delivered()) > 1:
-        yield f"I8: a request of {copies + 1} records was delivered {len(bench.delivered())} times"
-
-
-def a_repeat_outlives_the_first_record() -> Iterable[str]:
-    return a_repeat_outlives_the_topic_of_the_first_record(1)
-
-
-def two_repeats_outlive_the_first_record() -> Iterable[str]:
-    return a_repeat_outlives_the_topic_of_the_first_record(2)
-
-
 def of_another_topic(bench: Bench, version: int) -> None:
     """The requests topic is made anew, and the holder falls and comes back under the map that follows it."""
     topic_id = f"{version:x}" * 32
@@ -300,20 +251,6 @@ RULES_OF_GROWTH = (
         breaks="I6",
         patches=(Patch(former_maps, "former_positions", of_the_map_before_alone),),
         scenario=its_topic_is_made_anew_twice,
-    ),
-    Mutant(
-        "repeats gone at once",
-        "a repeat leaves the inbox before the record that it repeats is passed, and that one goes with its topic",
-        breaks="I1",
-        patches=(Patch(Inboxed, "leans", gone_at_once),),
-        scenario=a_repeat_outlives_the_first_record,
-    ),
-    Mutant(
-        "repeats refused at once",
-        "a guard refuses a repeat for good that becomes the first record of its request: the next repeat does not see it",
-        breaks="I8",
-        patches=(Patch(Inboxed, "leans", refused_at_once),),
-        scenario=two_repeats_outlive_the_first_record,
     ),
     dropped(
         "map_is",

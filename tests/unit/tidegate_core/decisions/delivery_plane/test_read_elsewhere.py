@@ -12,8 +12,11 @@ from tidegate_core.model.position import Position
 from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_holding, a_send
-from tidegate_testkit.simulation.mutants.rules_of_growth import (
+from tidegate_testkit.simulation.mutants.rules_of_gone_records import (
+    a_first_record_outlives_its_repeat,
     a_repeat_outlives_the_topic_of_the_first_record,
+)
+from tidegate_testkit.simulation.mutants.rules_of_growth import (
     its_topic_is_made_anew_before_a_position_says_what_was_written,
     its_topic_is_made_anew_twice,
     of_another_topic,
@@ -63,6 +66,13 @@ def test_given_a_request_that_nobody_had_read_when_its_topic_was_made_anew_then_
 @pytest.mark.parametrize("copies", [1, 2], ids=["seed 267", "seed 8700409"])
 def test_given_repeats_in_the_inbox_of_a_record_that_is_gone_then_the_first_of_them_is_the_request(copies: int) -> None:
     assert list(a_repeat_outlives_the_topic_of_the_first_record(copies)) == []
+
+
+@pytest.mark.parametrize("is_looked_at", [False, True], ids=["seed 20340700", "met by an owner in between"])
+def test_given_a_record_behind_the_guard_of_its_repeat_that_is_gone_then_it_is_sent_in_its_place(
+    is_looked_at: bool,
+) -> None:
+    assert list(a_first_record_outlives_its_repeat(is_looked_at=is_looked_at)) == []
 
 
 def test_given_two_topics_made_anew_then_what_was_not_read_of_the_first_one_stays_gone() -> None:
