@@ -106,20 +106,35 @@ def accounted(
         if entry.into is not None:
             merged.setdefault(entry.into, []).append(entry)
     apart = {instant for entry in entries if entry.job_id not in merged for instant in spanned(entry)}
-    for entry in entries:
+    settled: set[int] = set()
+    for entry in sorted(entries, key=lambda each: each.nominal):
         parts = merged.get(entry.job_id)
         if parts is None or entry.covered is None:
             own: Sequence[int] = spanned(entry)
         else:
             theirs = apart.union(*(spanned(part) for part in parts))
-            own = _left(entry, parts, [each for each in spanned(entry) if each not in theirs], may_be_due)
+            own = _left(entry, parts, [each for each in spanned(entry) if each not in theirs], settled, may_be_due)
+            settled.update(own)
         for instant in own:
             yield entry, instant
 
 
-def _left(entry: Entry, parts: Sequence[Entry], own: Sequence[int], may_be_due: Callable[[int], bool]) -> Sequence[int]:
-    """What it stands for may have holes: what ended by itself before the others were merged, and what was suspended."""
+def _left(
+    entry: Entry, parts: Sequence[Entry], own: Sequence[int], settled: set[int], may_be_due: Callable[[int], bool]
+) -> Sequence[int]:
+    """What it stands for may have holes: what ended by itself before the others were merged, and what was suspended.
+
+    Args:
+        entry: What others were merged into.
+        parts: These.
+        own: What it spans and neither they nor entries of single jobs account for.
+        settled: What older entries of merged jobs account for; where too little is left beside it, an instant is there twice.
+        may_be_due: Of an instant: whether anything may have been made of it.
+    """
     number = entry.covered - sum(part.stands_for for part in parts) if entry.covered else 1
+    beside = [each for each in own if each not in settled]
+    if len(beside) >= number:
+        own = beside
     if len(own) > number:
         own = [each for each in own if each == entry.nominal or may_be_due(each)]
     # It says how many they are, and they are the newest: whoever merges others has just been made.

@@ -129,8 +129,13 @@ def accounted(
         may_be_due: Of instants at which nothing was suspended.
     """
     into = merged_into(rows)
-    for row in rows:
-        for instant in _own_instants(trigger, row, into, rows, may_be_due):
+    settled: dict[str, set[int]] = {}
+    for row in sorted(rows, key=lambda each: each.nominal):
+        of_life = settled.setdefault(row.incarnation, set())
+        own = _own_instants(trigger, row, into, rows, of_life, may_be_due)
+        if row.job_id in into:
+            of_life.update(own)
+        for instant in own:
             yield row.incarnation, instant
 
 
@@ -139,9 +144,12 @@ def _own_instants(
     row: LedgerRow,
     into: dict[str, list[LedgerRow]],
     rows: list[LedgerRow],
+    settled: set[int],
     may_be_due: Callable[[int], bool],
 ) -> list[int]:
-    """What it stands for may have holes: what ended by itself before the others were merged, and what was suspended."""
+    """What it stands for may have holes: what ended by itself before the others were merged, be that something into which others
+    were merged (`settled`, unless it says that more of its own are left than beside those), and what was suspended.
+    """
     merged = into.get(row.job_id, [])
     if not merged or row.covered is None:
         return instants_of(trigger, row)
@@ -150,6 +158,8 @@ def _own_instants(
     theirs = {instant for each in others for instant in instants_of(trigger, each)}
     own = [instant for instant in instants_of(trigger, row) if instant not in theirs]
     number = row.covered - sum(each.covered or 1 for each in merged)
+    beside = [instant for instant in own if instant not in settled]
+    own = beside if len(beside) >= number else own
     # It says how many they are, and they are the newest: whoever merges others has just been made.
     due = own if len(own) <= number else [each for each in own if each == row.nominal or may_be_due(each)]
     return due[max(0, len(due) - number) :]

@@ -58,3 +58,13 @@ def test_given_a_suspended_span_between_what_was_merged_then_nobody_stands_for_i
     rest = an_entry("b", 6, covered=4, covered_from=1_000)
     assert instants(merged, rest, suspended=(3, 4)) == [1, 2, 5, 6]
     assert instants(merged, rest) == [1, 2, 5, 6], "as many as it says: else what was lost would seem to be there"
+
+
+def test_given_merged_jobs_that_ended_by_themselves_then_what_others_were_merged_into_does_not_stand_for_them() -> None:
+    """Seed 20400727: a merged job was cancelled in the middle of what another one spans, of which a span may have been suspended."""
+    beside = [an_entry("a", 3, "coalesced", "into b"), an_entry("b", 4, "cancelled", covered=2, covered_from=3_000)]
+    merged = an_entry("c", 2, "coalesced", "into d", covered=2, covered_from=1_000)
+    rest = an_entry("d", 8, covered=6, covered_from=1_000)
+    assert instants(*beside, merged, rest, suspended=(6, 7)) == [1, 2, 3, 4, 5, 6, 7, 8]
+    one_more = an_entry("d", 8, covered=7, covered_from=1_000)
+    assert instants(*beside, merged, one_more) == [1, 2, 3, 4, 4, 5, 6, 7, 8], "as many as it says: one is there twice"
