@@ -31,7 +31,7 @@ from tidegate_core.decisions.inputs import (
 )
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
-from tidegate_core.decisions.request_ingest import RequestIngest
+from tidegate_core.decisions.request_ingest import REQUESTS_TOGETHER_MAX, RequestIngest
 from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.decisions.source_watch import SourceWatch
 from tidegate_core.decisions.topic_cursor import TopicCursor
@@ -241,7 +241,9 @@ class PartitionActor:
         of any shards, and is found there.
         """
         holding = self.holding
-        requests = TopicCursor(self._host, holding.requests, holding.topic_partition, holding.requests_dlq_topic)
+        requests = TopicCursor(
+            self._host, holding.requests, holding.topic_partition, holding.requests_dlq_topic, REQUESTS_TOGETHER_MAX
+        )
         if not (yield from requests.raise_epoch()):
             raise Outranked
         self._cursors[(requests.topic.name, requests.topic_partition)] = requests

@@ -37,6 +37,10 @@ from tidegate_core.model.shards import controls_shard, message_shard, schedule_s
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 
+REQUESTS_TOGETHER_MAX = 250
+"""Of one topic partition. What is read of a request and written for it takes some 5 KB until it is done: eight topic partitions of
+500 held 26 MB of a node's memory, and were no faster (docs/benchmarks.md).
+"""
 INBOX_ROWS_PER_MOVE = 80
 """Below DynamoDB's 100 actions, with the cursor's own."""
 INBOX_BYTES_PER_MOVE = 3_000_000

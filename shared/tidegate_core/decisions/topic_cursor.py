@@ -27,12 +27,21 @@ Process: TypeAlias = Callable[[Sequence[LogRecord]], Operation[None]]
 class TopicCursor:
     """One per (topic, topic partition) of a holding.
 
+    Args:
+        host: Shared parts of the partition actor.
+        topic: What it is a part of.
+        topic_partition: Which part.
+        copies: Topic of the dead letters.
+        together_max: Records dealt with together, where that shall be fewer than usual.
+
     Attributes:
         dead_letters: Records of it that cannot be processed.
         is_idle: Nothing of it is under way; dead letters may be, and are the successor's if need be.
     """
 
-    def __init__(self, host: Host, topic: TopicFacts, topic_partition: int, copies: str) -> None:
+    def __init__(
+        self, host: Host, topic: TopicFacts, topic_partition: int, copies: str, together_max: int = BATCH_RECORDS_MAX
+    ) -> None:
         self.host = host
         self.topic = topic
         self.topic_partition = topic_partition
@@ -41,6 +50,7 @@ class TopicCursor:
         self.is_idle = True
         self._buffer: deque[LogRecord] = deque()
         self._popped = 0
+        self._together_max = together_max
         self._takes = True
         self._ends = False
         self._ended = Signal(f"end of {topic.name} {topic_partition}")
@@ -148,7 +158,8 @@ class TopicCursor:
         """Returns the next records, in order; their append times are made monotone."""
         batch: list[LogRecord] = []
         latest = self.at.last_append_time
-        while self._buffer and len(batch) < BATCH_RECORDS_MAX:
+        most = min(BATCH_RECORDS_MAX, self._together_max)
+        while self._buffer and len(batch) < most:
             record = self._buffer.popleft()
             self._popped += 1
             open_still = self.dead_letters.is_read_again(record.offset)

@@ -54,8 +54,8 @@ def at_once(_: Any) -> Any:
 
 
 def named_by_the_first_topic(original: Any) -> Any:
-    def begin(cursor: TopicCursor, host: Host, topic: TopicFacts, topic_partition: int, copies: str) -> None:
-        original(cursor, host, topic, topic_partition, copies)
+    def begin(cursor: TopicCursor, host: Host, topic: TopicFacts, topic_partition: int, *more: Any) -> None:
+        original(cursor, host, topic, topic_partition, *more)
         holding = host.holding
         if topic.name == holding.requests.name and holding.former_maps:
             first = holding.former_maps[0].topic_id

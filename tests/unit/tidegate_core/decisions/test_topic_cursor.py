@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
+from tidegate_core.decisions.request_ingest import REQUESTS_TOGETHER_MAX
 from tidegate_core.decisions.topic_cursor import BATCH_RECORDS_MAX
 from tidegate_core.effects import Commit, Effect, Taken
 from tidegate_testkit.bench import Bench
@@ -38,13 +39,15 @@ def test_given_a_move_between_look_and_raise_then_the_position_is_the_moved_one(
     assert position(other) == 2
 
 
-def test_given_a_long_log_then_it_is_dealt_with_in_batches_in_order() -> None:
+@pytest.mark.parametrize(("topic", "together"), [(EVENTS, BATCH_RECORDS_MAX), (REQUESTS, REQUESTS_TOGETHER_MAX)])
+def test_given_a_long_log_then_it_is_dealt_with_in_batches_in_order(topic: str, together: int) -> None:
     bench = Bench()
     bench.run(SECOND)
-    records = [an_event(f"d{number}") for number in range(BATCH_RECORDS_MAX * 2 + 1)]
-    bench.append(EVENTS, 0, *records)
-    taken = [effect for effect in bench.all_asked(Taken) if effect.topic == EVENTS]
-    assert [effect.count for effect in taken] == [BATCH_RECORDS_MAX, BATCH_RECORDS_MAX, 1]
+    made = an_event if topic == EVENTS else a_send
+    records = [made(f"d{number}") for number in range(together * 2 + 1)]
+    bench.append(topic, 0, *records)
+    taken = [effect for effect in bench.all_asked(Taken) if effect.topic == topic]
+    assert [effect.count for effect in taken] == [together, together, 1]
     assert taken[-1].next_offset == len(records)
 
 
