@@ -7,6 +7,7 @@ the first, or inert. Only guards are conditional.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidegate_core.model.messages import MAX_PAYLOAD_BYTES
 from tidegate_core.model.position import FIRST_POSITION
@@ -19,8 +20,7 @@ FOR_EVER = "~"
 """Guard of a cancelled message that can never be sent again: above every version."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageName:
+class MessageName(NamedTuple):
     """How a message is known inside of its shard.
 
     Attributes:

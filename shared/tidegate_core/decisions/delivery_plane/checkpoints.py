@@ -6,7 +6,7 @@ it is sent again. That is why sending stops when too much lies behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -134,10 +134,14 @@ class Checkpoints:
         """A group will be sent, or end without."""
         self._arm(CHECKPOINT_AFTER_MS)
 
-    def sending(self, row: Slotted) -> None:
-        """The row is being handed to the broker's client."""
-        self._uncovered.setdefault(row.place, self._host.now)
-        self.sent_through = max(self.sent_through, row.place)
+    def sending(self, rows: Sequence[Slotted]) -> None:
+        """The rows are being handed to the broker's client, now."""
+        now = self._host.now
+        for row in rows:
+            place = row.place
+            self._uncovered.setdefault(place, now)
+            if place > self.sent_through:
+                self.sent_through = place
 
     def ended(self, rows: int) -> None:
         """So many rows that were sent have come to their end, or wait again."""

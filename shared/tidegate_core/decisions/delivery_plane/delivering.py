@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.outgoing import delivered, not_sent, record_of
+from tidegate_core.decisions.delivery_plane.outgoing import delivered_as, id_of, not_sent, record_of
 from tidegate_core.decisions.delivery_plane.retrying import refused
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
@@ -34,15 +34,16 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     put_back(plane, [row for row, _ in too_many])
     for row, _ in wanted:
         row.handed = True
-        plane.checkpoints.sending(row)
+    plane.checkpoints.sending([row for row, _ in wanted])
+    ids = [id_of(plane.shard, message) for _, message in wanted]
     outcomes = yield from plane.host.produce_once(
-        [record_of(plane.shard, message, row.attempt) for row, message in wanted]
+        [record_of(message, row.attempt, each) for (row, message), each in zip(wanted, ids, strict=True)]
     )
     problems: list[tuple[Slotted, Message, str]] = []
     unanswered: list[Slotted] = []
-    for (row, message), outcome in zip(wanted, outcomes, strict=True):
+    for (row, message), delivered_id, outcome in zip(wanted, ids, outcomes, strict=True):
         if isinstance(outcome, Produced):
-            plane.close(row, Stage.DONE, delivered(plane.shard, message))
+            plane.close(row, Stage.DONE, delivered_as(delivered_id, message.covered_count))
             continue
         row.handed = False
         if outcome.kind == "refused":

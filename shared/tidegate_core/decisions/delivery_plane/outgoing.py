@@ -25,11 +25,16 @@ INSTANTS_KEPT = 64
 """Of many messages that are due together all have one; its text costs as much as the rest of the record."""
 
 
-def record_of(shard: int, message: Message, attempt: int) -> Produce:
+def id_of(shard: int, message: Message) -> str:
+    """Returns the id under which the message is delivered."""
+    return public_id(shard, MessageName(message.id, message.keyed), message.version)
+
+
+def record_of(message: Message, attempt: int, delivered_id: str) -> Produce:
     """Returns the record that delivers the message."""
     headers = [] if message.headers == NO_HEADERS else _headers_of(message)
     headers += [
-        ("tidegate-id", _id(shard, message).encode()),
+        ("tidegate-id", delivered_id.encode()),
         ("tidegate-nominal", _instant(message.nominal)),
         ("tidegate-attempt", str(attempt).encode()),
     ]
@@ -54,7 +59,7 @@ def _instant(instant: int) -> bytes:
 
 def dead_letter_of(host: Host, shard: int, message: Message, attempt: int, problem: str) -> Produce:
     """Returns the message as it would have been delivered, with where to, and the place of the request that made it."""
-    record = record_of(shard, message, attempt)
+    record = record_of(message, attempt, id_of(shard, message))
     error = _error_headers(host, message.topic, Position.parse(message.origin), "undeliverable", problem)
     return Produce(host.holding.requests_dlq_topic, record.key, record.value, (*record.headers, *error))
 
@@ -78,11 +83,6 @@ def _error_headers(
     )
 
 
-def delivered(shard: int, message: Message) -> Tally:
-    """Returns what a delivery adds to the tally."""
-    return delivered_as(_id(shard, message), message.covered_count)
-
-
 def delivered_as(delivered_id: str, covered: int = 1) -> Tally:
     """Returns the tally of a delivery under this id, which stands for so many occurrences."""
     digest = hashlib.blake2b(delivered_id.encode(), digest_size=8).digest()
@@ -101,7 +101,3 @@ def not_sent(host: Host, ref: str, reason: str, occurrences: int, first: int, la
         last: Of the last one.
     """
     host.note("recurring_not_sent", schedule=ref, reason=reason, occurrences=occurrences, first=first, last=last)
-
-
-def _id(shard: int, message: Message) -> str:
-    return public_id(shard, MessageName(message.id, message.keyed), message.version)
