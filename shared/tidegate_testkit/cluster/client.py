@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +22,7 @@ from tidegate_testkit.cluster.topics import TopicWatcher
 from tidegate_testkit.cluster.waiting import PATIENCE_S, until
 
 PREFIX = "tidegate"
+REQUESTS = f"{PREFIX}.requests"
 SEND_TIMEOUT_MS = 120_000
 """Longer than an outage of the broker in these tests: what was sent into one is acknowledged after it."""
 POLL_S = 0.1
@@ -66,6 +68,7 @@ class Client(Background):
                 "log_level": 0,
             }
         )
+        self._may_request = threading.RLock()
         self._log = log.open("a", encoding="utf-8")
         # Acknowledgements come from the serving thread and from whoever flushes.
         self._writing = threading.Lock()
@@ -82,6 +85,13 @@ class Client(Background):
         self._log.close()
 
     # -- sending ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def without_requests(self) -> Iterator[None]:
+        """Whoever sends a request meanwhile waits; what was sent before has arrived."""
+        with self._may_request:
+            self.flush()
+            yield
 
     def send(
         self,
@@ -114,7 +124,8 @@ class Client(Background):
                 on_acknowledged(acknowledged)
 
         partition = LIBRARY_CHOOSES if topic_partition is None else topic_partition
-        self._producer.produce(topic, body, key, partition=partition, headers=list(headers), on_delivery=delivered)
+        with self._may_request if topic == REQUESTS else nullcontext():
+            self._producer.produce(topic, body, key, partition=partition, headers=list(headers), on_delivery=delivered)
 
     def flush(self, patience_s: float = PATIENCE_S) -> None:
         """Waits until the broker has everything."""

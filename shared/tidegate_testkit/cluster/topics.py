@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
     AdminClient,
+    ConfigResource,
+    ConfigSource,
     NewPartitions,
     NewTopic,
 )
@@ -20,6 +22,7 @@ from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.waiting import now_ms, until
 
 ASK_TIMEOUT_S = 10.0
+OF_THE_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 POLL_S = 0.2
 BATCH_WAIT_S = 0.1
 """A batch waits so long for its last record."""
@@ -76,6 +79,46 @@ def make_topic(bootstrap_servers: str, name: str, topic_partitions: int, **confi
         return len(found.partitions) == topic_partitions and all(each.leader >= 0 for each in found.partitions.values())
 
     until(has_leaders, f"topic {name} has leaders")
+
+
+def make_topic_anew(bootstrap_servers: str, name: str) -> None:
+    """Deletes a topic with all that lies in it, and makes another one with as many topic partitions and the same settings.
+
+    Raises:
+        NotInTime: The brokers did not make it.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    topic_partitions = len(admin.list_topics(name, ASK_TIMEOUT_S).topics[name].partitions)
+    (described,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name)]).values()
+    config = {
+        key: entry.value for key, entry in described.result(ASK_TIMEOUT_S).items() if entry.source == OF_THE_TOPIC
+    }
+    for deleted in admin.delete_topics([name]).values():
+        deleted.result(ASK_TIMEOUT_S)
+
+    def is_made() -> bool:
+        for made in admin.create_topics([NewTopic(name, topic_partitions, config=config)]).values():
+            try:
+                made.result(ASK_TIMEOUT_S)
+            except KafkaException as refused:
+                if refused.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+                return False  # For some milliseconds the old one is being deleted still.
+        return True
+
+    until(is_made, f"topic {name} is made anew")
+
+
+def ends_of(bootstrap_servers: str, name: str) -> Mapping[int, int]:
+    """Returns the end of each topic partition's log."""
+    consumer = _consumer(bootstrap_servers, {})
+    try:
+        return {
+            place.partition: consumer.get_watermark_offsets(place, ASK_TIMEOUT_S)[1]
+            for place in _places(consumer, [name])
+        }
+    finally:
+        consumer.close()
 
 
 def read_topic(bootstrap_servers: str, topic: str) -> list[Arrived]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate_testkit.chaos.nemeses import bricks, clocks, growth, network, poison, processes
+from tidegate_testkit.chaos.nemeses import anew, bricks, clocks, growth, network, poison, processes
 from tidegate_testkit.chaos.nemesis import Nemesis
 
 NEMESES: Mapping[str, Nemesis] = {
@@ -29,5 +29,6 @@ NEMESES: Mapping[str, Nemesis] = {
         growth.BY_COMMAND,
         growth.BY_ANOTHER_TOOL,
         poison.POISON,
+        anew.MADE_ANEW,
     )
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tidegate_testkit.chaos.nemesis import Blow, Nemesis
 from tidegate_testkit.chaos.rig import Rig
-from tidegate_testkit.cluster.client import PREFIX
+from tidegate_testkit.cluster.client import REQUESTS
 from tidegate_testkit.cluster.cluster import SHARDS
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.topics import add_topic_partitions
@@ -26,7 +26,7 @@ def by_command(rig: Rig, wanted: int) -> None:
 
 def by_another_tool(rig: Rig, wanted: int) -> None:
     """The topic alone grows; nodes find that out by themselves."""
-    add_topic_partitions(rig.cluster.bootstrap_servers, f"{PREFIX}.requests", wanted)
+    add_topic_partitions(rig.cluster.bootstrap_servers, REQUESTS, wanted)
 
 
 def growth(name: str, grow: Callable[[Rig, int], None]) -> Nemesis:
