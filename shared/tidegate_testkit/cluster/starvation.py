@@ -7,12 +7,27 @@ Linux counts for each thread the time that it ran and the time that it was ready
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
 PROC = Path("/proc")
 ThreadTimes: TypeAlias = Mapping[tuple[int, int], tuple[int, int]]
 """By (process, thread): ns run, ns waited for a core, since the thread began."""
+
+
+def family_of(pid: int, proc: Path = PROC) -> set[int]:
+    """Returns the process with its children and theirs, as they are now."""
+    parents: dict[int, int] = {}
+    for file in proc.glob("[0-9]*/stat"):
+        with suppress(OSError):  # The process ended since it was listed.
+            # The name stands in parentheses and may hold anything; state and parent follow it.
+            _, parent, *_ = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            parents[int(file.parent.name)] = int(parent)
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family
 
 
 class Starvation:
@@ -26,6 +41,13 @@ class Starvation:
         self._proc = proc
         self._pids = tuple(pids)
         self._begun = self._times()
+
+    @classmethod
+    def of_whole_lives(cls, pids: Iterable[int], proc: Path = PROC) -> Starvation:
+        """Returns one that has counted since the processes began."""
+        starvation = cls(pids, proc)
+        starvation._begun = {}
+        return starvation
 
     def stretch(self) -> float:
         """Returns (run + waited) / run since the begin, at least 1; 1 where nothing ran or the kernel does not count."""

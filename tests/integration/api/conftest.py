@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -82,6 +83,13 @@ class Stack:
     def start_api(self) -> subprocess.Popen[bytes]:
         process = self.start("api")
         until(lambda: _status(f"{self.url}/readyz") == 200, f"the API is ready; logs in {self.folder}")
+        return process
+
+    def start_node(self) -> subprocess.Popen[bytes]:
+        """Starts a node that may choose its port, and waits until it serves all of its shards."""
+        log = self.folder / f"node-{len(self.processes)}.log"
+        process = self.start("node")
+        until(lambda: _is_ready(log), f"the node is ready; logs in {self.folder}")
         return process
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -175,6 +183,12 @@ def client(stack: Stack) -> Iterator[Client]:
     stack.start_api()
     with Client(stack.url) as client:
         yield client
+
+
+def _is_ready(log: Path) -> bool:
+    """Whether the node that writes this log says so itself, at the port that the log tells."""
+    listening = re.search(r'"port": (\d+), "event": "health_listening"', log.read_text(encoding="utf-8"))
+    return listening is not None and _status(f"http://127.0.0.1:{listening[1]}/readyz") == 200
 
 
 def _status(url: str) -> int:

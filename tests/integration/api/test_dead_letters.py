@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_given_a_record_that_nobody_can_read_then_its_letter_is_replayed_once(stack: Stack, client: Client) -> None:
-    stack.start("node")
+    stack.start_node()
     producer = Producer({"bootstrap.servers": stack.kafka.bootstrap_servers})
     producer.produce(f"{stack.prefix}.requests", b"\xff\x00{", key=b"k", headers=[("h", b"\x01")])
     producer.flush(20)

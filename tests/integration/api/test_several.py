@@ -19,7 +19,7 @@ def test_given_three_schedules_then_they_are_made_together_stopped_one_by_one_an
     stack: Stack, client: Client
 ) -> None:
     """A sample of CD-016, CD-019 and CD-088 on a real node."""
-    stack.start("node")
+    stack.start_node()
     until(lambda: _is_served(client), "a node that answers")
     program = stack.folder / "it.py"
     program.write_text("pass\n")

@@ -47,7 +47,7 @@ trigger:
 
 def test_given_node_and_api_then_a_users_first_run_goes_through_the_command_line(stack: Stack, client: Client) -> None:
     """Also: the data partition that the program reports is evidence at once, and what is missing is named."""
-    stack.start("node")
+    stack.start_node()
     (stack.folder / "land.py").write_text(PROGRAM)
     (stack.folder / "all.yaml").write_text(SCHEDULES)
     applied = stack.command("schedule", "apply", "-f", str(stack.folder / "all.yaml"), "-o", "json")
@@ -80,7 +80,7 @@ def test_given_node_and_api_then_a_users_first_run_goes_through_the_command_line
 
 
 def test_given_messages_then_they_are_delivered_and_can_be_taken_back(stack: Stack, client: Client) -> None:
-    stack.start("node")
+    stack.start_node()
     topic = stack.make_topic()
     base = {"namespace": "orders", "topic": topic}
     batch = [{**base, "after": "0s", "payload": {"n": number}} for number in range(100)]
@@ -136,7 +136,7 @@ def test_given_no_secret_then_the_process_says_what_is_missing(stack: Stack) -> 
 
 
 def test_given_refusal_by_the_owner_then_it_is_told_like_one_by_the_api(stack: Stack, client: Client) -> None:
-    stack.start("node")
+    stack.start_node()
     spec = {
         "kind": "schedule",
         "namespace": "flights",

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tidegate_testkit.cluster.starvation import Starvation, family_of
+
 PATIENCE_S = 90.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
 
@@ -78,6 +80,10 @@ class DevProcess:
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def stretch(self) -> float:
+        """Returns how much longer the stack has taken so far because the cores were busy with others."""
+        return Starvation.of_whole_lives(family_of(self._process.pid)).stretch()
 
     def interrupt(self) -> None:
         """Ctrl-C."""
