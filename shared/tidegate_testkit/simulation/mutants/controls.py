@@ -80,7 +80,7 @@ CONTROLS = (
         breaks="I7",
         patches=(Patch(EndCovered, "_jobs_and_runs", leaving_it_pending),),
         within=75,
-        directed=(31,),
+        directed=(50,),
         trap="wide_controls",
     ),
     Mutant(
@@ -97,6 +97,7 @@ CONTROLS = (
         breaks="I8",
         patches=(without("moves_seen"),),
         within=20,
+        directed=(8,),
         trap="wide_controls",
     ),
     Mutant(

@@ -144,7 +144,7 @@ HAND_OVERS = (
         breaks="I3",
         patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
         within=50,
-        directed=(19,),
+        directed=(33,),
     ),
     Mutant(
         "inbox left to its first look",

@@ -104,7 +104,7 @@ MESSAGES = (
         breaks="I7",
         patches=(Patch(plane, "read_guards", reading_no_guards),),
         within=100,
-        directed=(28,),
+        directed=(2,),
         trap="echoes",
     ),
     Mutant(

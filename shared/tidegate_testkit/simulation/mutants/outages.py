@@ -60,6 +60,7 @@ OUTAGES = (
         breaks="I8",
         patches=(Patch(outage_watch, "record_outages", signing_the_position),),
         within=18,
+        directed=(5,),
         trap="silence",
     ),
     Mutant(
@@ -105,6 +106,7 @@ OUTAGES = (
         breaks="I1",
         patches=(Patch(runs, "served_deadline", lambda _: lambda began, deadline, outages: deadline),),
         within=20,
+        directed=(6,),
         trap="black_out",
     ),
 )

@@ -103,7 +103,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
         within=60,
-        directed=(22,),
+        directed=(24,),
     ),
     Mutant(
         "recurring summons",
@@ -111,6 +111,6 @@ RECURRING = (
         breaks="I1",
         patches=(Patch(Summoned, "_take", lambda _: lambda summoned, summons: None),),
         within=100,
-        directed=(17,),
+        directed=(22,),
     ),
 )

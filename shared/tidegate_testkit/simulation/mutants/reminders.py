@@ -69,6 +69,7 @@ REMINDERS = (
         breaks="I1",
         patches=(Patch(at_least_every, "is_dealt_with", lambda _: lambda *_: False),),
         within=30,
+        directed=(13,),
     ),
     Mutant(
         "reminded unread",
@@ -76,6 +77,7 @@ REMINDERS = (
         breaks="I3",
         patches=(Patch(fire, "remind", deciding_at_once),),
         within=30,
+        directed=(9,),
     ),
     Mutant(
         "job of nothing",

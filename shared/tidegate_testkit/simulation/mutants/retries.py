@@ -32,7 +32,7 @@ RETRIES = (
         breaks="I2",
         patches=(Patch(retrying, "_is_used_up", one_try_more),),
         within=24,
-        directed=(27,),
+        directed=(4,),
     ),
     Mutant(
         "given up in silence",
@@ -40,7 +40,7 @@ RETRIES = (
         breaks="dead letters",
         patches=(Patch(run_ends, "outbox_row", in_silence),),
         within=24,
-        directed=(68,),
+        directed=(14,),
     ),
     Mutant(
         "retry after the stop",
@@ -48,6 +48,7 @@ RETRIES = (
         breaks="I7",
         patches=(Patch(retrying, "_may_launch", lambda _: lambda unit, state, run: True),),
         within=75,
+        directed=(9,),
     ),
     Mutant(
         "retry after too late",

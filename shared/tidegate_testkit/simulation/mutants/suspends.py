@@ -48,6 +48,7 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(parking, "stands_still", lambda _: lambda state: False),),
         within=40,
+        directed=(14,),
     ),
     Mutant(
         "held jobs",
