@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from tidegate_dynamo.answers import decoded_answer
 from tidegate_dynamo.async_connections import AsyncConnections
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.items_client import SignedRequests
+from tidegate_dynamo.keys import KeysOnLoop
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
@@ -27,7 +27,8 @@ class AsyncItemsClient:
     """
 
     def __init__(self, credentials: Credentials | None, route: Route, settings: DynamoSettings) -> None:
-        self._requests = SignedRequests(credentials, route)
+        self._keys = KeysOnLoop(credentials)
+        self._requests = SignedRequests(route)
         self._connections = AsyncConnections(route, settings)
 
     async def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -40,10 +41,7 @@ class AsyncItemsClient:
         Raises:
             `outcomes.FAILURES`: What happened outside of this process.
         """
-        if self._requests.signer.may_block:
-            # The SDK asks an instance's or a container's service, for a second and more; the loop has others to serve.
-            await asyncio.to_thread(self._requests.signer.refresh)
-        name, message = self._requests.of(operation, request)
+        name, message = self._requests.of(operation, request, await self._keys.of_now())
         return decoded_answer(name, await self._connections.exchange(message))
 
     def close(self) -> None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate_dynamo.answers import decoded_answer
 from tidegate_dynamo.connections import Connections, Route
+from tidegate_dynamo.keys import keys_of
 from tidegate_dynamo.signing import CONTENT_TYPE, Signer
 
 if TYPE_CHECKING:
-    from botocore.credentials import Credentials
+    from botocore.credentials import Credentials, ReadOnlyCredentials
 
     from tidegate_dynamo.settings import DynamoSettings
 
@@ -40,12 +41,11 @@ class SignedRequests:
     """Makes the bytes of requests. Thread-safe.
 
     Args:
-        credentials: The SDK's; None where its chain found none.
         route: To the endpoint.
     """
 
-    def __init__(self, credentials: Credentials | None, route: Route) -> None:
-        self.signer = Signer(credentials, route.endpoint)
+    def __init__(self, route: Route) -> None:
+        self._signer = Signer(route.endpoint)
         # No compression: an answer is read as it is, and its checksum is of what was sent.
         shared = f"{route.request_head}User-Agent: {USER_AGENT}\r\nAccept-Encoding: identity\r\nContent-Type: {CONTENT_TYPE}\r\n"
         self._calls = {
@@ -53,15 +53,15 @@ class SignedRequests:
             for name, operation in OPERATIONS.items()
         }
 
-    def of(self, operation: str, request: Mapping[str, Any]) -> tuple[str, bytes]:
-        """Returns the operation as DynamoDB names it, and the whole request.
+    def of(self, operation: str, request: Mapping[str, Any], keys: ReadOnlyCredentials) -> tuple[str, bytes]:
+        """Returns the operation as DynamoDB names it, and the whole request, signed with these keys.
 
         Raises:
             NoCredentialsError, botocore.exceptions.BotoCoreError: See `Signer.headers`.
         """
         name, target, head = self._calls[operation]
         body = _encode(request).encode()
-        signed = self.signer.headers(target, body, time.time())
+        signed = self._signer.headers(keys, target, body, time.time())
         return name, f"{head}{signed}Content-Length: {len(body)}\r\n\r\n".encode("latin-1") + body
 
 
@@ -75,7 +75,8 @@ class ItemsClient:
     """
 
     def __init__(self, credentials: Credentials | None, route: Route, settings: DynamoSettings) -> None:
-        self._requests = SignedRequests(credentials, route)
+        self._credentials = credentials
+        self._requests = SignedRequests(route)
         self._connections = Connections(route, settings.connections_max)
 
     def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -88,7 +89,7 @@ class ItemsClient:
         Raises:
             `outcomes.FAILURES`: What happened outside of this process.
         """
-        name, message = self._requests.of(operation, request)
+        name, message = self._requests.of(operation, request, keys_of(self._credentials))
         return decoded_answer(name, self._connections.exchange(message))
 
     def close(self) -> None:

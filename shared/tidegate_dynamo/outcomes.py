@@ -12,6 +12,7 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectTimeoutError,
+    CredentialRetrievalError,
     EndpointConnectionError,
     NoCredentialsError,
     PartialCredentialsError,
@@ -57,11 +58,12 @@ AUTHORS_MISTAKES: Final = frozenset(
 )
 NEVER_SENT: Final = (
     ConnectTimeoutError,
+    CredentialRetrievalError,
     EndpointConnectionError,
     NoCredentialsError,
     PartialCredentialsError,
 )
-"""No connection, no request: not applied. A pooled connection that breaks raises something else, which is `Lost`; so are
+"""No connection or no keys, no request: not applied. A pooled connection that breaks raises something else, which is `Lost`; so are
 trouble with TLS or a proxy, which can come in the middle of an answer."""
 
 

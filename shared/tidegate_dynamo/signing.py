@@ -11,13 +11,12 @@ import hmac
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import HTTPClientError, NoCredentialsError
 
 from tidegate_dynamo.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from botocore.credentials import Credentials, ReadOnlyCredentials
+    from botocore.credentials import ReadOnlyCredentials
 
 CONTENT_TYPE: Final = "application/x-amz-json-1.0"
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
@@ -37,15 +36,13 @@ class _Day(NamedTuple):
 
 
 class Signer:
-    """Signs requests with the credentials of the moment. Thread-safe.
+    """Signs requests. Thread-safe.
 
     Args:
-        credentials: The SDK's, refreshable or not; None where its chain found none.
         endpoint: Whom the requests are for.
     """
 
-    def __init__(self, credentials: Credentials | None, endpoint: Endpoint) -> None:
-        self._credentials = credentials
+    def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._start = (
             f"POST\n{endpoint.canonical_path}\n\ncontent-type:{CONTENT_TYPE}\nhost:{endpoint.host}\nx-amz-date:"
@@ -53,35 +50,19 @@ class Signer:
         # Replaced as a whole: threads that make the same one at once do no harm.
         self._day: _Day | None = None
 
-    @property
-    def may_block(self) -> bool:
-        """Whether the next signature may ask somebody for new credentials first, over a network."""
-        return isinstance(self._credentials, RefreshableCredentials) and self._credentials.refresh_needed()
-
-    def refresh(self) -> None:
-        """Has new credentials fetched where they are needed. Blocking.
-
-        Raises:
-            botocore.exceptions.BotoCoreError: They could not be had.
-        """
-        if self._credentials is not None:
-            self._credentials.get_frozen_credentials()
-
-    def headers(self, target: str, body: bytes, now_s: float) -> str:
+    def headers(self, credentials: ReadOnlyCredentials, target: str, body: bytes, now_s: float) -> str:
         """Returns the header lines that prove who asks, each with its end.
 
         Args:
+            credentials: The keys of the moment.
             target: Value of `X-Amz-Target`.
             body: As it will be sent.
             now_s: Seconds since the epoch.
 
         Raises:
-            NoCredentialsError: There are none.
-            botocore.exceptions.BotoCoreError: They ran out and could not be had anew, or are no text for a header.
+            NoCredentialsError: They are empty.
+            botocore.exceptions.BotoCoreError: They are no text for a header.
         """
-        if self._credentials is None:
-            raise NoCredentialsError
-        credentials = self._credentials.get_frozen_credentials()
         stamp = time.strftime(STAMP, time.gmtime(now_s))
         day = self._day
         if day is None or day.credentials != credentials or day.date != stamp[:DATE_CHARACTERS]:

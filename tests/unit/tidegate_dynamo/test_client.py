@@ -5,6 +5,7 @@ from botocore.client import BaseClient
 from botocore.session import Session
 
 from tidegate_dynamo.client import access_for, make_client, sdk_client
+from tidegate_dynamo.keys import keys_of
 from tidegate_dynamo.settings import DynamoSettings
 
 LOCAL = DynamoSettings(endpoint_url="http://127.0.0.1:1")
@@ -78,9 +79,9 @@ def test_given_a_client_then_items_are_asked_for_in_the_name_that_the_sdk_uses(
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     client = make_client(LOCAL)
-    assert f"Credential={signed_by}/19700101/us-east-1/dynamodb/" in client.items._requests.signer.headers(
-        "t", b"{}", 0
-    )
+    _, request = client.items._requests.of("query", {}, keys_of(client.items._credentials))
+    assert f"Credential={signed_by}/".encode() in request
+    assert b"/us-east-1/dynamodb/aws4_request" in request
     client.close()
 
 

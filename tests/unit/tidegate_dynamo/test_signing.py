@@ -35,8 +35,8 @@ def headers_of(lines: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines[:-2].split("\r\n"))
 
 
-def ours(signer: Signer, target: str, body: bytes, at: datetime) -> dict[str, str]:
-    return headers_of(signer.headers(target, body, at.timestamp()))
+def ours(signer: Signer, credentials: Credentials, target: str, body: bytes, at: datetime) -> dict[str, str]:
+    return headers_of(signer.headers(credentials.get_frozen_credentials(), target, body, at.timestamp()))
 
 
 def the_sdks(credentials: Credentials, endpoint: Endpoint, target: str, body: bytes, at: datetime) -> dict[str, str]:
@@ -52,15 +52,15 @@ def test_given_anything_to_sign_then_the_signature_is_the_sdks(
     credentials: Credentials, endpoint: Endpoint, target: str, body: bytes, at: datetime
 ) -> None:
     theirs = the_sdks(credentials, endpoint, target, body or b"{}", at)
-    assert ours(Signer(credentials, endpoint), target, body or b"{}", at) == theirs
+    assert ours(Signer(endpoint), credentials, target, body or b"{}", at) == theirs
 
 
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=8))
 def test_given_a_signer_across_midnights_then_each_call_is_signed_with_its_own_day(seconds: list[int]) -> None:
     credentials = Credentials("AKIA0", "hidden")
-    signer = Signer(credentials, ENDPOINT)
+    signer = Signer(ENDPOINT)
     for at in (MIDNIGHT + timedelta(seconds=offset) for offset in seconds):
-        assert ours(signer, TARGET, b"{}", at) == the_sdks(credentials, ENDPOINT, TARGET, b"{}", at)
+        assert ours(signer, credentials, TARGET, b"{}", at) == the_sdks(credentials, ENDPOINT, TARGET, b"{}", at)
 
 
 def test_given_a_day_then_its_key_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +72,9 @@ def test_given_a_day_then_its_key_is_made_once(monkeypatch: pytest.MonkeyPatch) 
         return begin(self, credentials, date)
 
     monkeypatch.setattr(Signer, "_begin", counted)
-    signer = Signer(Credentials("AKIA0", "hidden"), ENDPOINT)
+    signer = Signer(ENDPOINT)
     for hour in (1, 2, 23, 24, 25):
-        ours(signer, TARGET, b"{}", MIDNIGHT + timedelta(hours=hour))
+        ours(signer, Credentials("AKIA0", "hidden"), TARGET, b"{}", MIDNIGHT + timedelta(hours=hour))
     assert begun == ["20260301", "20260302"]
 
 
@@ -90,23 +90,23 @@ def soon() -> str:
 
 def test_given_credentials_that_are_renewed_then_the_next_call_has_the_new_ones(lives: dict[str, str]) -> None:
     credentials = RefreshableCredentials.create_from_metadata(lives, lambda: lives, "role", 60, 60)
-    signer = Signer(credentials, ENDPOINT)
-    first = ours(signer, TARGET, b"{}", MIDNIGHT)
+    signer = Signer(ENDPOINT)
+    first = ours(signer, credentials, TARGET, b"{}", MIDNIGHT)
     lives = {"access_key": "AKIA2", "secret_key": "second", "token": "t2", "expiry_time": soon()}
     credentials._expiry_time = datetime.now(UTC) + timedelta(seconds=1)  # type: ignore[attr-defined]  # time passes
-    second = ours(signer, TARGET, b"{}", MIDNIGHT)
+    second = ours(signer, credentials, TARGET, b"{}", MIDNIGHT)
     assert (first["X-Amz-Security-Token"], second["X-Amz-Security-Token"]) == ("t1", "t2")
     assert second == the_sdks(Credentials("AKIA2", "second", "t2"), ENDPOINT, TARGET, b"{}", MIDNIGHT)
 
 
-@pytest.mark.parametrize("credentials", [None, Credentials("", "hidden"), Credentials("AKIA0", "")])
-def test_given_no_credentials_then_that_is_said_before_anything_is_sent(credentials: Credentials | None) -> None:
+@pytest.mark.parametrize("credentials", [Credentials("", "hidden"), Credentials("AKIA0", "")])
+def test_given_empty_credentials_then_that_is_said_before_anything_is_sent(credentials: Credentials) -> None:
     with pytest.raises(NoCredentialsError):
-        Signer(credentials, ENDPOINT).headers(TARGET, b"{}", 0)
+        ours(Signer(ENDPOINT), credentials, TARGET, b"{}", MIDNIGHT)
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "with blank", "ümlaut", "nul\0"])
 def test_given_credentials_that_would_break_a_header_then_they_are_refused(text: str) -> None:
     for credentials in (Credentials(text, "hidden"), Credentials("AKIA0", "hidden", text)):
         with pytest.raises(HTTPClientError, match="header"):
-            Signer(credentials, ENDPOINT).headers(TARGET, b"{}", 0)
+            ours(Signer(ENDPOINT), credentials, TARGET, b"{}", MIDNIGHT)

@@ -93,11 +93,15 @@ def _skip(waiting: Waiting) -> Settled:
 
 
 def _keep_latest(waiting: Waiting) -> Settled:
-    """Also `cancel_running`, which beside that ends what runs (`to_cancel`)."""
+    """Also `cancel_running`, which beside that ends what runs (`to_cancel`).
+
+    From the newest backwards: whoever is left when this stops waits before the one that takes the others' places. With the
+    oldest first that one would overtake those, and they would run behind it.
+    """
     if len(waiting.jobs) < 2:
         return Settled()
     *older, latest = sorted(waiting.jobs, key=_by_nominal)
-    replaced = older[: waiting.most]
+    replaced = older[-waiting.most :]
     detail = f"replaced by {latest.id}"
     ended = tuple(Ended(job, "skipped", "replaced", detail) for job in replaced)
     return Settled(ended, _in_place_of(latest, replaced))

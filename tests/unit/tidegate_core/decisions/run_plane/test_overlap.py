@@ -57,6 +57,21 @@ def test_given_keep_latest_then_the_newest_takes_the_place_of_all_others() -> No
     assert settled.kept.covered is None
 
 
+@pytest.mark.parametrize("overlap", ["keep_latest", "coalesce", "cancel_running"])
+def test_given_more_than_one_look_may_end_then_the_one_that_stands_for_others_stays_behind_those_that_are_left(
+    overlap: Overlap,
+) -> None:
+    """Between two looks the run may end: what is left is admitted then, and must not come behind what is younger."""
+    waiting = jobs(*range(1, SETTLED_TOGETHER + 4))
+    settled = settle(parsed_spec(overlap=overlap), waiting, [RUN])
+    gone = {each.job.id for each in settled.ended}
+    kept = settled.kept
+    assert kept is not None
+    left = [job for job in waiting if job.id not in gone | {kept.id}]
+    assert [job.nominal for job in left] == [job.nominal for job in jobs(1, 2)]
+    assert all((job.waits_since, job.nominal) < (kept.waits_since, kept.nominal) for job in left)
+
+
 def test_given_coalesce_then_one_job_stands_for_all() -> None:
     hours = list(jobs(1, 2, 3))
     settled = settle(parsed_spec(overlap="coalesce"), hours, [])

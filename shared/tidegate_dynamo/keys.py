@@ -1,0 +1,90 @@
+"""The keys that requests are signed with: those of the moment, and how new ones are fetched without stopping a loop.
+
+Keys of a role (of a service account, a container, an instance) run out. The SDK fetches new ones from 15 minutes before, over a
+network, in whatever thread asks; as long as that fails it asks again for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials, ReadOnlyCredentials
+
+ASK_AGAIN_S: Final = 10.0
+"""Between a try to have new keys and the next one, while the old ones are still good."""
+Provided: TypeAlias = "Credentials | None"
+"""What the SDK's chain found."""
+
+
+def keys_of(credentials: Provided) -> ReadOnlyCredentials:
+    """Returns the keys of the moment. Blocking where new ones have to be fetched.
+
+    Raises:
+        NoCredentialsError: The SDK's chain found none.
+        CredentialRetrievalError: They ran out, or soon will, and could not be had anew.
+    """
+    if credentials is None:
+        raise NoCredentialsError
+    try:
+        return credentials.get_frozen_credentials()
+    # The token's file is gone, the service refuses or is away, what it gave had run out: the chain lets through what it meets.
+    except Exception as error:
+        raise CredentialRetrievalError(
+            provider=credentials.method, error_msg=f"{type(error).__name__}: {error}"
+        ) from error
+
+
+class KeysOnLoop:
+    """The same for calls on a loop, which nobody stops. Of one loop.
+
+    Args:
+        credentials: What the SDK's chain found.
+    """
+
+    def __init__(self, credentials: Provided) -> None:
+        self._credentials = credentials
+        self._fetch: asyncio.Task[None] | None = None
+        self._asks_again_at = 0.0
+
+    async def of_now(self) -> ReadOnlyCredentials:
+        """Returns the keys of the moment; waits only where there are none that are good.
+
+        While those at hand run out soon, one thread at a time fetches others, at most every `ASK_AGAIN_S`, and calls go on with
+        these to their last second.
+
+        Raises:
+            See `keys_of`.
+        """
+        credentials = self._credentials
+        if not isinstance(credentials, RefreshableCredentials):
+            return keys_of(credentials)
+        if credentials.refresh_needed():
+            if credentials.refresh_needed(0):
+                # All wait for the same one; a caller that gives up does not end it.
+                await asyncio.shield(self._fetching(credentials))
+            elif self._fetch is None and asyncio.get_running_loop().time() >= self._asks_again_at:
+                self._fetching(credentials)
+        # Not `get_frozen_credentials`, which would look for itself whether it is time to fetch, and do it here.
+        return cast("ReadOnlyCredentials", credentials._frozen_credentials)  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def _fetching(self, credentials: RefreshableCredentials) -> asyncio.Task[None]:
+        if self._fetch is None:
+            self._fetch = asyncio.create_task(self._fetched(credentials))
+            self._fetch.add_done_callback(self._has_ended)
+        return self._fetch
+
+    async def _fetched(self, credentials: RefreshableCredentials) -> None:
+        await asyncio.to_thread(keys_of, credentials)
+
+    def _has_ended(self, fetch: asyncio.Task[None]) -> None:
+        self._fetch = None
+        self._asks_again_at = fetch.get_loop().time() + ASK_AGAIN_S
+        with suppress(asyncio.CancelledError):
+            # Looked at: whoever waits is told, and whoever had keys that are good needs to know nothing. The SDK logs it.
+            fetch.exception()

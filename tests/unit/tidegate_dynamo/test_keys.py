@@ -1,0 +1,151 @@
+"""Keys of the moment: those of a role run out, and are fetched anew without stopping the loop that needs them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.credentials import Credentials, RefreshableCredentials
+from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
+
+from tidegate_core.store.values import Throttled
+from tidegate_dynamo import keys
+from tidegate_dynamo.keys import KeysOnLoop, keys_of
+from tidegate_dynamo.outcomes import outcome_of
+
+OLD = {"access_key": "AKIA1", "secret_key": "first", "token": "t1"}
+NEW = {"access_key": "AKIA2", "secret_key": "second", "token": "t2"}
+
+
+class Service:
+    """What gives keys to a role: it may be away, and slow.
+
+    Attributes:
+        asked: By which threads.
+        may_answer: Set = it answers at once.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.was_asked = threading.Event()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.answer: Callable[[], dict[str, str]] = lambda: {**NEW, "expiry_time": in_minutes(60)}
+
+    def __call__(self) -> dict[str, str]:
+        self.asked.append(threading.get_ident())
+        self.was_asked.set()
+        assert self.may_answer.wait(20)
+        return self.answer()
+
+
+def in_minutes(minutes: float) -> str:
+    return (datetime.now(UTC) + timedelta(minutes=minutes)).isoformat()
+
+
+def credentials_for(minutes: float, service: Service) -> RefreshableCredentials:
+    return RefreshableCredentials.create_from_metadata({**OLD, "expiry_time": in_minutes(minutes)}, service, "role")
+
+
+def away() -> dict[str, str]:
+    raise FileNotFoundError("the token's file is gone")
+
+
+def test_given_keys_for_good_or_none_then_they_are_at_hand_or_that_is_said() -> None:
+    async def look(credentials: Credentials | None) -> str | None:
+        return (await KeysOnLoop(credentials).of_now()).access_key
+
+    assert asyncio.run(look(Credentials("AKIA0", "hidden"))) == "AKIA0"
+    with pytest.raises(NoCredentialsError):
+        asyncio.run(look(None))
+
+
+@pytest.mark.parametrize("minutes", [14, 5], ids=["advisory", "mandatory"])
+def test_given_keys_that_run_out_soon_and_a_service_that_hangs_then_calls_go_on_with_them_and_one_thread_waits(
+    minutes: float,
+) -> None:
+    """Found by a review: each call asked for new keys on the loop itself, for seconds each while the service was away."""
+    service = Service()
+    service.may_answer.clear()
+
+    async def scenario() -> None:
+        at_hand = KeysOnLoop(credentials_for(minutes, service))
+        assert {(await at_hand.of_now()).access_key for _ in range(50)} == {"AKIA1"}
+        service.may_answer.set()
+        assert at_hand._fetch is not None
+        await asyncio.wait([at_hand._fetch])
+        assert (await at_hand.of_now()).access_key == "AKIA2"
+
+    asyncio.run(scenario())
+    assert len(service.asked) == 1
+    assert service.asked[0] != threading.get_ident()
+
+
+@pytest.mark.parametrize("minutes", [14, 5], ids=["advisory", "mandatory"])
+def test_given_a_service_that_fails_then_it_is_asked_again_now_and_then_and_calls_go_on(
+    minutes: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service()
+    service.answer = away
+
+    async def calls(at_hand: KeysOnLoop) -> None:
+        for _ in range(20):
+            assert (await at_hand.of_now()).access_key == "AKIA1"
+            if at_hand._fetch is not None:
+                await asyncio.wait([at_hand._fetch])
+
+    async def scenario() -> list[int]:
+        at_hand = KeysOnLoop(credentials_for(minutes, service))
+        await calls(at_hand)
+        seldom = len(service.asked)
+        monkeypatch.setattr(keys, "ASK_AGAIN_S", 0)
+        at_hand._asks_again_at = 0
+        await calls(at_hand)
+        return [seldom, len(service.asked) - seldom]
+
+    assert asyncio.run(scenario()) == [1, 20]
+
+
+def test_given_keys_that_have_run_out_then_all_callers_wait_for_one_fetch() -> None:
+    service = Service()
+
+    async def scenario() -> set[Any]:
+        at_hand = KeysOnLoop(credentials_for(-1, service))
+        return {each.access_key for each in await asyncio.gather(*(at_hand.of_now() for _ in range(20)))}
+
+    assert asyncio.run(scenario()) == {"AKIA2"}
+    assert len(service.asked) == 1
+
+
+def test_given_keys_that_have_run_out_and_none_to_be_had_then_nothing_was_sent_and_that_is_told() -> None:
+    service = Service()
+    service.answer = away
+    credentials = credentials_for(-1, service)
+
+    async def scenario() -> None:
+        await KeysOnLoop(credentials).of_now()
+
+    with pytest.raises(CredentialRetrievalError, match="the token's file is gone") as found:
+        asyncio.run(scenario())
+    assert outcome_of(found.value, 1) == Throttled()
+    with pytest.raises(CredentialRetrievalError, match="the token's file is gone"):
+        keys_of(credentials)
+
+
+def test_given_a_caller_that_gives_up_then_the_others_still_have_their_keys() -> None:
+    service = Service()
+    service.may_answer.clear()
+
+    async def scenario() -> None:
+        at_hand = KeysOnLoop(credentials_for(-1, service))
+        first, second = (asyncio.ensure_future(at_hand.of_now()) for _ in range(2))
+        await asyncio.to_thread(service.was_asked.wait, 20)
+        first.cancel()
+        service.may_answer.set()
+        assert (await second).access_key == "AKIA2"
+
+    asyncio.run(scenario())
