@@ -19,17 +19,18 @@ class ReusedIds:
     """The newest request ids with a hash of what they asked for."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, bytes] = OrderedDict()
+        self._known: OrderedDict[tuple[str | None, str], bytes] = OrderedDict()
 
-    def check(self, request_id: str, body: bytes) -> None:
-        """Raises ApiProblem when the id came with another body before."""
+    def check(self, namespace: str | None, request_id: str, body: bytes) -> None:
+        """Raises ApiProblem when the id came with another body before, in the same namespace."""
         digest = hashlib.blake2b(body, digest_size=16).digest()
-        if self._known.setdefault(request_id, digest) != digest:
+        name = namespace, request_id
+        if self._known.setdefault(name, digest) != digest:
             raise ApiProblem(
                 422,
                 f"request id {request_id} was used for another request before; take a new id for a new request",
                 request_id=request_id,
             )
-        self._known.move_to_end(request_id)
+        self._known.move_to_end(name)
         if len(self._known) > IDS_MAX:
             self._known.popitem(last=False)

@@ -111,7 +111,7 @@ class Submission:
         """
         cluster = await self._cluster.current()
         ready = self._prepared(request, cluster)
-        self._reused.check(ready.request_id, ready.value)
+        self._reused.check(ready.request.namespace, ready.request_id, ready.value)
         return await self._send(ready, cluster)
 
     async def submit_all(self, requests: Sequence[Request]) -> list[Answer]:
@@ -120,7 +120,7 @@ class Submission:
         # On a thread: written out, they may have 16 MB.
         prepared = await self._pools.read(lambda: [self._prepared(request, cluster) for request in requests])
         for ready in prepared:
-            self._reused.check(ready.request_id, ready.value)
+            self._reused.check(ready.request.namespace, ready.request_id, ready.value)
         return list(await asyncio.gather(*(self._send(each, cluster) for each in prepared)))
 
     def _prepared(self, request: Request, cluster: ClusterMap) -> _Ready:

@@ -11,7 +11,7 @@ import typer
 from tidegate_cli.commands.arguments import split_schedule
 from tidegate_cli.exits import CommandFailed, Exit
 from tidegate_cli.output import note
-from tidegate_client.errors import NotFound
+from tidegate_client.errors import ApiUnavailable, ApiUnreachable, NotFound
 
 if TYPE_CHECKING:
     from tidegate_client import Client
@@ -60,11 +60,23 @@ def print_log(
     """Writes a log to stdout, from its beginning to its end as it is now; or until the run has ended, attempt after attempt where
     none is named.
 
-    Where the output is empty but the error stream is not, a note says so.
+    Where the output is empty but the error stream is not, a note says so. While following, an API that does not answer for a
+    while is asked again.
     """
     number, offset, empty = attempt, 0, True
+    begun = silent = False
     while True:
-        piece = api.run_logs(run_id, stream, offset, number)
+        try:
+            piece = api.run_logs(run_id, stream, offset, number)
+        except (ApiUnreachable, ApiUnavailable) as silence:
+            if not (follow and begun):
+                raise
+            if not silent:
+                note(f"{silence}; asking again")
+            silent = True
+            pause(POLL_S)
+            continue
+        begun, silent = True, False
         typer.echo(piece.text, nl=False)
         at_end = piece.next_offset >= piece.size or piece.next_offset == offset
         # The attempt that this began with: another one's log is another file.
@@ -98,19 +110,28 @@ def await_end(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> RunView:
-    """Returns the run once it has ended.
+    """Returns the run once it has ended. An API that does not answer for a while, as when it is replaced, is asked again.
 
     Raises:
+        ApiUnreachable, ApiUnavailable: It did not answer the first question.
         CommandFailed: Timeout.
         NotFound: There is neither a run nor a job of this id.
     """
     deadline = clock() + timeout_s
+    begun = False
     while True:
-        run = _run_or_job(api, run_id)
-        if run is not None and run.is_ended:
-            return run
-        if clock() >= deadline:
+        try:
+            run = _run_or_job(api, run_id)
+        except (ApiUnreachable, ApiUnavailable) as silence:
+            if not begun:
+                raise
+            state = f"could not be asked for ({silence})"
+        else:
+            begun = True
+            if run is not None and run.is_ended:
+                return run
             state = "has not been launched" if run is None else f"is {run.state}"
+        if clock() >= deadline:
             raise CommandFailed(f"run {run_id} {state} after {timeout_s:g} s", Exit.TIMEOUT)
         pause(min(POLL_S, max(0.0, deadline - clock())))
 

@@ -110,16 +110,16 @@ class Node:
         parts.notices("health_listening", port=self._health.port)
         for client in (parts.plain, parts.guarded, parts.reader):
             client.start()
-        beating = asyncio.get_running_loop().create_task(self._heartbeats.run())
-        beating.add_done_callback(self._heartbeats_ended)
-        beside = [asyncio.get_running_loop().create_task(life()) for life in (self._join_at_first, *self._lives())]
+        lives = [asyncio.create_task(life()) for life in (self._heartbeats.run, self._join_at_first, *self._lives())]
+        for life in lives:
+            life.add_done_callback(self._life_ended)
         parts.notices("node_started", owner=parts.facts.owner, node=parts.facts.name)
         exit_code = await self._exit
         parts.notices("node_stopping", exit_code=exit_code, held=sorted(parts.holdings.held))
-        for task in (beating, *beside):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        for life in lives:
+            life.cancel()
+        # What one of them raised is told by `_life_ended`, and keeps nobody from giving back what this node holds.
+        await asyncio.gather(*lives, return_exceptions=True)
         await self._close()
         parts.notices("node_stopped", exit_code=exit_code)
         return exit_code
@@ -238,10 +238,10 @@ class Node:
             continue
         self._member = False
 
-    def _heartbeats_ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (failure := task.exception()) is not None:
-            # Without heartbeats nobody would notice a clock that is off: better a new process.
-            self._parts.notices("task_failed", task="heartbeats", exc_info=failure)
+    def _life_ended(self, life: asyncio.Task[None]) -> None:
+        if not life.cancelled() and (failure := life.exception()) is not None:
+            # Without heartbeats nobody would notice a clock that is off: better a new process. The others go on by themselves.
+            self._parts.notices("task_failed", task=life.get_name(), exc_info=failure)
             self.stop(EXIT_BUG)
 
     # -- figures ------------------------------------------------------------------------------------------------------

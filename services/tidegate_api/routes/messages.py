@@ -87,7 +87,7 @@ def _parsed(documents: list[Any]) -> list[WriteRequest]:
     """Returns the messages of a batch. Raises InvalidInput with the first problems of all of them, each with its place."""
     requests: list[WriteRequest] = []
     problems: list[Problem] = []
-    seen: set[str] = set()
+    seen: set[tuple[str | None, str]] = set()
     for number, document in enumerate(documents):
         try:
             message = request_of(_as_send(document), None)
@@ -96,9 +96,11 @@ def _parsed(documents: list[Any]) -> list[WriteRequest]:
             if len(problems) >= MAX_PROBLEMS:
                 break
             continue
-        if message.id is not None and message.id in seen:
-            problems.append(Problem(f"[{number}].id", "stands on another message of the list", "give each its own"))
-        seen.add(message.id or "")
+        if message.id is not None:
+            name = message.namespace, message.id
+            if name in seen:
+                problems.append(Problem(f"[{number}].id", "stands on another message of the list", "give each its own"))
+            seen.add(name)
         requests.append(message)
     if problems:
         raise InvalidInput(problems)

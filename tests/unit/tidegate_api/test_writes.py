@@ -36,6 +36,17 @@ def test_given_idempotency_key_with_another_body_then_422(process: Process) -> N
     assert len(process.bus.produced) == 1
 
 
+def test_given_one_id_in_two_namespaces_then_each_is_a_request_of_its_own(process: Process) -> None:
+    """Found by a review: ids are unique within a namespace; here the second team was told that its id was used."""
+    messages = [
+        {"namespace": namespace, "id": "1001", "topic": "out", "after": "1h", "payload": {"of": namespace}}
+        for namespace in ("team-a", "team-b")
+    ]
+    alone = [process.http.post("/api/v1/messages", json=message) for message in messages]
+    together = process.http.post("/api/v1/messages", json=messages)
+    assert [answer.status_code for answer in (*alone, together)] == [200, 200, 200]
+
+
 def test_given_several_mistakes_then_400_names_all_and_nothing_is_sent(process: Process) -> None:
     spec = {**SPEC, "trigger": {"type": "every", "period": "90q"}, "overlapp": "queue"}
     answer = process.http.put(PUT_SCHEDULE, json=spec)

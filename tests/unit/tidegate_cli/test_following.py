@@ -197,6 +197,48 @@ def test_given_job_that_waits_then_wait_goes_on_until_its_run_has_ended(api: Fak
     assert found.value.code == 1
 
 
+UNAVAILABLE: Answer = (503, {"title": "Service Unavailable", "status": 503, "detail": "the store does not answer"})
+
+
+def test_given_an_api_that_is_replaced_meanwhile_then_wait_goes_on_to_the_runs_end(api: FakeApi) -> None:
+    """Found by a review: a run that still ran was taken for one that had failed, as a script reads exit 1."""
+    ended = a_run(state="succeeded", ended_at="2026-11-20T22:01:00Z")
+    api.answers[f"GET /runs/{RUN}"] = [(200, a_run()), UNAVAILABLE, UNAVAILABLE, (200, ended)]
+    with waiting(api) as client:
+        assert watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None).state == "succeeded"
+
+
+def test_given_an_api_that_stays_away_then_wait_ends_with_5_and_says_so_and_with_1_when_it_never_answered(
+    api: FakeApi,
+) -> None:
+    api.answers[f"GET /runs/{RUN}"] = [(200, a_run()), UNAVAILABLE]
+    now = iter(range(0, 1_000, 20))
+    with waiting(api) as client, pytest.raises(CommandFailed, match="the store does not answer") as found:
+        watching.await_end(client, RUN, 60, clock=lambda: float(next(now)), pause=lambda _: None)
+    assert found.value.code == 5
+    api.answers[f"GET /runs/{RUN}"] = UNAVAILABLE
+    assert main.run(["run", "wait", RUN]) == 1
+
+
+@pytest.mark.usefixtures("without_pauses")
+def test_given_an_api_that_is_replaced_meanwhile_then_follow_goes_on_where_it_was(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = f"GET /runs/{RUN}/logs"
+    api.answers[logs] = [
+        a_piece("one\n", 0, 4, ended=False),
+        UNAVAILABLE,
+        UNAVAILABLE,
+        a_piece("two\n", 4, 8, ended=True),
+    ]
+    assert main.run(["run", "logs", "-f", RUN]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "one\ntwo\n"
+    assert captured.err.count("asking again") == 1
+    api.answers[logs] = UNAVAILABLE
+    assert main.run(["run", "logs", "-f", RUN]) == 1
+
+
 def test_given_run_takes_too_long_then_exit_5(api: FakeApi) -> None:
     api.answers[f"GET /runs/{RUN}"] = (200, a_run())
     for timeout in ("0", "0s", "0.0"):

@@ -13,7 +13,7 @@ import pytest
 from tidegate_kafka.group_session import GroupProtocolRefused, GroupSession, GroupSessionUnavailable
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_node import bootstrap, init, main
-from tidegate_node.startup import EXIT_CONFIGURATION, NotYet, StartRefused
+from tidegate_node.startup import EXIT_CONFIGURATION, Difference, NotYet, StartRefused
 
 REFUSALS = [
     pytest.param({"dynamodb": {}}, "dynamodb.region is not set", id="no region"),
@@ -70,6 +70,32 @@ def test_given_a_setting_that_cannot_be_then_init_says_which_and_exits_with_78(
 ) -> None:
     assert init.run(check=True, settings=settings(given)) == EXIT_CONFIGURATION
     assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("check", "unsafe", "code"),
+    [
+        (False, [], 0),
+        (False, [False], 0),
+        (False, [False, True], 1),
+        (True, [], 0),
+        (True, [False], 1),
+        (True, [True], 1),
+    ],
+)
+def test_given_differences_then_init_fails_for_those_that_keep_nodes_from_serving_and_check_for_all(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    check: bool,
+    unsafe: list[bool],
+    code: int,
+) -> None:
+    """Found by a review: after `tidegate partitions grow` each upgrade of the chart failed in its init job."""
+    differences = [Difference(f"difference {number}", each) for number, each in enumerate(unsafe)]
+    monkeypatch.setattr(bootstrap, "initialise", lambda *_, **__: differences)
+    assert init.run(check=check, settings=settings({})) == code
+    assert capsys.readouterr().out.count("difference ") == len(unsafe)
 
 
 def test_given_an_endpoint_without_a_scheme_then_it_is_refused_as_a_setting(

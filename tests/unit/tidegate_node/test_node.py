@@ -164,6 +164,28 @@ async def test_given_several_orders_then_the_first_one_counts(world: World) -> N
     assert await world.ended() == EXIT_BUG
 
 
+async def test_given_heartbeats_that_fail_then_what_is_held_is_given_back_before_the_process_ends_with_70(
+    around: Surroundings, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a review: the failure came again out of the stop, and the group heard of the end by the session's."""
+    fails = asyncio.Event()
+
+    async def run(beats: HeartbeatLoop) -> None:
+        beats.clock_agreed.set()
+        await fails.wait()
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(HeartbeatLoop, "run", run)
+    world = World(around)
+    await until(lambda: "start membership" in world.order, "started")
+    fails.set()
+
+    assert await world.ended() == EXIT_BUG
+    assert world.order[4:6] == ["stop membership", "stop reader"]
+    assert world.around.notes.names().count("task_failed") == 1
+    assert world.around.notes.names()[-1] == "node_stopped"
+
+
 async def test_given_one_bug_then_the_node_goes_on(world: World) -> None:
     world.node.actor_failed(1, ValueError("a bug"), False)
     world.node.actor_ended(2)
