@@ -33,6 +33,7 @@ from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_events_topic import RULES_OF_EVENTS_TOPIC
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import RULES_OF_GONE_RECORDS
 from tidegate_testkit.simulation.mutants.rules_of_growth import RULES_OF_GROWTH
+from tidegate_testkit.simulation.mutants.rules_of_halves import RULES_OF_HALVES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECURRING
@@ -63,6 +64,7 @@ LISTS = (
     RULES_OF_EVENTS_TOPIC,
     RULES_OF_GROWTH,
     RULES_OF_GONE_RECORDS,
+    RULES_OF_HALVES,
     RULES_OF_OUTAGES,
     RULES_OF_RECURRING,
     CONDITIONS,

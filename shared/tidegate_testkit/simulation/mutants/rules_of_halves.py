@@ -1,0 +1,156 @@
+"""Rules of half-written messages without a key (docs/protocol.md): two records of one id share the rows' keys but for the instant, each
+rule switched off in the interleaving that it is against.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from tidegate_core.decisions.delivery_plane import sending
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import Ask, Write
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.model.position import Position
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import Message
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Delete, Put
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_batch
+from tidegate_testkit.bench_scripts import Rule
+from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, a_send
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+
+READ_BY_ANOTHER = 7
+"""Topic partition of the record that came through the inbox."""
+AGO = 20 * SECOND
+"""Between the two records of the id."""
+
+# -- bugs -----------------------------------------------------------------------------------------------------------------
+
+
+def kept(_: Any) -> Any:
+    def unmake_halves(*_: object) -> Operation[None]:
+        yield from ()
+
+    return unmake_halves
+
+
+# -- scenarios --------------------------------------------------------------------------------------------------------------
+
+
+def comes_through_the_inbox(bench: Bench, document: dict[str, Any], append_time: int) -> None:
+    """A record of the request that another holder has read, and passed."""
+    origin = Position(append_time, REQUESTS_ID, READ_BY_ANOTHER, 0).text()
+    row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))
+    bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
+
+
+def falls_in_the_middle_of(
+    bench: Bench, is_written: Callable[[Put | Delete], bool], *, then: Callable[[], None]
+) -> None:
+    """Of the next batch of messages a part lands; its sender hears nothing any more."""
+
+    def act(ask: Ask) -> None:
+        assert isinstance(ask.effect, Write)
+        bench.store.write([each for each in ask.effect.batch.actions if is_written(each)])
+        then()
+        bench.crash()
+
+    bench._rules.append(Rule(a_batch("messages"), 1, act))
+
+
+def judged(bench: Bench) -> Iterable[str]:
+    """The message comes once, not before the instant that its record has, and at one instant."""
+    found = [(each.at, parse_instant(each.headers["tidegate-nominal"])) for each in bench.on("out")]
+    if not found:
+        yield "I1: a message of two records was not delivered"
+    if any(at < nominal for at, nominal in found):
+        yield f"I3: a message of two records was delivered before its time: {found}"
+    if max((at for at, _ in found), default=0) - min((at for at, _ in found), default=0) > 5 * SECOND:
+        yield f"I8: a message of two records was delivered at two instants: {found}"
+
+
+def a_timer_row_is_all_that_a_record_leaves(*, is_earlier: bool, after: str, falls_again: bool) -> Iterable[str]:
+    """An owner falls with the timer row of a record's message written, and its message row not. Another record of that id came
+    through the inbox, which the next owner deals with first: that is the message. Then it reads the first one, as a repeat.
+
+    Args:
+        is_earlier: The record of the inbox was appended before the other one.
+        after: How long after its record each is due.
+        falls_again: The next owner falls as well, between the two instants, with what it sent behind its position.
+    """
+    bench = Bench(shards=1)
+    bench.run(2 * AGO)
+    document = a_send("m-1", after=after)
+    asked_at = bench.now + (-AGO if is_earlier else AGO)
+    falls_in_the_middle_of(
+        bench,
+        lambda action: action.key.sk.startswith("D#"),
+        then=lambda: comes_through_the_inbox(bench, document, asked_at),
+    )
+    bench.request(document)
+    bench.run(AGO + SECOND)
+    if falls_again:
+        bench.run(min(int(str(row["sk"]).split("#")[1]) for row in bench.rows("D#")) + AGO // 2 - bench.now)
+        bench.crash()
+    bench.run(6 * MINUTE)
+    yield from judged(bench)
+
+
+def an_early_half_wakes_a_message_too_soon() -> Iterable[str]:
+    return a_timer_row_is_all_that_a_record_leaves(is_earlier=False, after="5m", falls_again=False)
+
+
+def a_half_in_memory_wakes_a_message_once_more() -> Iterable[str]:
+    return a_timer_row_is_all_that_a_record_leaves(is_earlier=True, after="1m", falls_again=True)
+
+
+def a_half_is_all_that_wakes_the_message() -> Iterable[str]:
+    """A record's message is there. Of what a former owner wrote of another record of its id the message row comes, late, and its timer
+    row never: that of the first record is all that will ever wake it.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+
+    def comes_late() -> None:
+        (row,) = bench.rows("M#")
+        message = replace(
+            from_item(Message, row), origin=Position(bench.now + AGO, REQUESTS_ID, READ_BY_ANOTHER, 0).text()
+        )
+        message = replace(message, slot=message.slot + AGO, nominal=message.nominal + AGO)
+        bench.store.write([Put(message.key(0), {**to_item(message, message.key(0)), "rev": 1})])
+
+    falls_in_the_middle_of(bench, lambda action: True, then=comes_late)
+    bench.request(a_send("m-1", after="2m"))
+    bench.run(5 * MINUTE)
+    if not bench.delivered():
+        yield "I1: a message of two records was not delivered"
+
+
+RULES_OF_HALVES = (
+    Mutant(
+        "half of another record",
+        "the timer row of a record that came to nothing wakes the message of another record of its id, before its time",
+        breaks="I3",
+        patches=(Patch(sending, "_unmake_halves", kept),),
+        scenario=an_early_half_wakes_a_message_too_soon,
+    ),
+    Mutant(
+        "half of another record, once more",
+        "the timer row of a record that came to nothing wakes the message of another record of its id, which was sent before",
+        breaks="I8",
+        patches=(Patch(sending, "_unmake_halves", kept),),
+        scenario=a_half_in_memory_wakes_a_message_once_more,
+    ),
+    Mutant(
+        "last half",
+        "the only timer row of a message goes, because its message row is another record's",
+        breaks="I1",
+        patches=(Patch(sending, "_has_its_timer", lambda _: lambda *_: True),),
+        scenario=a_half_is_all_that_wakes_the_message,
+    ),
+)
