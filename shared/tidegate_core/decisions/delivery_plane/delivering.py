@@ -29,7 +29,7 @@ PAUSE_MS = 200
 def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     """Delivers a group; each row ends as DONE, GONE (withdrawn, held back, or moved to another slot) or READY again."""
     yield from plane.load_payloads(rows)
-    wanted, covered = plane.holding.parted(_in_order(plane, rows))
+    wanted, covered = plane.holding.parted(_in_order(plane, _without_held(plane, rows)))
     wanted, too_many = plane.checkpoints.parted(wanted)
     put_back(plane, [row for row, _ in too_many])
     for row, _ in wanted:
@@ -58,6 +58,15 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     if unanswered:
         yield from plane.host.sleep(PAUSE_MS)
         put_back(plane, unanswered)
+
+
+def _without_held(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Sequence[Slotted]:
+    """Puts back what was taken before a request held its schedule: that waits for what was handed over by then, and for no more."""
+    held = {row.place for row in rows if row.stage is Stage.SENDING and plane.slots.is_held(row)}
+    if not held:
+        return rows
+    put_back(plane, [row for row in rows if row.place in held])
+    return [row for row in rows if row.place not in held]
 
 
 def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slotted, Message]]:

@@ -202,7 +202,7 @@ class Slots:
             if row is None or (not is_ready and row.stage.is_closed):
                 continue
             fires_wait = fires_wait or (self.late_fires_wait and self._is_late_fire(row, now))
-            if is_ready and not self._is_held(row) and not (fires_wait and row.fire is not None):
+            if is_ready and not self.is_held(row) and not (fires_wait and row.fire is not None):
                 row.stage = Stage.SENDING
                 taken.append(row)
             else:
@@ -213,12 +213,13 @@ class Slots:
             heapq.heappush(self._due, place)
         return taken
 
-    def _is_held(self, row: Slotted) -> bool:
+    def is_held(self, row: Slotted) -> bool:
+        """Whether it is a fire of a schedule that a request holds."""
         return row.occurrence is not None and row.occurrence.ref in self.held
 
     def _is_late_fire(self, row: Slotted, now: int) -> bool:
         """In the order of places: so nothing is sent behind what was not."""
-        is_waiting = row.fire is not None and row.stage is Stage.READY and not self._is_held(row)
+        is_waiting = row.fire is not None and row.stage is Stage.READY and not self.is_held(row)
         return is_waiting and row.slot < now - LATE_MS
 
     def put_back(self, row: Slotted) -> None:

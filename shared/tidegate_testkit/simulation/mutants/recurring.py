@@ -44,7 +44,7 @@ RECURRING = (
         "recurring not held",
         "a schedule goes on firing while a request replaces what it fires",
         breaks="I8",
-        patches=(Patch(Slots, "_is_held", lambda _: lambda slots, row: False),),
+        patches=(Patch(Slots, "is_held", lambda _: lambda slots, row: False),),
         within=90,
         directed=(10,),
     ),
@@ -103,7 +103,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
         within=60,
-        directed=(24,),
+        directed=(2,),
     ),
     Mutant(
         "recurring summons",

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from tidegate_core.decisions.delivery_plane import retrying
+from tidegate_core.decisions.delivery_plane import delivering, retrying
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.shard_actor import ShardActor
-from tidegate_core.effects import Effect, NotProduced, Produce
+from tidegate_core.effects import Effect, NotProduced, Produce, Read
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put, Value
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_produce
 from tidegate_testkit.bench_outcomes import Sent
-from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_send, an_apply, every
+from tidegate_testkit.builders import MINUTE, NOW, SECOND, a_recurring, a_send, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.rules_of_messages import unfenced_of
 from tidegate_testkit.simulation.mutants.stage import a_commit
@@ -106,6 +109,58 @@ def _to_out(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic == "out"
 
 
+def a_fire_is_taken_as_a_request_comes(
+    trigger: dict[str, Any], *, late_ms: int = 0, read_ms: int, acknowledged_ms: int = 0, decided_ms: int = 0
+) -> Iterator[str]:
+    """A fire is due at an owner that has to read its definition first, and an update that changes the payload comes meanwhile.
+
+    Args:
+        trigger: Its second instant is that fire's.
+        late_ms: How long after it the update comes.
+        read_ms: How long after that the definition is there.
+        acknowledged_ms: How long the broker takes for what is handed over.
+        decided_ms: How long after the read the store takes the request's transaction.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = NOW + 20 * SECOND
+    bench.request(an_apply(a_recurring(trigger=trigger, payload="old")))
+    bench.run(due - SECOND // 2 - bench.now)
+    bench.hold_back(_a_read_of_a_definition, times=2)  # Ahead of time, and when it is due.
+    bench.crash()
+    bench.run(due + late_ms - bench.now)
+    reads = list(bench._held)
+    bench._held.clear()
+    if decided_ms:
+        bench.hold_back(a_commit("control"))
+    if acknowledged_ms:
+        bench.hold_back(a_produce("out"))
+    bench.request(an_apply(a_recurring(trigger=trigger, payload="new"), "update"))
+    bench.run(read_ms)
+    for each in reads:
+        each()
+    bench.settle()
+    bench.run(acknowledged_ms + decided_ms)
+    bench.as_usual()
+    bench.run(20 * SECOND)
+    payloads: defaultdict[int, list[bytes]] = defaultdict(list)
+    for sent in bench.on("out"):
+        payloads[_nominal(sent)].append(sent.value)
+    if due not in payloads:
+        yield "I1: a fire was not sent, by neither of two versions"
+    for nominal, values in payloads.items():
+        if len(values) > 1:
+            yield f"I8: the fire of {nominal} was sent as {values}"
+
+
+def _a_read_of_a_definition(effect: Effect) -> bool:
+    return isinstance(effect, Read) and any(key.sk.startswith("M#") for key in effect.keys)
+
+
+def a_fire_is_taken_in_the_millisecond_of_an_update() -> Iterator[str]:
+    return a_fire_is_taken_as_a_request_comes(every("10s"), read_ms=50)
+
+
 def _a_bench(step: str) -> Bench:
     bench = Bench(shards=1)
     bench.run(SECOND)
@@ -118,6 +173,13 @@ def _nominal(sent: Sent) -> int:
 
 
 RULES_OF_RECURRING = (
+    Mutant(
+        "sent under a hold",
+        "a fire that was taken before a request held its schedule is handed over behind the boundary that the request saw",
+        breaks="I8",
+        patches=(Patch(delivering, "_without_held", lambda _: lambda plane, rows: rows),),
+        scenario=a_fire_is_taken_in_the_millisecond_of_an_update,
+    ),
     Mutant(
         "alarm behind what waits",
         "what falls due behind a message that is due and cannot be sent yet is sent when that one is",
