@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tidegate_api.bus import Bus, TopicNames
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.pools import Pools
-from tidegate_api.problems import unavailable
+from tidegate_api.problems import ApiProblem, unavailable
 from tidegate_api.receipts import ReceiptDesk, Waiter
 from tidegate_api.reused import ReusedIds
 from tidegate_api.routing import shard_of_request, subject_of
@@ -115,13 +115,21 @@ class Submission:
         return await self._send(ready, cluster)
 
     async def submit_all(self, requests: Sequence[Request]) -> list[Answer]:
-        """Sends a batch, all at once; nothing is sent when one of them is unusable. The same errors, then."""
+        """Sends a batch, all at once; nothing is sent when one of them is unusable. The same errors, then.
+
+        One that the broker did not take, while it took others, is pending, and its receipt says so: it may arrive all the same, and
+        a batch that is sent again as a whole would make those anew that have no id of their own.
+        """
         cluster = await self._cluster.current()
         # On a thread: written out, they may have 16 MB.
         prepared = await self._pools.read(lambda: [self._prepared(request, cluster) for request in requests])
         for ready in prepared:
             self._reused.check(ready.request.namespace, ready.request_id, ready.value)
-        return list(await asyncio.gather(*(self._send(each, cluster) for each in prepared)))
+        outcomes = await asyncio.gather(*(self._send(each, cluster) for each in prepared), return_exceptions=True)
+        failed = [each for each in outcomes if isinstance(each, BaseException)]
+        if len(failed) == len(outcomes):
+            raise failed[0]
+        return [self._answered(ready, outcome) for ready, outcome in zip(prepared, outcomes, strict=True)]
 
     def _prepared(self, request: Request, cluster: ClusterMap) -> _Ready:
         if isinstance(request, MessageSend):
@@ -176,6 +184,15 @@ class Submission:
             return await self._pools.read(lambda: self._answers.of(ready.request, ready.request_id, ready.shard))
         except StoreUnavailable:
             return None  # The request is on its topic: `pending` is the truth, not an error.
+
+    def _answered(self, ready: _Ready, outcome: Answer | BaseException) -> Answer:
+        if isinstance(outcome, ApiProblem):
+            error = Problem("", outcome.detail, f"send it again with the id {ready.request_id}")
+            receipt = self._pending(ready).model_copy(update={"errors": (error,)})
+            return Answer(receipt, ready.shard, getattr(ready.request, "key", None))
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
     def _pending(self, ready: _Ready) -> Receipt:
         # Constructed: the model itself reads texts, and these values are ours.

@@ -73,9 +73,19 @@ class AnswerPending(TidegateError):
     Attributes:
         receipt: With status `pending`.
         location: Path to ask at.
+        receipts: Of a batch: all of them, in its order. One that is pending with `errors` was not taken as far as is known; these
+            say how to send it again.
     """
 
-    def __init__(self, message: str, receipt: ReceiptView, location: str, remedy: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        receipt: ReceiptView,
+        location: str,
+        remedy: str = "",
+        receipts: Sequence[ReceiptView] = (),
+    ) -> None:
         super().__init__(message, remedy)
         self.receipt = receipt
         self.location = location
+        self.receipts = tuple(receipts) or (receipt,)

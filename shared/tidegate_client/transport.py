@@ -154,17 +154,22 @@ def _problem(response: httpx2.Response) -> ProblemView:
 def _pending(response: httpx2.Response) -> TidegateError:
     document = _json(response)
     items = document.get("items") if isinstance(document, dict) else None
-    receipt = ReceiptView.model_validate(_first_pending(items) if items is not None else document)
+    receipts = [ReceiptView.model_validate(each) for each in ([document] if items is None else items)]
+    pending = [each for each in receipts if each.status == "pending"] or receipts[:1]
+    location = response.headers.get("Location", "")
+    not_taken = [each for each in pending if each.errors]
+    if not_taken:
+        first = not_taken[0]
+        error = first.errors[0]
+        of_all = f"{len(not_taken)} of {len(receipts)} requests: " if len(receipts) > 1 else ""
+        return AnswerPending(f"{of_all}{error.problem}", first, location, error.hint or "", receipts)
     return AnswerPending(
-        f"request {receipt.request_id} was taken, but not answered yet",
-        receipt,
-        response.headers.get("Location", ""),
+        f"request {pending[0].request_id} was taken, but not answered yet",
+        pending[0],
+        location,
         "it will be applied once a node serves its shard; ask for it again, or look at the nodes",
+        receipts,
     )
-
-
-def _first_pending(items: list[dict[str, Any]]) -> dict[str, Any]:
-    return next((item for item in items if item.get("status") == "pending"), items[0])
 
 
 def _json(response: httpx2.Response) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
 
 from tidegate_api.bodies import read_json
 from tidegate_api.openapi import body, ref
+from tidegate_api.problems import ApiProblem
 from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified
 from tidegate_api.routes.gate import put_event
 from tidegate_api.submission import BATCH_MAX, check_batch_size
@@ -36,7 +38,8 @@ async def send_events(
 ) -> Page[EventView]:
     """One event, or a list of up to 1,000; answers when the broker has acknowledged all of them.
 
-    An event without an `id` gets one, so that a repeat by the broker's client counts once.
+    An event without an `id` gets one, so that a repeat by the broker's client counts once. 503 names the ids of those that the
+    broker did not take: repeated with these they count once, whatever became of them.
     """
     document = await read_json(request)
     documents = document if isinstance(document, list) else [document]
@@ -47,8 +50,31 @@ async def send_events(
         documents = [identified(each, idempotency_key) if isinstance(each, dict) else each for each in documents]
     # On a thread, like a batch of messages: programs could not start meanwhile.
     events = await services.pools.read(lambda: _all_parsed(documents))
-    await asyncio.gather(*(put_event(services, value, _key_of(event)) for event, value in events))
+    outcomes = await asyncio.gather(
+        *(put_event(services, value, _key_of(event), event.id or "") for event, value in events), return_exceptions=True
+    )
+    _require_all([event for event, _ in events], outcomes)
     return Page(items=[EventView(id=event.id or "", type=event.type, namespace=event.namespace) for event, _ in events])
+
+
+def _require_all(events: Sequence[Event], outcomes: Sequence[BaseException | None]) -> None:
+    """Raises what became of the events that the broker did not take; of a list all ids, with their places."""
+    failed = [
+        (number, event, outcome)
+        for number, (event, outcome) in enumerate(zip(events, outcomes, strict=True))
+        if outcome is not None
+    ]
+    if not failed:
+        return
+    _, _, first = failed[0]
+    if not isinstance(first, ApiProblem) or len(events) == 1:
+        raise first
+    raise ApiProblem(
+        first.status,
+        f"the broker took {len(events) - len(failed)} of {len(events)} events; repeat the others, with the ids that are named here",
+        errors=[Problem(f"[{number}]", str(problem), f"id: {event.id}") for number, event, problem in failed],
+        headers=first.headers,
+    )
 
 
 def _all_parsed(documents: list[Any]) -> list[tuple[Event, bytes]]:

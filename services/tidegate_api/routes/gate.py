@@ -171,16 +171,18 @@ async def partitions(
             "event_time": format_instant(services.clock.now_ms()),
         }
     )
-    await put_event(services, event.canonical_json().encode(), f"{run.namespace}/{report.dataset}")
+    await put_event(services, event.canonical_json().encode(), f"{run.namespace}/{report.dataset}", event.id or "")
     return {"run_id": run_id, "event_id": event_id}
 
 
-async def put_event(services: Services, value: bytes, key: str) -> None:
-    """Puts an event on its topic and waits for the broker. Raises ApiProblem (503)."""
+async def put_event(services: Services, value: bytes, key: str, event_id: str) -> None:
+    """Puts an event on its topic and waits for the broker. Raises ApiProblem (503), which names the id to repeat it under."""
     answer = await services.bus.publisher.produce(Produce(services.topics.events, key.encode(), value))
     if isinstance(answer, NotProduced):
         raise unavailable(
-            f"the broker did not take the event ({answer.message}); repeat it under the same id, a repeat counts once"
+            f"the broker did not take event {event_id} ({answer.message}); it may arrive all the same, so repeat it with that id: "
+            "a repeat counts once",
+            request_id=event_id,
         )
 
 

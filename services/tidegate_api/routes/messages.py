@@ -39,7 +39,7 @@ async def send_messages(request: Request, services: ServicesOf, idempotency_key:
     """One message, or a list of up to 1,000.
 
     A list is checked as a whole before anything is sent, and each item's receipt says what became of it: 200 with all of
-    them, 202 while some are pending.
+    them, 202 while some are pending; one of these with `errors` was not taken by the broker, and says how to send it again.
     """
     document = await read_json(request)
     if isinstance(document, list):

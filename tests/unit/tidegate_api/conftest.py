@@ -135,11 +135,13 @@ class FakeBus:
     Attributes:
         owner: Returns the receipt of a request, or None for none.
         failure: What every produce comes back as instead.
+        refuses: Whether this one comes back as `NotProduced`.
     """
 
     produced: list[Produce] = field(default_factory=list)
     owner: Owner = accepted
     failure: NotProduced | None = None
+    refuses: Callable[[Produce], bool] = lambda order: False
     reader: FakeReader = field(default_factory=FakeReader)
     logs: FakeLogs = field(default_factory=FakeLogs)
     listener: ReaderListener | None = None
@@ -148,6 +150,8 @@ class FakeBus:
     async def produce(self, order: Produce) -> Outcome:
         if self.failure is not None:
             return self.failure
+        if self.refuses(order):
+            return NotProduced("unavailable", "no leader")
         self.produced.append(order)
         if order.topic == TOPICS.requests:
             receipt = self.owner(json.loads(order.value))

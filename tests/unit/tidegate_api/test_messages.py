@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, TOPIC_PARTITIONS, TOPICS, Process
 
+from tidegate_core.effects import Produce
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import MAX_PROBLEMS
 from tidegate_core.model.shards import message_shard
@@ -75,6 +78,44 @@ def test_given_batch_then_each_message_has_its_receipt_in_order(process: Process
     assert answer.status_code == 200
     assert [item["request_id"] for item in answer.json()["items"]] == [each["id"] for each in batch]
     assert process.http.post("/api/v1/messages", json=[*batch, batch[0]]).status_code == 400
+
+
+def refuses(number: int) -> Callable[[Produce], bool]:
+    return lambda order: json.loads(order.value).get("payload", json.loads(order.value).get("data")) == {"n": number}
+
+
+def test_given_batch_of_which_the_broker_takes_a_part_then_the_others_are_pending_and_say_how_to_send_them_again(
+    process: Process,
+) -> None:
+    """Found by a review: 503 for all of them, and whoever sent the batch again had the others delivered twice."""
+    process.bus.refuses = refuses(1)
+    batch = [{"namespace": "orders", "topic": "out", "after": "1h", "payload": {"n": number}} for number in range(3)]
+    answer = process.http.post("/api/v1/messages", json=batch)
+    items = answer.json()["items"]
+    assert (answer.status_code, [item["status"] for item in items]) == (202, ["accepted", "pending", "accepted"])
+    (error,) = items[1]["errors"]
+    assert ("no leader" in error["problem"], error["hint"]) == (
+        True,
+        f"send it again with the id {items[1]['request_id']}",
+    )
+    assert [item["errors"] for item in (items[0], items[2])] == [[], []]
+    process.bus.refuses = lambda order: True
+    assert process.http.post("/api/v1/messages", json=batch).status_code == 503
+
+
+def test_given_events_that_the_broker_does_not_take_then_503_names_the_ids_to_repeat_them_with(
+    process: Process,
+) -> None:
+    """Found by a review: a repeat "under the same id" was asked for, of an event whose id nobody had told."""
+    process.bus.refuses = refuses(1)
+    events = [{"type": "custom.x", "namespace": "a", "data": {"n": number}} for number in range(3)]
+    alone = process.http.post("/api/v1/events", json=events[1])
+    together = process.http.post("/api/v1/events", json=events)
+    assert (alone.status_code, together.status_code) == (503, 503)
+    assert alone.json()["request_id"] in alone.json()["detail"]
+    (error,) = together.json()["errors"]
+    assert (error["field"], error["hint"].startswith("id: ")) == ("[1]", True)
+    assert "took 2 of 3 events" in together.json()["detail"]
 
 
 def test_given_batch_with_mistakes_then_each_is_named_and_nothing_is_sent(process: Process) -> None:

@@ -119,6 +119,14 @@ def test_given_pending_then_it_is_told_with_where_to_ask() -> None:
     with answering(202, page) as client, pytest.raises(AnswerPending) as found:
         client.send_messages([{}, {}])
     assert found.value.receipt.status == "pending"
+    assert [each.status for each in found.value.receipts] == [RECEIPT["status"], "pending"]
+    error = {"field": "", "problem": "the broker did not take request r-1", "hint": "send it again with the id r-1"}
+    with (
+        answering(202, {"items": [PENDING, {**PENDING, "errors": [error]}]}) as client,
+        pytest.raises(AnswerPending, match="1 of 2 requests: the broker did not take request r-1") as found,
+    ):
+        client.send_messages([{}, {}])
+    assert found.value.remedy == "send it again with the id r-1"
 
 
 def test_given_nobody_answers_then_the_remedy_is_named() -> None:

@@ -164,6 +164,7 @@ class RecurringSource:
         fire = near.series.after(behind)
         while fire is not None and fire.skipped:
             self.add(fire, Stage.DONE, Tally(expired=fire.count))
+            self.plane.checkpoints.tell(fire.slot)
             first = fire.nominal if fire.covered is None else fire.covered.first
             not_sent(self.plane.host, fire.ref, "outage", fire.count, first, fire.nominal)
             fire = near.series.after(fire.place)

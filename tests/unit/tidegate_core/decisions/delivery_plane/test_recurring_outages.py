@@ -102,3 +102,22 @@ def test_given_a_stop_during_catch_up_then_what_was_not_caught_up_is_cancelled(b
     bench.run(MINUTE)
     assert len(bench.on("out")) == before
     assert tally(bench, "cancelled") == 60
+
+
+@pytest.mark.parametrize("falls", [False, True], ids=["the same owner", "a successor"])
+def test_given_missed_fires_that_are_not_made_up_for_and_a_suspend_then_they_are_counted_as_expired(
+    bench: Bench, falls: bool
+) -> None:
+    """Found by a review: nothing had a checkpoint tell of them, and a successor counted them as delivered."""
+    bench.request(an_apply({**a_recurring(), "catchup": {"mode": "none"}}))
+    bench.run(25 * SECOND)
+    sent = len(bench.on("out"))
+    outage(bench, 45 * SECOND)
+    bench.run(SECOND // 2)
+    bench.request(a_request("suspend", "ping"))
+    bench.run(SECOND // 5)
+    if falls:
+        bench.crash()
+    bench.run(3 * MINUTE)
+    assert [tally(bench, name) for name in ("delivered", "cancelled", "coalesced")] == [sent, 0, 0]
+    assert tally(bench, "expired") >= 4
