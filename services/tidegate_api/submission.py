@@ -150,8 +150,7 @@ class Submission:
             receipt = await self._awaited(ready, waiter)
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
         self._metrics.observe("tidegate_api_receipt_seconds", time.monotonic() - started, status=status.value)
-        key = ready.request.key if isinstance(ready.request, MessageSend) else None
-        return Answer(receipt or self._pending(ready), ready.shard, key)
+        return _answer(ready, receipt or self._pending(ready))
 
     async def _produce(self, ready: _Ready, cluster: ClusterMap) -> None:
         order = Produce(
@@ -188,8 +187,7 @@ class Submission:
     def _answered(self, ready: _Ready, outcome: Answer | BaseException) -> Answer:
         if isinstance(outcome, ApiProblem):
             error = Problem("", outcome.detail, f"send it again with the id {ready.request_id}")
-            receipt = self._pending(ready).model_copy(update={"errors": (error,)})
-            return Answer(receipt, ready.shard, getattr(ready.request, "key", None))
+            return _answer(ready, self._pending(ready).model_copy(update={"errors": (error,)}))
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
@@ -203,6 +201,10 @@ class Submission:
             name=getattr(ready.request, "name", None) or getattr(ready.request, "key", None),
             at=self._clock.now_ms(),
         )
+
+
+def _answer(ready: _Ready, receipt: Receipt) -> Answer:
+    return Answer(receipt, ready.shard, ready.request.key if isinstance(ready.request, MessageSend) else None)
 
 
 def _named_alone(request: Request) -> str | None:

@@ -110,7 +110,8 @@ class Node:
         parts.notices("health_listening", port=self._health.port)
         for client in (parts.plain, parts.guarded, parts.reader):
             client.start()
-        lives = [asyncio.create_task(life()) for life in (self._heartbeats.run, self._join_at_first, *self._lives())]
+        begun = (self._heartbeats.run, self._join_at_first, *self._lives())
+        lives = [asyncio.create_task(life(), name=life.__qualname__) for life in begun]
         for life in lives:
             life.add_done_callback(self._life_ended)
         parts.notices("node_started", owner=parts.facts.owner, node=parts.facts.name)

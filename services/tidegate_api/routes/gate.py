@@ -171,7 +171,7 @@ async def partitions(
             "event_time": format_instant(services.clock.now_ms()),
         }
     )
-    await put_event(services, event.canonical_json().encode(), f"{run.namespace}/{report.dataset}", event.id or "")
+    await put_event(services, event.canonical_json().encode(), f"{run.namespace}/{report.dataset}", event_id)
     return {"run_id": run_id, "event_id": event_id}
 
 

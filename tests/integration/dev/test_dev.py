@@ -23,15 +23,11 @@ pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 READY_GOAL_S = 15.0
-"""With the jars cached, on a machine that has nothing else to do; reported."""
-
-READY_S_MAX = 20.0
-"""Asserted, times what the machine stretched it by: another file's stack starts or works beside this one, on the same two
-cores."""
+"""With the jars cached. Asserted, times what its own processes waited for cores: another file's stack starts or works beside this one,
+on the same two."""
 
 FIRST_RUN_S_MAX = 60.0
-"""A first PySpark run of one's own script, from the command that writes its schedule; the goal itself is asserted, times what
-the machine stretched the stack by."""
+"""A first PySpark run of one's own script, from the command that writes its schedule; the goal itself is asserted."""
 
 PATIENCE_S = 60.0
 USUAL_PORTS = (9092, 8000, 8080, 8081)
@@ -110,8 +106,8 @@ def test_given_cached_jars_then_it_answers_soon_and_says_where_everything_is(dev
     (ready,) = [event for event in dev.events if event["event"] == "ready"]
     stretch = dev.stretch()
     sys.stdout.write(f"tidegate dev: ready after {ready['seconds']:.1f} s, stretched {stretch:.2f} times ")
-    sys.stdout.write(f"(goal {READY_GOAL_S:g} s, at most {READY_S_MAX:g} s times that)\n")
-    assert ready["seconds"] < READY_S_MAX * stretch
+    sys.stdout.write(f"(at most {READY_GOAL_S:g} s times that)\n")
+    assert ready["seconds"] < READY_GOAL_S * stretch
     assert status_of(f"{ready['api_url']}/readyz") == 200
     eventually(lambda: status_of(f"{ready['nodes'][0]}/readyz") == 200, "the node is ready")
     assert listens(ready["kafka"])
@@ -142,13 +138,11 @@ def test_given_a_script_of_ones_own_then_its_first_pyspark_run_ends_within_a_min
     begun = time.monotonic()
     dev.command("schedule", "apply", "-f", schedule("counts", COUNTS, "pyspark"))
     dev.command("schedule", "trigger", "demo/counts")
-    eventually(lambda: states_of(dev, "counts") == ["succeeded"], "the run succeeds", 2 * FIRST_RUN_S_MAX)
-    took, stretch = time.monotonic() - begun, dev.stretch()
-    sys.stdout.write(
-        f"first PySpark run: ended {took:.1f} s after its schedule was written, stretched {stretch:.2f} times "
-    )
-    sys.stdout.write(f"(at most {FIRST_RUN_S_MAX:g} s times that)\n")
-    assert took < FIRST_RUN_S_MAX * stretch
+    eventually(lambda: states_of(dev, "counts") == ["succeeded"], "the run succeeds", FIRST_RUN_S_MAX)
+    took = time.monotonic() - begun
+    sys.stdout.write(f"first PySpark run: ended {took:.1f} s after its schedule was written ")
+    sys.stdout.write(f"(at most {FIRST_RUN_S_MAX:g} s)\n")
+    assert took < FIRST_RUN_S_MAX
 
 
 def test_given_a_folder_in_use_then_a_second_one_says_who_uses_it(dev: Dev, start_dev: StartDev, folder: Path) -> None:

@@ -91,10 +91,8 @@ class EndedFires:
         for fire in series.behind(behind):
             name = MessageName(fire.message_id, False)
             delivered = delivered_as(public_id(self._plane.shard, name, FIRST_VERSION), fire.count)
-            last, ended = (
-                fire,
-                ended.plus(self._unless_moved(fire, Tally(expired=fire.count) if fire.skipped else delivered)),
-            )
+            tally = Tally(expired=fire.count) if fire.skipped else delivered
+            last, ended = fire, ended.plus(self._unless_moved(fire, tally))
         for fire in series.cancelled(behind):
             # One that the broker refused may have got its rows after the request that ended it had found it on the wire.
             last, ended = fire, ended.plus(self._unless_moved(fire, Tally(cancelled=fire.count)))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
 RETRY_MS = 200
+UNSENT = (Stage.READY, Stage.WRITTEN)
 WIRE_LOOK_MS = 10
 
 
@@ -272,7 +273,9 @@ def _unmake_halves(plane: DeliveryPlane, creates: Sequence[Create], actions: lis
     halves: dict[Key, tuple[Create, Message]] = {}
     for create in creates:
         mine = create.mine
-        if create.sending.replay and not create.name.keyed and mine is not None and mine.origin != create.origin:
+        if not create.sending.replay or create.name.keyed or mine is None or mine.origin == create.origin:
+            continue
+        if _half_slots(plane, create, mine):
             halves[keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)] = create, mine
     if not halves:
         return
@@ -281,15 +284,21 @@ def _unmake_halves(plane: DeliveryPlane, creates: Sequence[Create], actions: lis
     for key, (create, mine) in halves.items():
         if not _has_its_timer(plane, mine, answer.found.get(key)):
             continue
-        rows = [row for row in plane.slots.of(mine.id) if row.version == mine.version]
-        taken = {mine.slot, *(row.slot for row in rows if row.origin != create.origin)}
-        found = [row for row in rows if row.slot not in taken and row.stage in (Stage.READY, Stage.WRITTEN)]
-        # In memory is what is due soon, wherever an owner in a hurry put it; what is due later lies at its instant.
-        nominal = create.sending.request.due(create.sending.position.append_time)
-        slots = sorted({nominal, *(row.slot for row in found)} - taken)
-        actions.extend(Delete(keys.message_timer(plane.shard, slot, mine.id, mine.version)) for slot in slots)
-        for row in found:
-            plane.close(row, Stage.GONE)
+        for slot in _half_slots(plane, create, mine):
+            actions.append(Delete(keys.message_timer(plane.shard, slot, mine.id, mine.version)))
+            row = plane.slots.get(mine.id, mine.version, slot)
+            if row is not None and row.stage in UNSENT:
+                plane.close(row, Stage.GONE)
+
+
+def _half_slots(plane: DeliveryPlane, create: Create, mine: Message) -> list[int]:
+    """Returns where a timer row of the record may lie that is not the message's own: where an owner in a hurry put it, which is in
+    memory because it is due soon, and else at its instant.
+    """
+    rows = [row for row in plane.slots.of(mine.id) if row.version == mine.version]
+    taken = {mine.slot, *(row.slot for row in rows if row.origin != create.origin)}
+    nominal = create.sending.request.due(create.sending.position.append_time)
+    return sorted({nominal, *(row.slot for row in rows if row.stage in UNSENT)} - taken)
 
 
 def _has_its_timer(plane: DeliveryPlane, message: Message, timer: Item | None) -> bool:
@@ -301,7 +310,7 @@ def _has_its_timer(plane: DeliveryPlane, message: Message, timer: Item | None) -
 def _give_up_rows(plane: DeliveryPlane, message_id: str, version: str, but_at: int | None = None) -> None:
     """Rows in memory of what a former owner wrote are not sent; `but_at` is the slot that holds."""
     for row in plane.slots.of(message_id):
-        if row.version == version and row.slot != but_at and row.stage in (Stage.READY, Stage.WRITTEN):
+        if row.version == version and row.slot != but_at and row.stage in UNSENT:
             plane.close(row, Stage.GONE)
 
 

@@ -13,23 +13,18 @@ from tidegate_core.decisions.delivery_plane.creates import Create
 from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.model.position import Position
 from tidegate_core.model.shards import message_shard
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_batch, a_commit
-from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, a_send
+from tidegate_testkit.builders import MINUTE, SECOND, a_send
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.rules_of_growth import of_another_topic
+from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 SHARDS = 4
 ASKED_AGAIN = "asked again"
 REQUEST = a_send(ASKED_AGAIN, key="k", after="15s")
 SHARD = message_shard("orders", "k", ASKED_AGAIN, SHARDS)
-READ_BY_ANOTHER = 7
-"""Topic partition of the record that came through the inbox."""
 
 # -- bugs -----------------------------------------------------------------------------------------------------------------
 
@@ -72,13 +67,6 @@ def a_bench_whose_position_stands_still() -> Bench:
     return bench
 
 
-def comes_through_the_inbox(bench: Bench, append_time: int, number: int = 0) -> None:
-    """A record of the request that another holder has read, and passed."""
-    origin = Position(append_time, REQUESTS_ID, READ_BY_ANOTHER, number).text()
-    row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(REQUEST))
-    bench.store.write([Put(row.key(SHARD), {**to_item(row, row.key(SHARD)), "rev": 1})])
-
-
 def sent_once(bench: Bench, copies: int) -> Iterable[str]:
     found = [json.loads(each)["of"] for each in bench.delivered()].count(ASKED_AGAIN)
     if not found:
@@ -94,7 +82,7 @@ def a_repeat_outlives_the_topic_of_the_first_record(copies: int) -> Iterable[str
     bench = a_bench_whose_position_stands_still()
     bench.request(REQUEST)
     for number in range(copies):
-        comes_through_the_inbox(bench, bench.now + 1, number)
+        comes_through_the_inbox(bench, REQUEST, bench.now + 1, SHARD, number)
     bench.give(Poked(SHARD))
     bench.run(SECOND)
     of_another_topic(bench, 2)
@@ -125,7 +113,7 @@ def a_first_record_outlives_its_repeat(*, is_looked_at: bool) -> Iterable[str]:
     bench.hold_back(a_commit("cursor"))
     bench.hold_back(a_batch("messages"))
     bench.request(REQUEST)
-    comes_through_the_inbox(bench, first)
+    comes_through_the_inbox(bench, REQUEST, first, SHARD)
     if is_looked_at:
         bench.hold_back(a_commit("cursor"))
         bench.crash()

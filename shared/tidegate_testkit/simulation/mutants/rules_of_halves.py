@@ -4,7 +4,6 @@ rule switched off in the interleaving that it is against.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -16,16 +15,14 @@ from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Message
-from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Delete, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_batch
 from tidegate_testkit.bench_scripts import Rule
 from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, a_send
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
-READ_BY_ANOTHER = 7
-"""Topic partition of the record that came through the inbox."""
 AGO = 20 * SECOND
 """Between the two records of the id."""
 
@@ -40,13 +37,6 @@ def kept(_: Any) -> Any:
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
-
-
-def comes_through_the_inbox(bench: Bench, document: dict[str, Any], append_time: int) -> None:
-    """A record of the request that another holder has read, and passed."""
-    origin = Position(append_time, REQUESTS_ID, READ_BY_ANOTHER, 0).text()
-    row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))
-    bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
 
 
 def falls_in_the_middle_of(
@@ -118,9 +108,7 @@ def a_half_is_all_that_wakes_the_message() -> Iterable[str]:
 
     def comes_late() -> None:
         (row,) = bench.rows("M#")
-        message = replace(
-            from_item(Message, row), origin=Position(bench.now + AGO, REQUESTS_ID, READ_BY_ANOTHER, 0).text()
-        )
+        message = replace(from_item(Message, row), origin=Position(bench.now + AGO, REQUESTS_ID, 7, 0).text())
         message = replace(message, slot=message.slot + AGO, nominal=message.nominal + AGO)
         bench.store.write([Put(message.key(0), {**to_item(message, message.key(0)), "rev": 1})])
 

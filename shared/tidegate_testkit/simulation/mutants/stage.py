@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from tidegate_core.effects import Commit, Effect
-from tidegate_core.store.values import Applied, Key, Transaction
+from tidegate_core.model.position import Position
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Applied, Key, Put, Transaction
 from tidegate_core.transactions.gate import start_run
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import NOW, SECOND, Doc
+from tidegate_testkit.builders import NOW, REQUESTS_ID, SECOND, Doc
 from tidegate_testkit.simulation.monitor import StoreMonitor
 from tidegate_testkit.simulation.record import Record
 
 NEVER_STARTS = Behaviour(starts_after=None)
 FOR_EVER = Behaviour(runs_for=None)
+
+
+def comes_through_the_inbox(bench: Bench, document: Doc, append_time: int, shard: int = 0, number: int = 0) -> None:
+    """A record of a message's request that another holder, of topic partition 7, has read and passed."""
+    origin = Position(append_time, REQUESTS_ID, 7, number).text()
+    row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))
+    bench.store.write([Put(row.key(shard), {**to_item(row, row.key(shard)), "rev": 1})])
 
 
 class Stage:
