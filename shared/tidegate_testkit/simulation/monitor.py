@@ -68,6 +68,7 @@ class StoreMonitor:
             for action in written.actions:
                 self._rises(written, action.key, "epoch", before)
                 self._record.holders[action.key.pk] = author
+                self._record.taken[action.key.pk].append((self._store.now, author))
             return
         if written.name == "guard":
             self._rises(written, written.actions[0].key, "live_from", before)

@@ -207,6 +207,7 @@ class Record:
         read: The durable positions of topic partitions, by partition key, as (true time, next offset), in their order.
         inboxed: When what came through a shard's inbox was removed from it, by the origin of its record; None = not yet.
         holders: Who took the present epoch of a shard or of a topic partition's position, by partition key.
+        taken: Everybody who did, with the true time, in their order.
         upstreams: What lost a schedule that it waited for, by the id of the stored answer.
         failures: What must not happen at all (an actor that raises, a monitor that objects).
     """
@@ -229,6 +230,7 @@ class Record:
     read: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     inboxed: dict[str, int | None] = field(default_factory=dict)
     holders: dict[str, Author] = field(default_factory=dict)
+    taken: defaultdict[str, list[tuple[int, Author]]] = field(default_factory=lambda: defaultdict(list))
     upstreams: dict[str, UpstreamSeen] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 

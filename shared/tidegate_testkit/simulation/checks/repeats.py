@@ -40,7 +40,12 @@ def _check_repeat(case: Case, before: Delivery, after: Delivery) -> Iterator[str
     stint = case.record.stints[before.sent.stint]
     if before.sent.stint == after.sent.stint:
         yield f"I8: {before.message} was sent twice by {after.sent.stint}"
-    elif stint.ended is not None and stint.orderly and not _is_of_a_late_row(case, before, after):
+    elif (
+        stint.ended is not None
+        and stint.orderly
+        and not _is_of_a_late_row(case, before, after)
+        and not _is_of_a_former_owner(case, before, after)
+    ):
         yield f"I8: {before.message} was sent again by {after.sent.stint} after an orderly hand-over"
 
 
@@ -51,6 +56,26 @@ def _is_of_a_late_row(case: Case, before: Delivery, after: Delivery) -> bool:
     return any(
         begun <= at <= after.sent.at and writer != before.sent.owner
         for at, writer in case.world.cluster.store.rows_put[keys.shard_pk(int(shard)), message_id]
+    )
+
+
+def _is_of_a_former_owner(case: Case, before: Delivery, after: Delivery) -> bool:
+    """Whether who sent it again had the shard before who sent it first, which took it from it: no hand-over lies in between."""
+    first, again = _taken_by(case, before), _taken_by(case, after)
+    return first is not None and again is not None and again < first
+
+
+def _taken_by(case: Case, delivery: Delivery) -> int | None:
+    """When who sent it had taken its shard."""
+    pk = keys.shard_pk(int(delivery.id.split("-", 1)[0]))
+    tenure = int(delivery.sent.stint.rsplit("/", 1)[1].split(".")[1])
+    return max(
+        (
+            at
+            for at, author in case.record.taken[pk]
+            if at <= delivery.sent.at and (author.owner, author.tenure) == (delivery.sent.owner, tenure)
+        ),
+        default=None,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found
 
+from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, Case
 from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import SKEW_MS
@@ -16,7 +17,7 @@ from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
 from tidegate_testkit.simulation.checks.repeats import COVERED_MS, REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.letters import Letter
-from tidegate_testkit.simulation.record import Delivery
+from tidegate_testkit.simulation.record import Author, Delivery
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.world import World, build
@@ -197,8 +198,30 @@ def test_given_repeats_after_a_crash_then_they_are_bounded_by_number_or_by_the_t
     assert found(check_repeats(case), "I8", f"{number} messages") == is_wrong
 
 
+@pytest.mark.parametrize(
+    ("taken_before_ms", "is_wrong"),
+    [pytest.param(1, False, id="a former owner"), pytest.param(-1, True, id="a later one")],
+)
+def test_given_a_repeat_of_an_owner_who_was_fenced_then_it_is_not_behind_the_hand_over_of_who_fenced_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, taken_before_ms: int, is_wrong: bool
+) -> None:
+    """Seed 20450056: the map grew, and for 0.4 s who had not heard of it went on sending what its successor had sent."""
+    first = max(case.record.deliveries, key=lambda each: each.sent.at)
+    stint = case.record.stints[first.sent.stint]
+    monkeypatch.setattr(stint, "ended", first.sent.at + 10)
+    monkeypatch.setattr(stint, "orderly", True)
+    again = _again(first)
+    monkeypatch.setattr(case.record, "deliveries", [first, again])
+    pk = keys.shard_pk(int(first.id.split("-", 1)[0]))
+    *_, taken = (at for at, author in case.record.taken[pk] if author.owner == first.sent.owner)
+    other = (taken - taken_before_ms, Author(again.sent.owner, 0, 1))
+    monkeypatch.setitem(case.record.taken, pk, sorted([*case.record.taken[pk], other]))
+    assert found(check_repeats(case), "I8", first.message, "orderly") == is_wrong
+
+
 def _again(delivery: Delivery) -> Delivery:
-    return replace(delivery, sent=replace(delivery.sent, at=delivery.sent.at + 1, stint="the next one"))
+    sent = replace(delivery.sent, at=delivery.sent.at + 1, owner="another", stint="another node/another/0.0.0")
+    return replace(delivery, sent=sent)
 
 
 @pytest.mark.parametrize(
