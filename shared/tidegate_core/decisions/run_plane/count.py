@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.entries import Entry, as_json, entry_of
 from tidegate_core.decisions.run_plane.gathering import Groups
-from tidegate_core.decisions.run_plane.hearing import Heard, heard_since_resume
+from tidegate_core.decisions.run_plane.hearing import Heard, heard_by
 from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.standing import fires
@@ -61,7 +61,7 @@ class CountEvents:
         spec = spec_of(unit, state.namespace, state.name, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
             return None
-        sorting = _Sorting(spec.trigger, state.namespace, heard_since_resume(unit, state.namespace), state.gone)
+        sorting = _Sorting(spec.trigger, state.namespace, heard_by(unit, state), state.gone)
         for row in rows:
             for matched in _matches(row):
                 if self.before is not None and int(matched["at"]) >= self.before:

@@ -1,4 +1,4 @@
-"""What came before a namespace was let go on is not counted after it: the wide form of an activation (SEMANTICS 5, 10)."""
+"""What came before a schedule's activation does not count, nor what came before its namespace was let go on (SEMANTICS 5, 6, 10)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TypeAlias
 from tidegate_core.decisions.run_plane.entries import Entry
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
 from tidegate_core.model.facts import Fact, RunFact
+from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
@@ -20,21 +21,23 @@ VECTORS_KEPT = 100
 Heard: TypeAlias = Callable[[Fact, Entry], bool]
 
 
-def heard_since_resume(unit: UnitOfWork, namespace: str) -> Heard:
-    """Returns whether a matched fact counts.
+def heard_by(unit: UnitOfWork, state: ScheduleState) -> Heard:
+    """Returns whether a matched fact counts for an active schedule.
 
-    Events by their offsets, as at an activation: those below the log's end at the resume never do. Runs by their admission.
+    Events by their offsets: those below the log's end at the activation are in no match, those below its end at the namespace's
+    last resume do not count. Runs by their admission: which of them come after the activation only the state tells, since a
+    match may be by a row of a former owner, with another instant.
     """
+    namespace = state.namespace
     last = unit.controls.resumes(namespace)
-    if not last:
-        return lambda fact, matched: True
     items = unit.items([keys.offsets_vector(vector) for vector, _ in last])
     resumes = [
         _Resume(at, _offsets(str(item["offsets"])))
         for (_, at), item in zip(last, items, strict=True)
         if item is not None  # One that has expired is old.
     ]
-    admitted_from = unit.controls.resumed_at(namespace) - ACTIVATION_SLACK_MS
+    resumed_at = unit.controls.resumed_at(namespace) if last else 0
+    admitted_from = max(state.activated_at, resumed_at) - ACTIVATION_SLACK_MS
 
     def heard(fact: Fact, matched: Entry) -> bool:
         if isinstance(fact, RunFact):

@@ -102,7 +102,7 @@ def _hears(listener: Listener, news: RunFact | ScheduleGone) -> bool:
         return _loses(listener, news)
     if news.state is RunState.RUNNING and not listener.row.starts:
         return False
-    return news.admitted_at >= listener.row.activated_at - ACTIVATION_SLACK_MS
+    return news.admitted_at >= listener.row.told_from - ACTIVATION_SLACK_MS
 
 
 def _loses(listener: Listener, news: ScheduleGone) -> bool:
@@ -113,7 +113,7 @@ def _loses(listener: Listener, news: ScheduleGone) -> bool:
     """
     if news.asked_at is not None and listener.row.asked_at > news.asked_at:
         return False
-    return news.at >= listener.row.activated_at - ACTIVATION_SLACK_MS
+    return news.at >= listener.row.told_from - ACTIVATION_SLACK_MS
 
 
 def _matched(listeners: Sequence[Listener], fact: str, at: int, origin: str) -> list[dict[str, object]]:

@@ -22,6 +22,7 @@ from tidegate_core.decisions.run_plane.control import Applied, deleted
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.ending import UPSTREAM_DELETED, EndPending
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.until import ACTOR
 from tidegate_core.decisions.work import Decision
@@ -43,11 +44,13 @@ class UpstreamGone(ApplyRequest):
         gone: `<ns>/<name>` of the deleted one.
         heard: Incarnation and generation of each version that heard of it. One that was activated later listens to whatever
             comes under that name.
+        at: When it was deleted.
         done: Removes the inbox row.
     """
 
     gone: str
     heard: frozenset[tuple[str, int]]
+    at: int
     done: Callable[[], None]
     name: str = "upstream_gone"
 
@@ -67,6 +70,10 @@ class UpstreamGone(ApplyRequest):
         yield from ()
         if before is None or definition is None or (before.incarnation, before.generation) not in self.heard:
             return Applied(ReceiptStatus.UNCHANGED)  # It was deleted, stopped or replaced meanwhile.
+        if self.at < before.activated_at - ACTIVATION_SLACK_MS:
+            return Applied(
+                ReceiptStatus.UNCHANGED
+            )  # The row by which it heard of it may be of a former owner, with another instant.
         trigger = parsed(definition.spec).trigger
         if not isinstance(trigger, EventTrigger) or self.gone in before.gone:
             return Applied(ReceiptStatus.UNCHANGED)
@@ -108,6 +115,7 @@ def upstream_gone(
         announce=_nobody,
         gone=upstream,
         heard=frozenset((each["incarnation"], each["generation"]) for each in matched),
+        at=told.at,
         done=lambda: done(row),
     )
 

@@ -107,7 +107,7 @@ class IndexRow:
     Attributes:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status, and for a row that was
             gone and whose vector nobody knows any more: what came after `asked_at` counts.
-        activated_at: Runs count that were admitted not earlier than this minus 1 s.
+        activated_at: Of the state with which it was written; a former owner that was frozen there may have written it anew, later.
         asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
         starts: True where starts of runs count, not only their ends.
     """
@@ -123,6 +123,13 @@ class IndexRow:
     vector: str | None = None
     asked_at: int = 0
     starts: bool | None = None
+
+    @property
+    def told_from(self) -> int:
+        """Runs are told that were admitted not earlier than this minus 1 s, whoever wrote the row, and whenever. Of these count as
+        many as the schedule's state says (`Heard`).
+        """
+        return min(self.activated_at, self.asked_at)
 
     def key(self) -> Key:
         activation = (self.incarnation, self.generation, self.leaf, self.vector)

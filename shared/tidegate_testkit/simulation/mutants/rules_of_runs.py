@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.run_plane import deadlines, listening, run_ends, runs
+from tidegate_core.decisions.run_plane import count, deadlines, listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.runs import RunGone
-from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup
-from tidegate_core.records.run_plane import Run
-from tidegate_core.store.values import Key, Transaction
+from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup, Read
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.run_plane import IndexRow, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_core.transactions.gate import start_run
 from tidegate_core.transactions.limits import lapse_offers, offer_slots
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -131,6 +133,50 @@ def an_owner_falls_while_it_tells_of_an_end() -> Iterable[str]:
     return ran(bench, 2, "I3")
 
 
+def a_former_owner_writes_a_row_of_the_index_anew() -> Iterable[str]:
+    """It was frozen within the request that its successor has carried out meanwhile, and takes the time at which it goes on for that of
+    the activation (seed 20500047).
+    """
+    bench = Stage(behaviour=Behaviour(runs_for=5 * SECOND)).first
+    bench.request(an_apply(a_spec("up", every("1h"))))
+    bench.request(an_apply(a_spec("down", on_run_of("up"))))
+    bench.run(5 * SECOND)
+    bench.request(a_request("trigger", "up"))
+    bench.run(2 * SECOND)
+    row, version = index_of("run/flights/up", bench)
+    bench.store.write([Put(row.key(), to_item(replace(row, activated_at=bench.now), row.key()))])
+    bench.store.write([Put(version.key, {**version.item, "version": int(version.item["version"]) + 1})])
+    bench.run(30 * SECOND)
+    return ran(bench, 2, "I3")
+
+
+def index_of(event_key: str, bench: Bench) -> tuple[IndexRow, Put]:
+    """Returns its one row, and its version."""
+    pk, low, _ = keys.index_rows_of(event_key, "flights", "down")
+    (item,) = [item for item in bench.store.items() if item["pk"] == pk and str(item["sk"]).startswith(low)]
+    key = keys.index_version(keys.index_shard_of(event_key))
+    version = bench.store.peek(key)
+    assert version is not None
+    return from_item(IndexRow, item), Put(key, version)
+
+
+def an_activation_comes_late() -> Iterable[str]:
+    """It was asked for before the run began, and decided upon afterwards."""
+    bench = Stage(behaviour=Behaviour(runs_for=20 * SECOND)).first
+    bench.request(an_apply(a_spec("up", every("1h"))))
+    bench.run(2 * SECOND)
+    state = keys.schedule_state(0, "flights", "down").sk
+    bench.hold_back(lambda effect: isinstance(effect, Read) and state in {key.sk for key in effect.keys})
+    bench.request(an_apply(a_spec("down", on_run_of("up"))))
+    bench.run(SECOND)
+    bench.request(a_request("trigger", "up"))
+    bench.run(5 * SECOND)
+    bench.release()
+    bench.run(MINUTE)
+    if len(bench.started) > 1:
+        yield "I3: a run counted that was admitted before the activation"
+
+
 # -- runs -----------------------------------------------------------------------------------------------------------------
 
 
@@ -239,6 +285,22 @@ RULES_OF_RUNS = (
         breaks="I3",
         patches=(Patch(listening, "_raise_versions", nothing_to_do),),
         scenario=a_schedule_listens_to_what_others_hear_already,
+    ),
+    Mutant(
+        "told from the row's instant",
+        "whoever writes a row of the index last says since when runs are told to it",
+        breaks="I3",
+        patches=(Patch(IndexRow, "told_from", lambda _: property(lambda row: row.activated_at)),),
+        scenario=a_former_owner_writes_a_row_of_the_index_anew,
+    ),
+    Mutant(
+        "whatever was told counts",
+        "runs count since the request for the activation, not since that",
+        breaks="I3",
+        patches=(
+            Patch(count, "heard_by", lambda heard: lambda unit, state: heard(unit, replace(state, activated_at=0))),
+        ),
+        scenario=an_activation_comes_late,
     ),
     Mutant(
         "watermark",

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
 from tidegate_core.effects import Commit, Effect
+from tidegate_core.store.values import Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     MINUTE,
@@ -124,6 +126,20 @@ def test_given_a_schedule_that_is_applied_later_then_it_waits_for_what_comes_und
     bench.request(an_apply(a_spec("up", every("1m")), "again"))
     bench.run(2 * MINUTE)
     assert "launched" in of(bench, "later")
+
+
+@pytest.mark.parametrize("slack_ms", [ACTIVATION_SLACK_MS - 5 * SECOND, ACTIVATION_SLACK_MS + MINUTE])
+def test_given_a_row_of_a_former_owner_then_the_state_says_whether_it_was_activated_before_the_delete(
+    slack_ms: int,
+) -> None:
+    """Seed 20500047: what the index says of the instant is what whoever wrote the row last took for it."""
+    bench = a_bench(UP)
+    (item,) = bench.rows("S#flights/down")
+    bench.new_actor()
+    bench.store.write([Put(Key(item["pk"], item["sk"]), {**item, "activated_at": bench.now + slack_ms})])
+    delete(bench)
+    assert status(bench)[0] == ("active" if slack_ms > ACTIVATION_SLACK_MS else "deleted")
+    assert bench.rows("I#") == bench.rows("Z#") == []
 
 
 def test_given_the_end_of_a_run_before_the_delete_then_it_counts_before_that() -> None:

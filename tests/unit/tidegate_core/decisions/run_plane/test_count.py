@@ -8,6 +8,8 @@ import pytest
 from tests.unit.tidegate_core.decisions.run_plane.counting import BOTH, REF, a_desk, count, entries, evidence, jobs
 
 from tidegate_core.decisions.run_plane.count import CountEvents
+from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
+from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.run_plane import Evidence, InboxRow, ScheduleState
 from tidegate_core.store import keys
 from tidegate_testkit.builders import HOUR, NOW, Doc, a_match, all_of, an_inbox_row, on_data, on_run_of
@@ -153,6 +155,20 @@ def test_given_an_upstream_run_then_the_job_takes_its_correlation_and_facts() ->
     (job,) = jobs(desk)
     assert job.correlation == "d7"
     assert json.loads(job.upstream or "{}")["outputs"] == {"rows": 3}
+
+
+@pytest.mark.parametrize(
+    ("activated_after_ms", "counts"),
+    [(-1, True), (0, True), (ACTIVATION_SLACK_MS, True), (ACTIVATION_SLACK_MS + 1, False)],
+)
+def test_given_a_run_admitted_before_the_activation_then_it_counts_within_the_clocks_skew_only(
+    activated_after_ms: int, counts: bool
+) -> None:
+    """SEMANTICS 6.8. The state says when that was: the row by which it was told may be of a former owner (seed 20500047)."""
+    desk = a_desk(on_run_of("up"), activated_at=parse_instant(RUN_FACT["admitted_at"]) + activated_after_ms)
+    count(desk, an_inbox_row(1, a_match("-", fact=json.dumps(RUN_FACT))))
+    assert bool(jobs(desk)) == counts
+    assert desk.records(InboxRow, "I#") == []
 
 
 # -- the upstream run --------------------------------------------------------------------------------------------------

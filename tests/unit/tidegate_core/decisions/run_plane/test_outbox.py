@@ -37,7 +37,7 @@ ROW = outbox_row(a_run(state="running", ended_at=NOW + 9, outcome="succeeded"))
 
 
 def a_listener(
-    number: int, *, leaf: int = 0, activated_at: int = NOW - 5_000, shard: int = 0, asked_at: int = 0
+    number: int, *, leaf: int = 0, activated_at: int = NOW - 5_000, shard: int = 0, asked_at: int | None = None
 ) -> Listener:
     row = IndexRow(
         event_key="run/flights/nightly",
@@ -48,7 +48,7 @@ def a_listener(
         leaf=leaf,
         shard=shard,
         activated_at=activated_at,
-        asked_at=asked_at,
+        asked_at=activated_at if asked_at is None else asked_at,
     )
     return Listener(row, {})
 
@@ -97,7 +97,7 @@ def test_given_two_leaves_of_one_schedule_then_both_are_in_its_one_row() -> None
         pytest.param(NOW - 9, NOW + 700, NOW, True, id="asked for earlier, by a clock that is ahead"),
         pytest.param(NOW + 1, NOW + 5, NOW + 9, False, id="asked for 1 ms later, and done before the delete"),
         pytest.param(NOW + 1, NOW - 700, NOW, False, id="asked for later, by a clock that is behind"),
-        pytest.param(NOW - 9, NOW + 5_000, NOW, False, id="asked for earlier, activated by itself much later"),
+        pytest.param(NOW - 9, NOW + 5_000, NOW, True, id="asked for earlier, by a row that a former owner wrote anew"),
     ],
 )
 def test_given_a_delete_then_who_asked_to_listen_before_it_by_the_brokers_clock_hears_of_it(
@@ -116,21 +116,28 @@ def test_given_a_delete_that_nobody_asked_for_then_the_clocks_tell_with_twice_th
 ) -> None:
     gone = gone_row(a_schedule(), None, NOW)
     desk = Desk(gone)
-    desk.decide(Distribute(gone.key(0), [a_listener(1, asked_at=NOW + 50, activated_at=NOW + ahead_ms)], 0))
+    desk.decide(Distribute(gone.key(0), [a_listener(1, activated_at=NOW + ahead_ms)], 0))
     assert bool(inbox(desk)) == hears
 
 
 @pytest.mark.parametrize(
-    ("admitted_before_activation_ms", "counts"),
-    [(-1, True), (0, True), (ACTIVATION_SLACK_MS, True), (ACTIVATION_SLACK_MS + 1, False)],
+    ("asked_after_ms", "activated_after_ms", "is_told"),
+    [
+        pytest.param(0, -1, True, id="after both"),
+        pytest.param(ACTIVATION_SLACK_MS, ACTIVATION_SLACK_MS, True, id="within the clocks' skew"),
+        pytest.param(ACTIVATION_SLACK_MS + 1, ACTIVATION_SLACK_MS + 1, False, id="before both"),
+        pytest.param(-5_000, 60_000, True, id="before the instant of a row that a former owner wrote anew"),
+        pytest.param(60_000, -5_000, True, id="before a later request that changed nothing"),
+    ],
 )
-def test_given_a_run_admitted_before_the_activation_then_it_counts_within_the_clocks_skew_only(
-    admitted_before_activation_ms: int, counts: bool
+def test_given_a_run_then_it_is_told_unless_it_was_admitted_before_the_request_and_the_activation(
+    asked_after_ms: int, activated_after_ms: int, is_told: bool
 ) -> None:
+    """Seed 20500047: a former owner that was frozen within its resume wrote the row anew, with a later instant: a start was not counted."""
     desk = Desk(ROW)
-    row = distribute(desk, [a_listener(1, activated_at=NOW + admitted_before_activation_ms)])
-    assert row.matched
-    assert bool(inbox(desk)) == counts
+    listener = a_listener(1, asked_at=NOW + asked_after_ms, activated_at=NOW + activated_after_ms)
+    assert distribute(desk, [listener]).matched
+    assert bool(inbox(desk)) == is_told
 
 
 @pytest.mark.parametrize("many", [LISTENERS_PER_PAGE - 1, LISTENERS_PER_PAGE, LISTENERS_PER_PAGE + 1, 200])
