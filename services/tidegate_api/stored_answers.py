@@ -6,7 +6,7 @@ from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageSend, Request
 from tidegate_core.model.shards import message_shard
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
+from tidegate_core.records.messages import Message, MessageName, public_id
 from tidegate_core.records.receipts import StoredReceipt, subject_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import RangeRead
@@ -14,7 +14,7 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 VERSIONS_MAX = 50
-"""Newest versions of a message's key that are looked at."""
+"""Newest versions of a message that are looked at; without a key there is one for each requests topic that the cluster has had."""
 
 
 class StoredAnswers:
@@ -47,7 +47,7 @@ class StoredAnswers:
     def of_message(self, namespace: str, key: str | None, request_id: str, shard: int) -> Receipt | None:
         """For messages the message row is the receipt."""
         name = MessageName.of_request(namespace, request_id) if key is None else MessageName.of_key(namespace, key)
-        message = self._row(shard, name) if key is None else self._version_of(shard, name, request_id)
+        message = self._version_of(shard, name, request_id)
         if message is None:
             return None
         return Receipt.model_construct(
@@ -68,11 +68,6 @@ class StoredAnswers:
         if namespace is None:
             return None  # Messages have one.
         return self.of_message(namespace, None, request_id, message_shard(namespace, None, request_id, shards))
-
-    def _row(self, shard: int, name: MessageName) -> Message | None:
-        key = keys.message(shard, name.id, FIRST_VERSION)
-        item = self._store.get([key]).get(key)
-        return None if item is None else from_item(Message, item)
 
     def _version_of(self, shard: int, name: MessageName, request_id: str) -> Message | None:
         low, high = f"M#{name.id}#", f"M#{name.id}#{keys.LAST}"

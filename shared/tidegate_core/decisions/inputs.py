@@ -77,6 +77,11 @@ class Holding:
     tenure: int = 0
     former_maps: tuple[Cut, ...] = ()
 
+    @property
+    def requests_topics(self) -> tuple[str, ...]:
+        """Ids of the requests topics that the cluster has had, oldest first; the last one is read."""
+        return tuple(dict.fromkeys([*(cut.topic_id for cut in self.former_maps), self.requests.id]))
+
     def owned_shards(self) -> range:
         return range(self.topic_partition, self.shards, self.topic_partitions)
 

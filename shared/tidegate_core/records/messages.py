@@ -15,7 +15,7 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 
 FIRST_VERSION = FIRST_POSITION.text()
-"""Version of a message under its sender's request id: there is only one, so a repeat meets the row of the first."""
+"""Version of a message without a key, and of a recurring one's fire."""
 FOR_EVER = "~"
 """Guard of a cancelled message that can never be sent again: above every version."""
 
@@ -38,6 +38,18 @@ class MessageName(NamedTuple):
     @classmethod
     def of_request(cls, namespace: str, request_id: str) -> MessageName:
         return cls(keys.text_hash("request", namespace, request_id), False)
+
+
+def version_without_key(topic_id: str, first_topic_id: str) -> str:
+    """Returns the version of a message under its sender's request id. All records of one requests topic have one, so that a repeat meets
+    the row of the first; a topic that was made anew has another one, so that what is still written of a record that went with the old
+    topic, however late, replaces nothing.
+
+    Args:
+        topic_id: Of the record's topic.
+        first_topic_id: Of the cluster's first one.
+    """
+    return FIRST_VERSION if topic_id == first_topic_id else FIRST_POSITION._replace(topic_id=topic_id).text()
 
 
 def public_id(shard: int, name: MessageName, version: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate_core.model.position import Position
 from tidegate_core.model.shards import message_shard
-from tidegate_core.records.messages import FIRST_VERSION, MessageName
+from tidegate_core.records.messages import MessageName, version_without_key
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.map import ClusterMap, map_of
@@ -86,7 +86,8 @@ class StoreView:
 
     def _message_key(self, namespace: str, request_id: str) -> Key:
         shard = message_shard(namespace, None, request_id, self.map.shards)
-        return keys.message(shard, MessageName.of_request(namespace, request_id).id, FIRST_VERSION)
+        version = version_without_key(self.map.topic_id, self.map.history[0].topic_id)
+        return keys.message(shard, MessageName.of_request(namespace, request_id).id, version)
 
     def _place_key(self, topic_partition: int) -> Key:
         return keys.topic_position(self.map.cluster_id, self.map.topic_id, topic_partition)

@@ -14,7 +14,7 @@ from tidegate_core.effects import Produce
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import MAX_PROBLEMS
 from tidegate_core.model.shards import message_shard
-from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id
+from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id, version_without_key
 
 MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
 
@@ -41,22 +41,27 @@ def test_given_message_then_a_receipt_is_asked_for(process: Process) -> None:
     assert process.bus.produced[0].topic_partition == shard % TOPIC_PARTITIONS
 
 
-def test_given_message_without_a_receipt_then_its_row_answers(process: Process) -> None:
+@pytest.mark.parametrize(
+    "version",
+    [FIRST_VERSION, version_without_key("2" * 32, "1" * 32)],
+    ids=["the first topic", "one that was made anew"],
+)
+def test_given_message_without_a_receipt_then_its_row_answers(process: Process, version: str) -> None:
     def store_row(document: Any) -> None:
-        put_message(process, document["id"])
+        put_message(process, document["id"], version)
 
     process.bus.owner = store_row
     answer = process.http.post("/api/v1/messages", json={**MESSAGE, "id": "m-1"})
     shard = message_shard("orders", None, "m-1", SHARDS)
     assert answer.status_code == 200
     name = MessageName.of_request("orders", "m-1")
-    assert answer.json()["id"] == public_id(shard, name, FIRST_VERSION)
+    assert answer.json()["id"] == public_id(shard, name, version)
 
 
-def put_message(process: Process, request_id: str) -> Message:
+def put_message(process: Process, request_id: str, version: str = FIRST_VERSION) -> Message:
     message = Message(
         id=MessageName.of_request("orders", request_id).id,
-        version=FIRST_VERSION,
+        version=version,
         origin="o",
         namespace="orders",
         nominal=NOW,

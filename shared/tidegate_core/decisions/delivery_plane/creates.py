@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.guarding import versions_of
+from tidegate_core.decisions.delivery_plane.guarding import counts, versions_of
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.position import Position
@@ -14,7 +14,7 @@ from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import MessageSend
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import FIRST_VERSION, Guard, Message, MessageName
+from tidegate_core.records.messages import Guard, Message, MessageName, version_without_key
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 
@@ -93,17 +93,23 @@ class Create:
         return self.version < guard.live_from and guard.request_id == request_id
 
     @property
+    def has_its_own_version(self) -> bool:
+        """Whether no other record makes rows of its version: under a key none does; without, those of its topic do."""
+        return self.name.keyed or self.answered not in (None, self.version)
+
+    @property
     def alive(self) -> list[Message]:
         """Other versions that no guard covered so far; what an earlier one covers was dealt with then."""
         return [other for other in self.others if other.version >= self.live_from]
 
 
-def name_of(sending: Sending) -> tuple[MessageName, str]:
-    """Returns name and version: keyed creates are versioned by their position, others have one version only."""
-    request = sending.request
+def name_of(plane: DeliveryPlane, sending: Sending) -> tuple[MessageName, str]:
+    """Returns name and version: keyed creates are versioned by their position, others by their topic."""
+    request, position = sending.request, sending.position
     if request.key is not None:
-        return MessageName.of_key(request.namespace, request.key), sending.position.text()
-    return MessageName.of_request(request.namespace, request.id or sending.position.text()), FIRST_VERSION
+        return MessageName.of_key(request.namespace, request.key), position.text()
+    name = MessageName.of_request(request.namespace, request.id or position.text())
+    return name, version_without_key(position.topic_id, plane.host.holding.requests_topics[0])
 
 
 def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
@@ -114,8 +120,8 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
             wanted[keys.message_presence(plane.shard, create.name.id)] = create
         if create.name.keyed or create.sending.request.id is not None:
             wanted[keys.message_guard(plane.shard, create.name.id)] = create
-        if create.sending.replay or (not create.name.keyed and create.sending.request.id is not None):
-            wanted[keys.message(plane.shard, create.name.id, create.version)] = create
+        for version in _versions_looked_up(plane, create):
+            wanted[keys.message(plane.shard, create.name.id, version)] = create
     if not wanted:
         return
     answer = yield from plane.host.read_for_good(Read(tuple(wanted)))
@@ -128,14 +134,27 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
             create.guard = from_item(Guard, item)
         elif key.sk.startswith("K#"):
             create.present = True
+        elif (message := _counting(plane, item)) is None:
+            continue
+        elif message.version == create.version:
+            create.mine = message
         else:
-            create.mine = _counting(plane, item)
+            create.others.append(message)
     for create in creates:
+        create.others = [each for each in create.others if counts(plane, each, create.guard)]
         if create.is_covered_by_repeat and plane.elsewhere.is_gone(create.live_from):
             yield from _stand_in(plane, create)
         if create.present:
             versions = yield from versions_of(plane, create.name.id, create.guard)
             create.others = [each for each in versions if each.origin != create.origin]
+
+
+def _versions_looked_up(plane: DeliveryPlane, create: Create) -> Sequence[str]:
+    """Without a key a record of each requests topic that there was may have made the message."""
+    if create.name.keyed or create.sending.request.id is None:
+        return [create.version] if create.sending.replay else []
+    topics = plane.host.holding.requests_topics
+    return [version_without_key(topic_id, topics[0]) for topic_id in topics]
 
 
 def _stand_in(plane: DeliveryPlane, create: Create) -> Operation[None]:

@@ -67,16 +67,17 @@ def versions_of(plane: DeliveryPlane, message_id: str, guard: Guard | None) -> O
         wanted = RangeRead(keys.shard_pk(plane.shard), low, high, VERSIONS_MAX, after, newest_first=True)
         page = yield from plane.host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
-        versions = [from_item(Message, item) for item in page.items]
-        counting = [
-            each
-            for each in versions
-            if not (plane.elsewhere.is_gone(each.origin) or plane.inboxed.is_refused_for_now(each))
-        ]
-        found.extend(each for each in counting if guard is None or each.version not in guard.refused)
+        found.extend(each for each in (from_item(Message, item) for item in page.items) if counts(plane, each, guard))
         after = page.next_after
         if after is None or len(found) >= VERSIONS_MAX:
             return found
+
+
+def counts(plane: DeliveryPlane, version: Message, guard: Guard | None) -> bool:
+    """Whether a version is one, and not what a former owner wrote of a record that is gone, or was refused for another one."""
+    if plane.elsewhere.is_gone(version.origin) or plane.inboxed.is_refused_for_now(version):
+        return False
+    return guard is None or version.version not in guard.refused
 
 
 def raise_to(

@@ -64,7 +64,8 @@ class Inboxed:
 
     def is_refused_for_now(self, version: Message) -> bool:
         """Whether a former owner wrote this of a repeat that stays: it comes to nothing, unless the record that it repeats is lost."""
-        return version.keyed and version.origin in self._leaning
+        leaning = self._leaning.get(version.origin)
+        return leaning is not None and leaning[0].has_its_own_version
 
     def position_moved(self) -> None:
         self._plane.host.operations.raise_(self._passed)

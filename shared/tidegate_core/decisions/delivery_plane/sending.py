@@ -39,7 +39,7 @@ WIRE_LOOK_MS = 10
 def send_messages(plane: DeliveryPlane, messages: Sequence[Sending]) -> Operation[list[Unkept]]:
     """Makes creates durable, and returns those that the store will never take. Two of one key are never in the same round."""
     unkept: list[Unkept] = []
-    for group in _rounds(messages):
+    for group in _rounds(plane, messages):
         unkept += yield from _send_together(plane, group)
     return unkept
 
@@ -76,11 +76,11 @@ def cannot_be_kept(request: MessageSend | MessageCancel, error: InvalidAsk) -> R
     )
 
 
-def _rounds(messages: Sequence[Sending]) -> list[list[Create]]:
+def _rounds(plane: DeliveryPlane, messages: Sequence[Sending]) -> list[list[Create]]:
     rounds: list[list[Create]] = []
     last_round: dict[str, int] = {}
     for sending in messages:
-        name, version = name_of(sending)
+        name, version = name_of(plane, sending)
         number = last_round.get(name.id, -1) + 1
         last_round[name.id] = number
         if number == len(rounds):
@@ -165,11 +165,11 @@ def _finish_earlier(plane: DeliveryPlane, creates: Sequence[Create]) -> Operatio
 def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
     """Rows that a former owner wrote of what is refused now may still be on their way: the guard has to cover them.
 
-    Without a key there is one version only, which is the accepted one's as well.
+    Without a key records of one topic have one version, which is the accepted one's as well.
     """
     for create in creates:
         is_refused = create.sending.replay and create.status is not ReceiptStatus.ACCEPTED
-        if is_refused and create.name.keyed and create.version >= create.live_from:
+        if is_refused and create.has_its_own_version and create.version >= create.live_from:
             yield from refuse(plane, create.name.id, create.version, create.guard)
             _give_up_rows(plane, create.name.id, create.version)
 
@@ -273,7 +273,7 @@ def _unmake_halves(plane: DeliveryPlane, creates: Sequence[Create], actions: lis
     halves: dict[Key, tuple[Create, Message]] = {}
     for create in creates:
         mine = create.mine
-        if not create.sending.replay or create.name.keyed or mine is None or mine.origin == create.origin:
+        if not create.sending.replay or create.has_its_own_version or mine is None or mine.origin == create.origin:
             continue
         if _half_slots(plane, create, mine):
             halves[keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)] = create, mine

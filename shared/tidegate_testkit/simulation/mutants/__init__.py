@@ -34,6 +34,7 @@ from tidegate_testkit.simulation.mutants.rules_of_events_topic import RULES_OF_E
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import RULES_OF_GONE_RECORDS
 from tidegate_testkit.simulation.mutants.rules_of_growth import RULES_OF_GROWTH
 from tidegate_testkit.simulation.mutants.rules_of_halves import RULES_OF_HALVES
+from tidegate_testkit.simulation.mutants.rules_of_late_copies import RULES_OF_LATE_COPIES
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECURRING
@@ -65,6 +66,7 @@ LISTS = (
     RULES_OF_GROWTH,
     RULES_OF_GONE_RECORDS,
     RULES_OF_HALVES,
+    RULES_OF_LATE_COPIES,
     RULES_OF_OUTAGES,
     RULES_OF_RECURRING,
     CONDITIONS,

@@ -136,7 +136,7 @@ def test_given_a_row_of_a_former_owner_then_the_state_says_whether_it_was_activa
     bench = a_bench(UP)
     (item,) = bench.rows("S#flights/down")
     bench.new_actor()
-    bench.store.write([Put(Key(item["pk"], item["sk"]), {**item, "activated_at": bench.now + slack_ms})])
+    bench.store.write([Put(Key(str(item["pk"]), str(item["sk"])), {**item, "activated_at": bench.now + slack_ms})])
     delete(bench)
     assert status(bench)[0] == ("active" if slack_ms > ACTIVATION_SLACK_MS else "deleted")
     assert bench.rows("I#") == bench.rows("Z#") == []

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
-from tidegate_core.decisions.former_maps import former_positions
+from tidegate_core.decisions.former_maps import HAND_OVER_MS, former_positions
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.model.position import Position
 from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_holding, a_send
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import (
     a_first_record_outlives_its_repeat,
     a_repeat_outlives_the_topic_of_the_first_record,
@@ -21,6 +22,7 @@ from tidegate_testkit.simulation.mutants.rules_of_growth import (
     its_topic_is_made_anew_twice,
     of_another_topic,
 )
+from tidegate_testkit.simulation.mutants.rules_of_late_copies import NAME, REQUEST, come_late
 
 SECOND_ID, THIRD_ID = "2" * 32, "3" * 32
 
@@ -87,4 +89,48 @@ def test_given_a_message_that_was_read_in_time_then_it_is_sent_once_under_the_ne
     of_another_topic(bench, 2)
     bench.request(a_send("in time", after="15s"))
     bench.run(MINUTE)
+    assert len(bench.delivered()) == 1
+
+
+@pytest.mark.parametrize("kinds", [("M#", "D#"), ("M#",), ("D#",)], ids=["both rows", "message row", "timer row"])
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["it is sent", "its cancel finds it"])
+def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_its_repeat(
+    kinds: tuple[str, ...], is_cancelled: bool
+) -> None:
+    """Read: all records of an id without a key had one version, so that the message was lost, or its cancel answered `not_found`."""
+    bench = Bench()
+    bench.run(SECOND)
+    bench.hold_back(a_commit("cursor"))
+    bench.request(REQUEST)
+    bench.run(SECOND)
+    rows = [row for kind in kinds for row in bench.rows(kind)]
+    of_another_topic(bench, 2)
+    bench.run(2 * HAND_OVER_MS)
+    bench.request(REQUEST)
+    bench.run(2 * SECOND)
+    come_late(bench, rows)
+    bench.crash()
+    bench.run(SECOND)
+    if is_cancelled:
+        bench.request(a_cancel(message_id=NAME))
+    else:
+        bench.request({**REQUEST, "receipt": True})
+    bench.run(2 * MINUTE)
+    assert bench.receipts()["c-1" if is_cancelled else NAME]["status"] == ("cancelled" if is_cancelled else "unchanged")
+    assert len(bench.delivered()) == (0 if is_cancelled else 1)
+
+
+@pytest.mark.parametrize("delivered_first", [False, True])
+def test_given_three_topics_then_each_repeat_meets_the_first_record_that_was_read(delivered_first: bool) -> None:
+    bench = Bench()
+    bench.run(SECOND)
+    bench.request(REQUEST)
+    for version in (2, 3):
+        bench.run(2 * MINUTE if delivered_first else 2 * SECOND)
+        of_another_topic(bench, version)
+        bench.run(2 * HAND_OVER_MS)
+        bench.request({**REQUEST, "receipt": True})
+        bench.run(SECOND)
+        assert bench.receipts()[NAME]["status"] == "unchanged"
+    bench.run(2 * MINUTE)
     assert len(bench.delivered()) == 1

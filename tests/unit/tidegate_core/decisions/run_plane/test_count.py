@@ -165,7 +165,7 @@ def test_given_a_run_admitted_before_the_activation_then_it_counts_within_the_cl
     activated_after_ms: int, counts: bool
 ) -> None:
     """SEMANTICS 6.8. The state says when that was: the row by which it was told may be of a former owner (seed 20500047)."""
-    desk = a_desk(on_run_of("up"), activated_at=parse_instant(RUN_FACT["admitted_at"]) + activated_after_ms)
+    desk = a_desk(on_run_of("up"), activated_at=parse_instant(str(RUN_FACT["admitted_at"])) + activated_after_ms)
     count(desk, an_inbox_row(1, a_match("-", fact=json.dumps(RUN_FACT))))
     assert bool(jobs(desk)) == counts
     assert desk.records(InboxRow, "I#") == []
