@@ -18,6 +18,7 @@ from tidegate_node.facts import NodeFacts
 from tidegate_node.health import HealthServer
 from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
+from tidegate_node.keeping import Keeping
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.load.effects import LoadEffects
 from tidegate_node.log_gaps import LogGaps
@@ -38,6 +39,7 @@ from tidegate_ports.bus import Notices, PartitionReader, Publisher, RecordFinder
 from tidegate_ports.clock import Clock
 from tidegate_ports.launcher import Launcher
 from tidegate_ports.load import LoadSampler
+from tidegate_ports.run_folders import RunFolders
 from tidegate_telemetry.metrics import Metrics
 
 
@@ -75,6 +77,7 @@ class Surroundings:
     finder: RecordFinder
     clients: Callable[[Holdings], Clients]
     launcher: Launcher
+    run_folders: RunFolders
     loads: Mapping[str, LoadSampler]
     clock: Clock
     metrics: Metrics
@@ -154,6 +157,7 @@ def assemble(around: Surroundings) -> Node:
         watching,
         MapWatch(facts, holdings, around.store, around.topics, clock, notices),
         ReadingWatch(facts, clients.membership, around.topics, gaps, notices),
+        Keeping(around.run_folders, clock, metrics, notices),
     )
     return node
 

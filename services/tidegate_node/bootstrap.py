@@ -42,6 +42,7 @@ from tidegate_kafka.topic_facts import TopicFacts as BrokerTopics
 from tidegate_kafka.topic_growth import GrowthRefused, TopicGrowth
 from tidegate_kafka.topics import TopicAdmin, TopicsUnavailable
 from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_keeping import LocalKeeping
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_node.assembly import Clients, Surroundings, assemble
 from tidegate_node.cluster_init import initialise_cluster
@@ -170,6 +171,7 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             finder=finder,
             clients=partial(_clients, guarding, facts, brokers, clock, notices),
             launcher=LocalLauncher(_launcher_settings(settings)),
+            run_folders=LocalKeeping(_launcher_settings(settings)),
             loads=loads,
             clock=clock,
             metrics=metrics,
@@ -367,6 +369,8 @@ def _launcher_settings(settings: Settings) -> LocalSettings:
             report_wait_s=section.report_wait_s,
             submit_timeout_s=section.submit_timeout_s,
             cancel_grace_s=section.cancel_grace_s,
+            keep_runs_for_s=section.keep_runs_for_s,
+            keep_runs_bytes=section.keep_runs_bytes,
         )
     except ValueError as wrong:
         raise StartRefused(str(wrong)) from wrong

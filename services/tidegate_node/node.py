@@ -17,6 +17,7 @@ from tidegate_node.health import HealthServer, Standing
 from tidegate_node.heartbeat import Verdict
 from tidegate_node.heartbeat_loop import HeartbeatLoop
 from tidegate_node.holdings import Holdings
+from tidegate_node.keeping import Keeping
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.map_watch import MapWatch
 from tidegate_node.presence import Presence
@@ -78,6 +79,7 @@ class Node:
         self._watching: Watching | None = None
         self._maps: MapWatch | None = None
         self._reading: ReadingWatch | None = None
+        self._keeping: Keeping | None = None
         self._away = False
         self._drained = False
         self._overloaded = False
@@ -90,9 +92,12 @@ class Node:
         """What asks this node in turn, hence built after it."""
         self._heartbeats, self._health = heartbeats, health
 
-    def attend(self, presence: Presence, watching: Watching, maps: MapWatch, reading: ReadingWatch) -> None:
-        """What shows this node to others, and others to it; the map; and what looks after its own reading."""
-        self._presence, self._watching, self._maps, self._reading = presence, watching, maps, reading
+    def attend(
+        self, presence: Presence, watching: Watching, maps: MapWatch, reading: ReadingWatch, keeping: Keeping
+    ) -> None:
+        """What shows this node to others, and others to it; the map; what looks after its own reading, and after its host's disk."""
+        self._presence, self._watching, self._maps = presence, watching, maps
+        self._reading, self._keeping = reading, keeping
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -161,7 +166,8 @@ class Node:
         await self._health.stop()
 
     def _lives(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-        return [each.run for each in (self._presence, self._watching, self._maps, self._reading) if each is not None]
+        lives = (self._presence, self._watching, self._maps, self._reading, self._keeping)
+        return [each.run for each in lives if each is not None]
 
     # -- what may end it ----------------------------------------------------------------------------------------------
 

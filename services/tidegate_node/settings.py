@@ -96,6 +96,14 @@ class LauncherSection(Section):
         default=10, gt=0, description="A supervisor's start takes 0.1 s on an idle machine."
     )
     cancel_grace_s: float = Field(default=60, ge=0, description="Between SIGTERM and SIGKILL (SEMANTICS 13).")
+    keep_runs_for_s: float = Field(
+        default=7 * 86_400, ge=3_600, description="Logs and records of an attempt stay so long after its end."
+    )
+    keep_runs_bytes: int = Field(
+        default=1024**3,
+        ge=16 * 1024**2,
+        description="Room for the folders of runs; beyond it those that ended first go, an hour after their end at the earliest.",
+    )
 
 
 class LoadSource(Section):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +75,34 @@ def members(leader: int, started: str, marker: bytes) -> list[ProcessFacts]:
         return not reused and leader in (facts.pid, facts.group, facts.session)
 
     return [facts for facts in found if belongs(facts)]
+
+
+@dataclass(frozen=True, slots=True)
+class Living:
+    """All that lives on this host at one moment, for a question about many runs.
+
+    Attributes:
+        carried: `NAME=value` of each process that carries the variable.
+        started: Start times by pid.
+        numbers: Groups and sessions that somebody is in.
+    """
+
+    carried: frozenset[bytes]
+    started: Mapping[int, str]
+    numbers: frozenset[int]
+
+    def has(self, pid: int, started: str) -> bool:
+        """Whether the very process lives, or somebody in its group or session, unless another process has its number now."""
+        known = self.started.get(pid)
+        return known == started or (known is None and pid in self.numbers)
+
+
+def living(name: bytes) -> Living:
+    """Returns what lives; `name` is the environment variable that only runs' processes carry."""
+    found = list(_from_proc_all()) if (PROC / "self").exists() else list(_from_ps())
+    carried = frozenset(filter(None, (_carried(facts.pid, name) for facts in found)))
+    numbers = {number for facts in found for number in (facts.group, facts.session) if number is not None}
+    return Living(carried, {facts.pid: facts.started for facts in found}, frozenset(numbers))
 
 
 def _from_proc_all() -> Iterator[ProcessFacts]:

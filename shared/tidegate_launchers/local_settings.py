@@ -56,6 +56,8 @@ class LocalSettings:
         kill_repeat_s: Seconds between SIGKILLs while something of the group is left.
         poll_interval_s: Seconds between looks at a running program. Only ends without a report wait for it, and
             one look costs 0.1 ms.
+        keep_runs_for_s: Seconds for which the folder of an attempt that ended is kept, at least an hour; a week of logs to read.
+        keep_runs_bytes: Room for all folders of runs; beyond it the oldest that ended go, an hour after their end at the earliest.
     """
 
     data_dir: Path
@@ -72,6 +74,8 @@ class LocalSettings:
     cancel_grace_s: float = 60.0
     kill_repeat_s: float = 0.5
     poll_interval_s: float = 0.2
+    keep_runs_for_s: float = 7 * 86_400.0
+    keep_runs_bytes: int = 1024**3
 
     def __post_init__(self) -> None:
         """Checks all fields together.
@@ -82,9 +86,9 @@ class LocalSettings:
         for name in ("submit_timeout_s", "kill_repeat_s", "poll_interval_s"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"local launcher: {name} must be above 0 seconds")
-        for name in ("gate_wait_s", "report_wait_s", "cancel_grace_s"):
+        for name in ("gate_wait_s", "report_wait_s", "cancel_grace_s", "keep_runs_for_s", "keep_runs_bytes"):
             if not getattr(self, name) >= 0:
-                raise ValueError(f"local launcher: {name} must be 0 or more seconds")
+                raise ValueError(f"local launcher: {name} must be 0 or more")
         if not self.host:
             raise ValueError("local launcher: host must not be empty")
         if not self.data_dir.is_absolute():

@@ -309,6 +309,14 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "it gives everything back and ends (78).",
         "error",
     ),
+    "run_folders_removed": LogEvent(
+        "Folders of attempts that ended long ago, or first where room was wanted, are gone, with their logs."
+    ),
+    "run_folders_full": LogEvent(
+        "The folders of runs take more room than `launcher.keep_runs_bytes`, and none of them can go: their runs go on, or ended within "
+        "the last hour. Programs that write much keep it elsewhere; or give the disk, and the setting, more.",
+        "warning",
+    ),
     "node_takes_again": LogEvent("The order to hold nothing is gone; the node joins the group."),
     "node_silent": LogEvent(
         "Another node has said nothing for 25 s and did not end well: it fell, is frozen, or reaches the store no more. Told "

@@ -60,6 +60,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_launches_total": Metric(
         "counter", "Attempts that a launcher took, by its answer.", ("program", "answer")
     ),
+    "tidegate_run_folders": Metric("gauge", "Attempts of programs whose folder, with their logs, is on this host."),
+    "tidegate_run_folders_bytes": Metric("gauge", "Room that these folders take on the disk."),
+    "tidegate_run_folders_removed_total": Metric("counter", "Folders of attempts that were removed."),
     "tidegate_fire_lateness_seconds": Metric(
         "histogram",
         "Hand-over minus nominal instant: of messages at the broker's acknowledgement, of runs when the launcher took them.",

@@ -1,0 +1,40 @@
+"""What is left on a host of runs that ended: logs and records, kept for a while and then removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a look found.
+
+    Attributes:
+        kept: Attempts whose folder is still there, running ones included.
+        kept_bytes: Room that these take on the disk.
+        removed: Attempts whose folder is gone now.
+        removed_bytes: Room that these gave back.
+        is_over: More is kept than may be, and nothing of it can go yet.
+    """
+
+    kept: int
+    kept_bytes: int
+    removed: int
+    removed_bytes: int
+    is_over: bool
+
+
+class RunFolders(Protocol):
+    """The folders of this host's runs."""
+
+    def sweep(self, now_ms: int) -> Swept | None:
+        """Removes what has been kept long enough, and the oldest beyond the room that there is. Blocking, for seconds.
+
+        Returns:
+            None: another process of the host is at it.
+
+        Raises:
+            OSError: The folder cannot be looked through.
+        """
+        ...

@@ -1,0 +1,68 @@
+"""The node has its host's run folders looked through, and tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.tidegate_node.conftest import ManualClock, Notes
+
+from tidegate_node import keeping
+from tidegate_node.keeping import Keeping
+from tidegate_ports.run_folders import Swept
+from tidegate_telemetry.metric_names import NODE_METRICS
+from tidegate_telemetry.metrics import Metrics
+
+
+class FakeFolders:
+    """Answers what it is told to, one look after the other; then that somebody else is at it."""
+
+    def __init__(self, *answers: Swept | OSError) -> None:
+        self._answers = list(answers)
+        self.asked: list[int] = []
+
+    def sweep(self, now_ms: int) -> Swept | None:
+        self.asked.append(now_ms)
+        answer = self._answers.pop(0) if self._answers else None
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+
+def a_keeping(*answers: Swept | OSError) -> tuple[Keeping, FakeFolders, Metrics, Notes]:
+    folders, metrics, notes = FakeFolders(*answers), Metrics(NODE_METRICS), Notes()
+    return Keeping(folders, ManualClock(), metrics, notes), folders, metrics, notes
+
+
+async def test_given_a_look_then_figures_and_logs_tell_of_it() -> None:
+    looking, _, metrics, notes = a_keeping(Swept(3, 4096, 2, 8192, is_over=False))
+    await looking.look()
+    assert metrics.value("tidegate_run_folders") == 3
+    assert metrics.value("tidegate_run_folders_bytes") == 4096
+    assert metrics.value("tidegate_run_folders_removed_total") == 2
+    assert notes.said == [("run_folders_removed", {"attempts": 2, "bytes": 8192})]
+
+
+async def test_given_more_than_there_is_room_for_then_somebody_is_told() -> None:
+    looking, _, _, notes = a_keeping(Swept(3, 4096, 0, 0, is_over=True))
+    await looking.look()
+    assert notes.said == [("run_folders_full", {"attempts": 3, "bytes": 4096})]
+
+
+async def test_given_nothing_to_do_or_somebody_else_at_it_then_nothing_is_said() -> None:
+    looking, _, metrics, notes = a_keeping(Swept(0, 0, 0, 0, is_over=False))
+    await looking.look()
+    await looking.look()
+    assert (notes.said, metrics.value("tidegate_run_folders")) == ([], 0)
+
+
+async def test_given_a_disk_that_answers_nobody_then_the_node_goes_on_and_looks_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keeping, "LOOK_EVERY_S", 0.0)
+    looking, folders, _, notes = a_keeping(OSError("the disk is away"), Swept(1, 1, 1, 1, is_over=False))
+    life = asyncio.create_task(looking.run())
+    while len(folders.asked) < 3:  # noqa: ASYNC110 - the fake has no way to tell
+        await asyncio.sleep(0.001)
+    life.cancel()
+    assert notes.names() == ["task_failed", "run_folders_removed"]
