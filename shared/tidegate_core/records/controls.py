@@ -94,14 +94,16 @@ class Controls:
         """Returns when the namespace was last let go on; 0 when it never was stopped."""
         return max((scope.resumed_at for scope in self._about(namespace)), default=0)
 
-    def dropped_until(self, namespace: str, since: int, now: int) -> int | None:
-        """Returns the instant up to which all that is pending has to end, because of a suspend later than the version
-        `since`; None when there was none.
+    def drops(self, namespace: str, pending_since: int, after: int) -> bool:
+        """Whether something pending has to end, because of a suspend later than the version `after`.
+
+        While such a suspend goes on all of it does, whatever it says: nothing is made meanwhile, and a former owner's clock may have been
+        ahead. Once all are over, what came before the last resume.
         """
-        later = [scope for scope in self._about(namespace) if scope.dropped > since]
-        if not later:
-            return None
-        return now if any(scope.is_suspended for scope in later) else max(scope.resumed_at for scope in later)
+        later = [scope for scope in self._about(namespace) if scope.dropped > after]
+        if any(scope.is_suspended for scope in later):
+            return True
+        return bool(later) and pending_since <= max(scope.resumed_at for scope in later)
 
     def under(self, version: int) -> Controls:
         """Returns what these say, under the version that a lease carries still."""

@@ -122,16 +122,15 @@ class EndCovered(Procedure):
         self.told()
 
     def _jobs_and_runs(self, lane: Lane) -> list[Key]:
-        now = lane.host.now
         runs = [
             keys.run(lane.shard, run.id)
             for run in self.memory.runs.values()
-            if run.state in BEFORE_GATE and self._is_dropped(run.namespace, run.admitted_at, now)
+            if run.state in BEFORE_GATE and self._is_dropped(run.namespace, run.admitted_at)
         ]
         jobs = [
             keys.job(lane.shard, job.id)
             for job in self.memory.jobs.values()
-            if job.state == PENDING_CONSTRAINT and self._is_dropped(job.namespace, job.satisfied_at, now)
+            if job.state == PENDING_CONSTRAINT and self._is_dropped(job.namespace, job.satisfied_at)
         ]
         return [*runs, *jobs]
 
@@ -140,14 +139,11 @@ class EndCovered(Procedure):
         items = yield from lane.read_range("E#", f"E#{keys.LAST}")
         found = [from_item(Evidence, item) for item in items]
         return [
-            each.key(lane.shard)
-            for each in found
-            if not each.job and self._is_dropped(each.namespace, each.first_at, lane.host.now)
+            each.key(lane.shard) for each in found if not each.job and self._is_dropped(each.namespace, each.first_at)
         ]
 
-    def _is_dropped(self, namespace: str, since: int, now: int) -> bool:
-        until = self.controls.dropped_until(namespace, self.since, now)
-        return until is not None and since <= until
+    def _is_dropped(self, namespace: str, pending_since: int) -> bool:
+        return self.controls.drops(namespace, pending_since, self.since)
 
 
 @dataclass(frozen=True, slots=True)

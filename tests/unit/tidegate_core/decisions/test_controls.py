@@ -13,7 +13,7 @@ from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import Controls, StoredControls
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     EVENTS,
@@ -114,6 +114,25 @@ def test_given_what_waits_then_it_is_cancelled_before_the_receipt_and_what_runs_
     }
     assert bench.rows("E#") == []
     assert [row["state"] for row in bench.rows("J#")] == ["pending_launch"]
+
+
+@pytest.mark.parametrize("what", ["J#", "E#"])
+def test_given_a_suspend_that_a_node_falls_in_then_a_successor_whose_clock_is_behind_ends_all_that_is_pending(
+    bench: Bench, what: str
+) -> None:
+    """Seed 20501535: what the predecessor had made just before lay in the successor's future, and ran while all was suspended."""
+    bench.request(an_apply(a_spec("held", every("10s"), overlap="allow", constraints=[CLOSED])))
+    bench.request(an_apply(a_spec("half", all_of(on_data("a"), on_data("b"), correlate="data_partition"))))
+    bench.event(an_event("2026", "a"))
+    bench.run(12 * SECOND)
+    assert len(bench.rows(what)) == 1
+    for row in bench.rows(what):
+        made_at = "satisfied_at" if what == "J#" else "first_at"
+        bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), {**row, made_at: bench.now + MINUTE})])
+    bench.crash_at(commit_of("controls"))
+    bench.request(control("suspend", None))
+    bench.run(5 * SECOND)
+    assert bench.rows(what) == []
 
 
 def test_given_events_during_the_span_then_they_are_ignored_and_later_ones_count(bench: Bench) -> None:
