@@ -70,6 +70,7 @@ class MessageTimer:
         size: Bytes of the payload (an older node's row does not say it: the largest).
         ref, generation: Of the recurring message that this is an occurrence of; live while the schedule has this generation.
         covered: Occurrences that this one stands for, itself included, after an outage; None for itself alone.
+        maybe_sent: True where somebody may have sent it before it came to this slot: a cancel is too late.
     """
 
     slot: int
@@ -82,6 +83,7 @@ class MessageTimer:
     ref: str | None = None
     generation: int = 0
     covered: int | None = None
+    maybe_sent: bool | None = None
 
     def key(self, shard: int) -> Key:
         return keys.message_timer(shard, self.slot, self.id, self.version)

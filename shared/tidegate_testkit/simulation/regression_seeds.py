@@ -90,6 +90,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     20411135: "the newest took the place of ten of eleven that waited, and went before the eleventh, which ran behind it",
     20500047: "a former owner, frozen within a resume, wrote its row of the index anew with a later instant: a start was not counted",
     20501535: "a run whose owner's clock was ahead outlived a suspend in which that fell: its successor's clock stood before it was made",
+    20502306: "a message that had arrived without an acknowledgement was refused, moved to a later slot, and answered as cancelled by a successor",
+    20503125: "the judge wanted a message that expired behind a backlog whose answers a lossy broker took 40 s to acknowledge",
     8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
 }
 

@@ -43,8 +43,12 @@ PUBLIC_ID = re.compile(r"(\d{4})-([a-z2-7]{26})", re.ASCII)
 
 
 def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[None]:
-    """Applies inbox rows of kind `M`, in order; at the end everything they asked for is durable."""
+    """Applies inbox rows of kind `M`, in order; at the end everything they asked for is durable, and answered.
+
+    Cancels are answered together: behind an outage there are many, and a broker whose acknowledgements get lost takes seconds for each.
+    """
     sends: list[Sending] = []
+    answers: list[Receipt] = []
     by_origin = {Position.parse(row.origin): row for row in rows}
 
     def send() -> Operation[None]:
@@ -65,11 +69,12 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[N
         assert isinstance(request, MessageCancel)
         yield from send()
         try:
-            yield from publish_receipts(plane, [(yield from _answer(plane, request, row.origin))])
+            answers.append((yield from _answer(plane, request, row.origin)))
         except InvalidAsk as error:
             plane.host.failed("cancel", row.origin, error)
             yield from _bury(plane, row, cannot_be_kept(request, error))
     yield from send()
+    yield from publish_receipts(plane, answers)
 
 
 def _bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operation[None]:

@@ -196,9 +196,9 @@ class Holding:
             raise
         # While nobody else has them: one that is held back again, at once, must not get its end after that.
         yield from plane.host.safely("give_an_end", f"{plane.shard}", self._give_an_end(group))
-        for row, place, timer in zip(group, places, timers, strict=True):
+        for place, timer in zip(places, timers, strict=True):
             plane.slots.let_go(place)
-            plane.take_loaded(timer, maybe_sent=row.maybe_sent, from_store=False)
+            plane.take_loaded(timer, from_store=False)
             taken = plane.slots.get(timer.id, timer.version, timer.slot)
             self._let_go.extend([taken] if taken is not None else [])
         plane.host.operations.raise_(plane.changed)
@@ -299,6 +299,7 @@ def _timer(row: HeldMessage, slot: int) -> MessageTimer:
         attempt=row.attempt,
         expires_at=row_expiry(slot),
         size=row.size,
+        maybe_sent=row.maybe_sent or None,
     )
 
 

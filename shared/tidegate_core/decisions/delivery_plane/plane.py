@@ -224,7 +224,7 @@ class DeliveryPlane:
         self.close(row, Stage.GONE)
         self.checkpoints.count(CANCELLED)
 
-    def take_loaded(self, timer: MessageTimer, *, maybe_sent: bool = False, from_store: bool = True) -> None:
+    def take_loaded(self, timer: MessageTimer, *, from_store: bool = True) -> None:
         """Takes a row in; a closed one where the message is there already, for the checkpoint to pass it.
 
         A later attempt was made when this one had failed; the same attempt at another slot was written by a former owner,
@@ -246,7 +246,7 @@ class DeliveryPlane:
             timer.attempt,
             Stage.GONE if double else Stage.READY,
             size=timer.size,
-            maybe_sent=maybe_sent or timer.slot <= self.maybe_sent_through,
+            maybe_sent=bool(timer.maybe_sent) or timer.slot <= self.maybe_sent_through,
             from_store=from_store,
             occurrence=Occurrence.of(timer),
             double=double,
@@ -254,10 +254,10 @@ class DeliveryPlane:
         if self.slots.add(row) and not double:
             self.settle(row)
 
-    def take_moved(self, timer: MessageTimer, *, maybe_sent: bool = False) -> None:
+    def take_moved(self, timer: MessageTimer) -> None:
         """Takes in what is to be tried again, also far ahead (a cancel finds it in memory only), while there is room."""
         if timer.slot <= self.window.taking_through or len(self.slots) < ROWS_MAX:
-            self.take_loaded(timer, maybe_sent=maybe_sent, from_store=False)
+            self.take_loaded(timer, from_store=False)
 
     def _load_page(self, items: Sequence[Item]) -> Operation[None]:
         """Guards are read now, consistently, and never while firing (DESIGN 5)."""

@@ -90,7 +90,7 @@ def _move_on(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
         return
     # Also an occurrence whose schedule was stopped meanwhile: it is counted at its new place, as a successor counts it.
     plane.close(row, Stage.GONE)
-    plane.take_moved(timer, maybe_sent=row.maybe_sent)
+    plane.take_moved(timer)
 
 
 def _next_timer(row: Slotted, message: Message, slot: int) -> MessageTimer:
@@ -105,6 +105,7 @@ def _next_timer(row: Slotted, message: Message, slot: int) -> MessageTimer:
         ref=None if row.occurrence is None else row.occurrence.ref,
         generation=0 if row.occurrence is None else row.occurrence.generation,
         covered=message.covered_count if message.covered_count > 1 else None,
+        maybe_sent=row.maybe_sent or None,
     )
 
 

@@ -15,6 +15,7 @@ from tidegate_core.transactions.ownership import cursor_of
 from tidegate_testkit.simulation.checks.controls import WideSpans
 from tidegate_testkit.simulation.checks.history import Segment, Step, segments_of, steps_of
 from tidegate_testkit.simulation.cluster import CLUSTER_ID, REQUESTS
+from tidegate_testkit.simulation.producing import PRODUCE_PATIENCE_MS
 from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
@@ -80,6 +81,13 @@ class Case:
     def scattered_ms(self) -> int:
         """How much longer that takes where the items of each batch, and of each read of several, come one after the other."""
         return CALLS_BEFORE * self.swarm.store.scattered_ms
+
+    @property
+    def unheard_ms(self) -> int:
+        """The same, of answers to those before, where the broker loses what it is sent, or its word: each is tried until it has one."""
+        broker = self.swarm.broker
+        heard = (1 - broker.not_appended) * (1 - broker.lost_ack)
+        return int(CALLS_BEFORE * PRODUCE_PATIENCE_MS * (1 - heard) / heard)
 
     def is_dealt_with(self, record: Position, by: int) -> bool:
         """Whether the store says that a message's create was through by then: its position is durable, and its inbox row, where it had

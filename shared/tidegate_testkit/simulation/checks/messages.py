@@ -97,7 +97,7 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
     """
     written = WRITTEN_MS + case.queued_ms
     if not _was_dealt_with(case, letter, expires):
-        written += case.scattered_ms
+        written += case.scattered_ms + case.unheard_ms
     begin, since = max(letter.records) + written, letter.due - written
     return (
         begin <= letter.due

@@ -15,13 +15,14 @@ from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
-from tidegate_core.effects import Effect, NotProduced, Produce, Read, Write
+from tidegate_core.effects import Ask, Effect, NotProduced, Produce, Read, Write
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Check, Delete, Put, Transaction
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_scripts import Rule
 from tidegate_testkit.builders import RECEIPTS, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_recurring, a_send, an_apply
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
@@ -48,6 +49,10 @@ def without_siblings(take_loaded: Callable[..., None]) -> Any:
             del plane.slots.of
 
     return alone
+
+
+def as_if_unsent(original: Callable[..., MessageTimer]) -> Any:
+    return lambda row, message, slot: replace(original(row, message, slot), maybe_sent=None)
 
 
 def leaving_first(retry: Callable[..., Transaction]) -> Callable[..., Transaction]:
@@ -194,6 +199,27 @@ def an_owner_falls_while_it_moves_a_refused_message() -> Iterable[str]:
     bench.crash()
     bench.run(60 * SECOND)
     return lost(bench)
+
+
+def a_cancel_comes_to_the_successor_of_one_that_tries_again() -> Iterable[str]:
+    """A delivery arrives and is not acknowledged, the next one is refused; its owner falls before the one after that (seed 20502306)."""
+    bench = Stage().first
+    bench.request(a_send("m-1", after="1s"))
+
+    def arrives_unanswered(ask: Ask) -> None:
+        bench._result(ask)
+        bench._answer(ask, NotProduced("unavailable", "scripted"))
+
+    bench._rules.append(Rule(a_delivery, 1, arrives_unanswered))
+    bench.answer_with(a_delivery, NotProduced("refused", "not allowed"))
+    bench.run(3 * SECOND)
+    bench.crash()
+    bench.run(SECOND)
+    bench.request(a_cancel(message_id="m-1"))
+    bench.run(60 * SECOND)
+    status = bench.receipts()["c-1"]["status"]
+    if bench.on("out") and status == "cancelled":
+        yield "I7: a message was delivered, and its cancel was answered cancelled"
 
 
 def two_take_overs_while_a_refused_message_moves() -> Iterable[str]:
@@ -350,6 +376,13 @@ RULES_OF_MESSAGES = (
         breaks="I8",
         patches=(Patch(retrying, "retry", leaving_first),),
         scenario=an_owner_falls_while_it_moves_a_refused_message,
+    ),
+    Mutant(
+        "maybe sent before its slot",
+        "a message that its owner may have sent, and had moved to a later slot, is a successor's to cancel",
+        breaks="I7",
+        patches=(Patch(retrying, "_next_timer", as_if_unsent),),
+        scenario=a_cancel_comes_to_the_successor_of_one_that_tries_again,
     ),
     Mutant(
         "retry unfenced",
