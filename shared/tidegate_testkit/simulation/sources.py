@@ -45,10 +45,12 @@ class SourceSpan:
         """Whether a record of then was mapped: it was there already, and was never taken away before it was read."""
         return self.end is None and self.begin.receipt is not None and self.begin.acked_at < instant
 
-    def maybe(self, instant: int) -> bool:
+    def maybe(self, instant: int, until: int | None = None) -> bool:
+        """Whether it may have been there then, or at some time from then until the other instant."""
         end = self.end
         over = end is not None and end.receipt is not None and end.acked_at < instant
-        return bool(self.begin.appended) and self.begin.appended[0] <= instant and not over
+        last = instant if until is None else until
+        return bool(self.begin.appended) and self.begin.appended[0] <= last and not over
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,10 @@ class SourceUser:
 
     def may_be_mapped(self, instant: int) -> bool:
         return any(span.maybe(instant) for span in self.spans)
+
+    def may_be_there(self, begin: int, end: int) -> bool:
+        """Whether time-outs may have waited for its topic at some time in between."""
+        return any(span.maybe(begin, end) for span in self.spans)
 
 
 def source_users(cluster: Cluster, requests: Requests, producers: Producers, seed: int) -> list[SourceUser]:

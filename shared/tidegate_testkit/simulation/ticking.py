@@ -5,6 +5,7 @@ an instance each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,6 +75,18 @@ def leaves_of_time(definition: Definition) -> dict[int, dict[str, Any]]:
 def opens_instances(definition: Definition) -> bool:
     """Whether each tick opens an instance of its own."""
     return any(leaf.get("driver") == "time" for leaf in leaves_of_time(definition).values())
+
+
+def goes_at_each_tick(definition: Definition) -> bool:
+    """Whether each tick comes to a job, whatever it meets: its instance goes with what it has once its time is over."""
+    return opens_instances(definition) and definition.trigger.get("on_timeout") == "partial"
+
+
+def with_period(definition: Definition, period: str) -> Definition:
+    """Returns the schedule with another period of its leaves of time."""
+    leaves, _ = needed_of(definition.trigger)
+    triggers = [{**leaf, "period": period} if leaf["type"] == OF_TIME else leaf for leaf in leaves]
+    return replace(definition, trigger={**definition.trigger, "triggers": triggers})
 
 
 def names(leaf: dict[str, Any], instant: int) -> bool:

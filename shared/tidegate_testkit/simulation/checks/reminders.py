@@ -32,7 +32,7 @@ SETTLE_MS: Final = 6_000
 """In a healed world a reminder is dealt with this long after it has come, where its shard and all that is read are served."""
 SETTLE_AMID_FAULTS_MS: Final = 15_000
 NOTICED_MS: Final = ASK_AGAIN_MS + LOOK_MS + LOOK_MS // 10
-"""So long after brokers tell of it a holder knows at the latest that the events topic has changed."""
+"""So long after brokers tell of it a holder knows at the latest that the events topic has changed, or that of a source."""
 WAITS_FOR: Final = frozenset({"fire", "at_least_every", "count", "cursor", "mixed"})
 """Transactions without which a reminder is not dealt with."""
 
@@ -163,16 +163,32 @@ def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
         # Who was there before the events topic changed leaves the new part unread until it asks again, and a reminder waits.
         noticed = START + max(changed) + topics.metadata_lag_ms + NOTICED_MS
         comes = max(comes, healed, noticed)
-    stints = [each.serving for each in case.record.stints.values() if each.serving is not None]
+    unnoticed = _source_unnoticed(case, healed)
+    moments = [each.serving for each in case.record.stints.values() if each.serving is not None]
+    moments += [noticed for _, noticed in unnoticed]
     shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
     # Requests of before, which a take-over in a slow world deals with for most of a minute, go first.
-    looks = (case.emptied(shard, each) for each in [comes, *sorted(each for each in stints if each > comes)])
+    looks = (case.emptied(shard, each) for each in [comes, *sorted(each for each in moments if each > comes)])
     for look in (each for each in looks if each is not None):
         is_healed = look >= healed
         settled = look + (SETTLE_MS if is_healed else SETTLE_AMID_FAULTS_MS) + case.queued_ms
-        if settled >= until:
+        if settled >= until or _waits_for_source(case, unnoticed, look, settled):
             continue
         held = all(case.is_held(number, look, settled) for number in case.topic_partitions(settled))
         if held and (is_healed or not case.is_disturbed(look, settled, WAITS_FOR)):
             return look
     return None
+
+
+def _source_unnoticed(case: Case, healed: int) -> list[tuple[int, int]]:
+    """Returns from when until when a holder may read on in the source's topic that is gone; none where it was not made anew."""
+    at = case.swarm.topics.source_recreated
+    if at is None or not case.world.sources:
+        return []
+    return [(START + at, max(healed, START + at + NOTICED_MS))]
+
+
+def _waits_for_source(case: Case, unnoticed: list[tuple[int, int]], look: int, settled: int) -> bool:
+    """Whether what lies in the new topic of a source that is there may be unread for so long: a reminder waits for that."""
+    may_be_unread = any(begin <= settled and look < noticed for begin, noticed in unnoticed)
+    return may_be_unread and any(user.may_be_there(look, settled) for user in case.world.sources)

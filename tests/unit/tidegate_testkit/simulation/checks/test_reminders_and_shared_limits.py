@@ -17,8 +17,10 @@ from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.limits import check_limits
-from tidegate_testkit.simulation.checks.reminders import check_reminders
+from tidegate_testkit.simulation.checks.reminders import NOTICED_MS, check_reminders
+from tidegate_testkit.simulation.drawing import swarm_of
 from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.sources import TRAP, SourceSpan
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.troubles import HEAL_AFTER_MS
 from tidegate_testkit.simulation.world import World, build
@@ -40,6 +42,12 @@ def world_of_many() -> World:
     return run(build(SEED_OF_MANY, faults=False))
 
 
+@pytest.fixture(scope="module")
+def world_of_a_source() -> World:
+    """The calm world, with a source whose topic every reminder waits for."""
+    return run(build(SEED, swarm=replace(swarm_of(SEED, faults=False), traps=(TRAP,))))
+
+
 @pytest.fixture
 def case(world: World) -> Case:
     return Case(world)
@@ -52,6 +60,17 @@ def found(problems: Iterable[str], invariant: str, *words: str) -> bool:
 def reminders(case: Case) -> list[LedgerRow]:
     """Returns what reminders made of nothing, in the order of their times."""
     return sorted((row for row in case.rows_of[REMINDED] if row.reason == "nothing_new"), key=lambda row: row.nominal)
+
+
+def without_reminders(case: Case, made_anew: int, number: int) -> Case:
+    """Returns the case without so many reminders of the healed world, its source's topic made anew so long after the first of them."""
+    begin = START + case.swarm.busy_ms + 2 * HEAL_AFTER_MS
+    lost = [row for row in reminders(case) if row.nominal > begin][:number]
+    changed = Case(case.world)
+    changed.rows = [row for row in case.rows if row not in lost]
+    topics = replace(case.swarm.topics, source_recreated=lost[0].nominal + made_anew - START)
+    changed.swarm = replace(case.swarm, topics=topics)
+    return changed
 
 
 def with_one_changed(case: Case, wanted: LedgerRow, **changes: Any) -> Case:
@@ -88,6 +107,35 @@ def test_given_a_reminder_that_left_nothing_then_it_never_came(case: Case) -> No
     lost = next(row for row in reminders(case) if row.nominal > begin)
     lie = Case(case.world)
     lie.rows = [row for row in case.rows if row != lost]
+    assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
+
+
+@pytest.mark.parametrize(
+    ("made_anew", "lost", "is_wrong"),
+    [
+        pytest.param(-1_000, 1, False, id="a holder may read on in the old one"),
+        pytest.param(-NOTICED_MS - 1_000, 1, True, id="every holder knows of the new one"),
+        pytest.param(10_000, 1, True, id="it was dealt with before that"),
+        pytest.param(-NOTICED_MS + 10_000, 3, True, id="nor when every holder knew"),
+    ],
+)
+def test_given_a_source_whose_topic_is_made_anew_then_a_reminder_waits_until_every_holder_reads_the_new_one(
+    world_of_a_source: World, made_anew: int, lost: int, is_wrong: bool
+) -> None:
+    """Seed 20502503: the new one was as long as the old one when its reader looked, which was told nothing and read on."""
+    lie = without_reminders(Case(world_of_a_source), made_anew, lost)
+    assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded") is is_wrong
+
+
+def test_given_a_source_that_is_gone_then_no_reminder_waits_for_its_topic(
+    world_of_a_source: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert violations(world_of_a_source) == []
+    lie = without_reminders(Case(world_of_a_source), -1_000, 1)
+    assert not found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
+    (user,) = world_of_a_source.sources
+    (span,) = user.spans
+    monkeypatch.setattr(user, "spans", [SourceSpan(span.begin, end=span.begin)])
     assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
 
 
