@@ -157,11 +157,15 @@ def test_given_a_data_folder_of_several_hosts_then_another_ones_runs_are_left_al
     assert not folder.path.exists()
 
 
-def test_given_a_damaged_record_then_its_folder_is_left_for_somebody_to_look_at(settings: LocalSettings) -> None:
+@pytest.mark.parametrize("text", ["{", '{"code": 0}'], ids=["damaged", "of another release"])
+def test_given_a_record_that_cannot_be_read_then_its_folder_is_left_and_the_others_go(
+    settings: LocalSettings, text: str
+) -> None:
     folder = an_attempt(settings, "r-1", ended_s=2 * WEEK_S)
-    (folder.path / "exit.json").write_text("{")
-    assert sweep(settings) == Swept(0, 0, 0, 0, is_over=False)
-    assert folder.path.exists()
+    (folder.path / "exit.json").write_text(text)
+    other = an_attempt(settings, "r-2", ended_s=2 * WEEK_S)
+    assert sweep(settings).removed == 1
+    assert [each.path.exists() for each in (folder, other)] == [True, False]
 
 
 def test_given_one_that_fell_while_it_removed_then_the_next_look_ends_it(

@@ -163,10 +163,7 @@ def take_out(plane: DeliveryPlane, message: Message) -> Fate:
     # By its time and not by its slot: a former owner, frozen while it made the rows of a create that was overdue, may have put
     # them at another slot, behind all that was sent since. What was not sent by now is in memory.
     passed = plane.is_passed(message.nominal, message.id, message.version)
-    maybe_sent = message.nominal <= plane.maybe_sent_through or passed
-    # A timer row of another record of its id, which came late, says nothing of whether the message's own was sent.
-    is_told = any(row.origin == message.origin for row in rows) or (bool(rows) and not maybe_sent)
-    return Fate(all(taken_back) if is_told else None, maybe_sent)
+    return Fate(all(taken_back) if rows else None, message.nominal <= plane.maybe_sent_through or passed)
 
 
 def take_back(plane: DeliveryPlane, message: Message, fate: Fate, *, counted: bool) -> bool:

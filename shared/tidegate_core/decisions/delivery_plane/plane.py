@@ -8,7 +8,7 @@ budget (`payloads`), what is being sent (`Firing`), the delivery position (`chec
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
@@ -35,11 +35,10 @@ from tidegate_core.decisions.former_maps import Positions
 from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.turn import Turn
-from tidegate_core.effects import Committed, Items, Read, Refused
-from tidegate_core.records.codec import from_item
+from tidegate_core.effects import Committed, Refused
 from tidegate_core.records.messages import MessageTimer
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key, Transaction
+from tidegate_core.store.values import Item, Transaction
 from tidegate_core.transactions.delivery import Progress, Tally
 
 CLOCKS_APART_MS = 1_000
@@ -286,42 +285,6 @@ class DeliveryPlane:
         for row in (yield from self.payloads.load([row for row in rows if row.fire is None])):
             self.host.note("message_row_missing", shard=self.shard, id=row.id, slot=row.slot)
             self.close(row, Stage.GONE)
-
-        yield from self._drop_strays(rows)
-
-    def _drop_strays(self, rows: Sequence[Slotted]) -> Operation[None]:
-        """Without a key the records of one id in a topic share a message row. A timer row of one that came to nothing, written by a former
-        owner and however late, is not to wake the message of another one, which has its own: that stays in the store when it was sent.
-        Where it has none, this one is all that will ever wake it.
-        """
-        strays: dict[Key, list[Slotted]] = {}
-        for row in rows:
-            message = row.message
-            if message is not None and row.fire is None and row.attempt == 1 and row.origin != message.origin:
-                own = keys.message_timer(self.shard, message.slot, message.id, message.version)
-                strays.setdefault(own, []).append(row)
-        if not strays:
-            return
-        for key, item in (yield from self._rows_at(strays)).items():
-            timer = from_item(MessageTimer, item)
-            for row in strays[key]:
-                message = row.message
-                if message is not None and timer.origin == message.origin and timer.slot != row.slot:
-                    self.close(row, Stage.GONE)
-                    self._wake_by(timer)
-
-    def _rows_at(self, places: Collection[Key]) -> Operation[Mapping[Key, Item]]:
-        answer = yield from self.host.read_for_good(Read(tuple(places)))
-        assert isinstance(answer, Items)
-        return answer.found
-
-    def _wake_by(self, timer: MessageTimer) -> None:
-        """The message's own row, where that was taken for the double of a stray."""
-        row = self.slots.get(timer.id, timer.version, timer.slot)
-        if row is not None and row.double and not self.guards.cover(timer.id, timer.version):
-            self.slots.discard(row)
-            self.take_loaded(timer)
-            self.host.operations.raise_(self.changed)
 
     def _load_payloads_ahead(self) -> Operation[None]:
         while not self._draining:

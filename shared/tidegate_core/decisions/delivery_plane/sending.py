@@ -13,7 +13,7 @@ from tidegate_core.decisions.delivery_plane.rows import presence_expiry, row_exp
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.host import InvalidAsk, InvalidWrite
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import NotProduced, Produce, Refused
+from tidegate_core.effects import Items, NotProduced, Produce, Read, Refused
 from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageCancel, MessageSend
@@ -26,7 +26,7 @@ from tidegate_core.records.messages import (
     public_id,
 )
 from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Put
+from tidegate_core.store.values import Delete, Item, Key, Put
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
@@ -104,6 +104,7 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
         if refused and create.mine is not None and create.mine.origin == create.sending.position.text():
             is_covered = create.name.keyed and create.version < create.live_from
             _unmake_rows(plane, create.mine, actions, is_covered=is_covered)
+    yield from _unmake_halves(plane, creates, actions)
     try:
         if actions:
             yield from write(plane.host, "messages", actions)
@@ -260,6 +261,50 @@ def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete
     actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
     if not is_covered:
         actions.append(Delete(keys.message(plane.shard, mine.id, mine.version)))
+
+
+def _unmake_halves(plane: DeliveryPlane, creates: Sequence[Create], actions: list[Put | Delete]) -> Operation[None]:
+    """Removes timer rows that a former owner wrote without their message row, for records whose message is another record's now.
+
+    Without a key both are one version, so that the other one's message row would stand for this timer row too: sent at its
+    slot, early or once more. Under a key each has its own, and the guard covers it (`_cover_refused`). The message's own timer
+    row must be there, or have been sent: else this one may be all that is left to wake it.
+    """
+    halves: dict[Key, tuple[Create, Message]] = {}
+    for create in creates:
+        mine = create.mine
+        if not create.sending.replay or create.has_its_own_version or mine is None or mine.origin == create.origin:
+            continue
+        if _half_slots(plane, create, mine):
+            halves[keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)] = create, mine
+    if not halves:
+        return
+    answer = yield from plane.host.read_for_good(Read(tuple(halves)))
+    assert isinstance(answer, Items)
+    for key, (create, mine) in halves.items():
+        if not _has_its_timer(plane, mine, answer.found.get(key)):
+            continue
+        for slot in _half_slots(plane, create, mine):
+            actions.append(Delete(keys.message_timer(plane.shard, slot, mine.id, mine.version)))
+            row = plane.slots.get(mine.id, mine.version, slot)
+            if row is not None and row.stage in UNSENT:
+                plane.close(row, Stage.GONE)
+
+
+def _half_slots(plane: DeliveryPlane, create: Create, mine: Message) -> list[int]:
+    """Returns where a timer row of the record may lie that is not the message's own: where an owner in a hurry put it, which is in
+    memory because it is due soon, and else at its instant.
+    """
+    rows = [row for row in plane.slots.of(mine.id) if row.version == mine.version]
+    taken = {mine.slot, *(row.slot for row in rows if row.origin != create.origin)}
+    nominal = create.sending.request.due(create.sending.position.append_time)
+    return sorted({nominal, *(row.slot for row in rows if row.stage in UNSENT)} - taken)
+
+
+def _has_its_timer(plane: DeliveryPlane, message: Message, timer: Item | None) -> bool:
+    """Whether what lies at its slot is its own timer row, or that is not needed any more."""
+    is_its_own = timer is not None and from_item(MessageTimer, timer).origin == message.origin
+    return is_its_own or plane.is_passed(message.slot, message.id, message.version)
 
 
 def _give_up_rows(plane: DeliveryPlane, message_id: str, version: str, but_at: int | None = None) -> None:

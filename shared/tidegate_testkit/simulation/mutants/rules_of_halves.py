@@ -4,24 +4,22 @@ rule switched off in the interleaving that it is against.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tidegate_core.decisions.delivery_plane import cancelling
-from tidegate_core.decisions.delivery_plane.guarding import Fate
-from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.delivery_plane import sending
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Ask, Write
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.messages import Message, MessageTimer
-from tidegate_core.store.values import Delete, Item, Key, Put
+from tidegate_core.records.messages import Message
+from tidegate_core.store.values import Delete, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_batch
 from tidegate_testkit.bench_scripts import Rule
-from tidegate_testkit.builders import MINUTE, NOW, REQUESTS_ID, SECOND, a_cancel, a_send
+from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, a_send
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
@@ -32,36 +30,10 @@ AGO = 20 * SECOND
 
 
 def kept(_: Any) -> Any:
-    def drop_strays(*_: object) -> Operation[None]:
+    def unmake_halves(*_: object) -> Operation[None]:
         yield from ()
 
-    return drop_strays
-
-
-def by_any_row(original: Callable[..., Fate]) -> Any:
-    def take_out(plane: DeliveryPlane, message: Message) -> Fate:
-        rows = [row for row in plane.slots.of(message.id) if row.version == message.version and not row.double]
-        return original(plane, replace(message, origin=rows[0].origin) if rows else message)
-
-    return take_out
-
-
-def whatever_is_wanted(_: Any) -> Any:
-    """As if each message had its own timer row."""
-
-    def rows_at(plane: DeliveryPlane, places: Collection[Key]) -> Operation[dict[Key, Item]]:
-        yield from ()
-        found: dict[Key, Item] = {}
-        for key in places:
-            _, slot, message_id, version = key.sk.split("#")
-            message = next(row.message for row in plane.slots.of(message_id) if row.message is not None)
-            timer = MessageTimer(
-                slot=int(slot), id=message_id, version=version, origin=message.origin, attempt=1, expires_at=0
-            )
-            found[key] = to_item(timer, key)
-        return found
-
-    return rows_at
+    return unmake_halves
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
@@ -147,79 +119,26 @@ def a_half_is_all_that_wakes_the_message() -> Iterable[str]:
         yield "I1: a message of two records was not delivered"
 
 
-def a_half_comes_again_behind_the_delivery(*, is_cancelled: bool) -> Iterable[str]:
-    """The timer row of a record that came to nothing was taken back. A copy of it comes late, when the message of the other record of its
-    id has been sent, and passed (seed 20503270).
-    """
-    bench = Bench(shards=1)
-    bench.run(SECOND)
-    document = a_send("m-1", after="10s")
-    bench.request(document)
-    (row,) = bench.rows("D#")
-    timer = from_item(MessageTimer, row)
-    bench.run(20 * SECOND)
-    stray = replace(timer, slot=bench.now + AGO, origin=Position(NOW + 2, REQUESTS_ID, 7, 0).text())
-    bench.store.write([Put(stray.key(0), to_item(stray, stray.key(0)))])
-    bench.crash()
-    bench.run(SECOND)
-    if is_cancelled:
-        bench.request(a_cancel(message_id="m-1"))
-    bench.run(MINUTE)
-    if len(bench.on("out")) != 1:
-        yield f"I8: a message of two records was delivered {len(bench.on('out'))} times"
-    if is_cancelled and bench.receipts()["c-1"]["status"] != "too_late":
-        yield "I7: a message was delivered, and its cancel was answered cancelled"
-
-
-def a_half_comes_again() -> Iterable[str]:
-    return a_half_comes_again_behind_the_delivery(is_cancelled=False)
-
-
-def a_half_comes_again_before_a_cancel() -> Iterable[str]:
-    return a_half_comes_again_behind_the_delivery(is_cancelled=True)
-
-
 RULES_OF_HALVES = (
     Mutant(
         "half of another record",
         "the timer row of a record that came to nothing wakes the message of another record of its id, before its time",
         breaks="I3",
-        patches=(Patch(DeliveryPlane, "_drop_strays", kept),),
+        patches=(Patch(sending, "_unmake_halves", kept),),
         scenario=an_early_half_wakes_a_message_too_soon,
     ),
     Mutant(
         "half of another record, once more",
         "the timer row of a record that came to nothing wakes the message of another record of its id, which was sent before",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_drop_strays", kept),),
+        patches=(Patch(sending, "_unmake_halves", kept),),
         scenario=a_half_in_memory_wakes_a_message_once_more,
-    ),
-    Mutant(
-        "half that comes again",
-        "a late timer row of a record that came to nothing wakes the message of another record of its id, which was sent before",
-        breaks="I8",
-        patches=(Patch(DeliveryPlane, "_drop_strays", kept),),
-        scenario=a_half_comes_again,
-    ),
-    Mutant(
-        "half that tells of another",
-        "a late timer row of a record that came to nothing tells a cancel that the message of another record was not sent",
-        breaks="I7",
-        patches=(Patch(cancelling, "take_out", by_any_row),),
-        scenario=a_half_comes_again_before_a_cancel,
     ),
     Mutant(
         "last half",
         "the only timer row of a message goes, because its message row is another record's",
         breaks="I1",
-        patches=(Patch(DeliveryPlane, "_rows_at", whatever_is_wanted),),
+        patches=(Patch(sending, "_has_its_timer", lambda _: lambda *_: True),),
         scenario=a_half_is_all_that_wakes_the_message,
-    ),
-    Mutant(
-        "double of a half",
-        "a message's own timer row stays aside as the double of another record's, which is dropped",
-        breaks="I1",
-        patches=(Patch(DeliveryPlane, "_wake_by", lambda _: lambda *_: None),),
-        scenario=an_early_half_wakes_a_message_too_soon,
     ),
 )
