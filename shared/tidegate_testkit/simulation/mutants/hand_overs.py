@@ -141,10 +141,10 @@ HAND_OVERS = (
     Mutant(
         "records behind a drain",
         "what waited in a busy node's queue while a drain forgot what was read before it moves the position past that",
-        breaks="I3",
+        breaks="I8",
         patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
-        within=50,
-        directed=(33,),
+        within=300,
+        directed=(242, 298),
     ),
     Mutant(
         "inbox left to its first look",
