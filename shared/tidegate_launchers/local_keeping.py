@@ -1,7 +1,7 @@
 """Removes the folders of attempts that ended: by age, and the oldest first where they take more room than they may.
 
 Nobody needs such a folder but people who read its logs: what the attempt came to is in the store once its owner has seen the end. So
-that every owner sees it first, whatever brick was away, a recorded end is never removed within `ENDED_FOR_S`; a folder that
+that owners see it first, also behind an outage of less than that, a recorded end is never removed within `ENDED_FOR_S`; a folder that
 records none goes by age alone, and never while anything of the attempt lives. In a data folder that several hosts mount each looks after
 its own.
 """

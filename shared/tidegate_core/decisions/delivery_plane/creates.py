@@ -14,7 +14,7 @@ from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import MessageSend
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import Guard, Message, MessageName, version_without_key
+from tidegate_core.records.messages import Guard, Message, MessageName
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 
@@ -109,7 +109,7 @@ def name_of(plane: DeliveryPlane, sending: Sending) -> tuple[MessageName, str]:
     if request.key is not None:
         return MessageName.of_key(request.namespace, request.key), position.text()
     name = MessageName.of_request(request.namespace, request.id or position.text())
-    return name, version_without_key(position.topic_id, plane.host.holding.requests_topics[0])
+    return name, plane.version_without_key(position.topic_id)
 
 
 def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
@@ -153,8 +153,8 @@ def _versions_looked_up(plane: DeliveryPlane, create: Create) -> Sequence[str]:
     """Without a key a record of each requests topic that there was may have made the message."""
     if create.name.keyed or create.sending.request.id is None:
         return [create.version] if create.sending.replay else []
-    topics = plane.host.holding.requests_topics
-    return [version_without_key(topic_id, topics[0]) for topic_id in topics]
+    # Of a topic that this holder has not heard of as well.
+    return tuple(dict.fromkeys([*plane.versions_without_key.values(), create.version]))
 
 
 def _stand_in(plane: DeliveryPlane, create: Create) -> Operation[None]:

@@ -36,7 +36,7 @@ from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Committed, Refused
-from tidegate_core.records.messages import MessageTimer
+from tidegate_core.records.messages import MessageTimer, version_without_key
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Transaction
 from tidegate_core.transactions.delivery import Progress, Tally
@@ -71,6 +71,8 @@ class DeliveryPlane:
         self.guards = Guards()
         self.holding = Holding(self)
         self.recurring = RecurringSource(self)
+        self._first_topic, *_ = topics = host.holding.requests_topics
+        self.versions_without_key = {each: version_without_key(each, self._first_topic) for each in topics}
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self.elsewhere = ReadElsewhere(host, former)
         self.retry_turn = Turn(host, f"refused messages {shard}")
@@ -182,6 +184,13 @@ class DeliveryPlane:
         if isinstance(verdict, Refused) and any(key == keys.progress(self.shard) for key, _ in verdict.failed):
             raise Fenced(keys.progress(self.shard))
         return verdict
+
+    def version_without_key(self, topic_id: str) -> str:
+        """Returns the version of messages without a key whose record lies in this requests topic: who reads a topic that is newer than this
+        holder's map may hand records over before this one hears of it.
+        """
+        known = self.versions_without_key.get(topic_id)
+        return version_without_key(topic_id, self._first_topic) if known is None else known
 
     @property
     def is_draining(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tidegate_core.decisions.delivery_plane import creates
+from tidegate_core.decisions.delivery_plane import creates, plane
 from tidegate_core.decisions.delivery_plane.creates import Create
 from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.decisions.inputs import Poked
@@ -125,7 +125,7 @@ RULES_OF_LATE_COPIES = (
         "one version for all topics",
         "rows of a record that went with its topic come late, and replace those of its repeat",
         breaks="I1",
-        patches=(Patch(creates, "version_without_key", one_for_all_topics),),
+        patches=(Patch(plane, "version_without_key", one_for_all_topics),),
         scenario=a_copy_of_what_is_gone_comes_behind_its_repeat,
     ),
     Mutant(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
@@ -9,6 +11,9 @@ from tidegate_core.decisions.former_maps import HAND_OVER_MS, former_positions
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.model.position import Position
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Put
 from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
@@ -132,5 +137,21 @@ def test_given_three_topics_then_each_repeat_meets_the_first_record_that_was_rea
         bench.request({**REQUEST, "receipt": True})
         bench.run(SECOND)
         assert bench.receipts()[NAME]["status"] == "unchanged"
+    bench.run(2 * MINUTE)
+    assert len(bench.delivered()) == 1
+
+
+def test_given_a_record_of_a_topic_that_this_holder_has_not_heard_of_then_it_is_a_message_all_the_same() -> None:
+    """Who reads the newer topic hands it over to whoever holds the shard."""
+    bench = Bench()
+    bench.run(SECOND)
+    row = InboxRow(
+        namespace="orders",
+        name="x",
+        kind="M",
+        origin=Position(bench.now, SECOND_ID, 0, 0).text(),
+        body=json.dumps(REQUEST),
+    )
+    bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
     bench.run(2 * MINUTE)
     assert len(bench.delivered()) == 1
