@@ -11,6 +11,7 @@ from typing import Protocol
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS, TOPIC_PARTITIONS, Cluster
 from tidegate_testkit.cluster.judging.messages import Crash
+from tidegate_testkit.cluster.judging.unrest import REPEATED_MAX
 from tidegate_testkit.cluster.message_load import MessageBook, deliveries_of
 from tidegate_testkit.cluster.pipeline import Pipeline
 from tidegate_testkit.cluster.topics import read_topic
@@ -75,13 +76,16 @@ def settle(
 
 
 def cut_hand_overs(cluster: Cluster) -> list[Crash]:
-    """Returns hand-overs that did not end in time, on a machine that two stacks share: what they repeat is as after a crash."""
+    """Returns hand-overs that did not end in time, on a machine that two stacks share: what they repeat is as after a crash.
+
+    Their shards' last 1,000 messages may, not those of 5 s alone: it was the store that did not take in time what they had to write.
+    """
     found: list[Crash] = []
     for node in cluster.nodes:
         for said in node.events("drain_cut"):
             at = int(datetime.fromisoformat(said["at"]).timestamp() * 1_000)
             shards = frozenset(s for s in range(SHARDS) if s % TOPIC_PARTITIONS in said["topic_partitions"])
-            found.append(Crash(at, shards, at + int(SESSION_S * 1_000), alone_ms=0))
+            found.append(Crash(at, shards, at + int(SESSION_S * 1_000), alone_ms=0, last_messages=REPEATED_MAX))
     return found
 
 
