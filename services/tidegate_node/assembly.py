@@ -157,7 +157,7 @@ def assemble(around: Surroundings) -> Node:
         watching,
         MapWatch(facts, holdings, around.store, around.topics, clock, notices),
         ReadingWatch(facts, clients.membership, around.topics, gaps, notices),
-        Keeping(around.run_folders, clock, metrics, notices),
+        Keeping(around.run_folders, lambda: around.store.answered_at_ms, clock, metrics, notices),
     )
     return node
 

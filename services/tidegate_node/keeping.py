@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from tidegate_ports.bus import Notices
@@ -12,13 +13,32 @@ from tidegate_telemetry.metrics import Metrics
 
 LOOK_EVERY_S: Final = 600.0
 """What 100 runs a second leave behind in that time takes 3 GB; whoever runs so many keeps logs elsewhere, or gives the disk."""
+SEEN_AFTER_MS: Final = 3_600_000
+"""Owners have seen an end that is as old as this, where the store has answered for as long."""
+AWAY_AFTER_MS: Final = 60_000
+"""The store is asked for something every few seconds."""
 
 
 class Keeping:
-    """One per process; of several on one host one looks at a time."""
+    """One per process; of several on one host one looks at a time.
 
-    def __init__(self, folders: RunFolders, clock: Clock, metrics: Metrics, notices: Notices) -> None:
+    Args:
+        folders: Of this host.
+        answered_at: When the store last answered this process, on the monotonic clock.
+    """
+
+    def __init__(
+        self,
+        folders: RunFolders,
+        answered_at: Callable[[], int],
+        clock: Clock,
+        metrics: Metrics,
+        notices: Notices,
+    ) -> None:
         self._folders = folders
+        self._answered_at = answered_at
+        self._answers_since: int | None = None
+        self._seen_through_ms = 0
         self._clock = clock
         self._metrics = metrics
         self._notices = notices
@@ -34,7 +54,8 @@ class Keeping:
 
     async def look(self) -> None:
         """One round."""
-        swept = await asyncio.to_thread(self._folders.sweep, self._clock.now_ms())
+        self._look_at_store()
+        swept = await asyncio.to_thread(self._folders.sweep, self._clock.now_ms(), self._seen_through_ms)
         if swept is None:
             return
         self._metrics.set("tidegate_run_folders", swept.kept)
@@ -44,3 +65,13 @@ class Keeping:
             self._notices("run_folders_removed", attempts=swept.removed, bytes=swept.removed_bytes)
         if swept.is_over:
             self._notices("run_folders_full", attempts=swept.kept, bytes=swept.kept_bytes)
+
+    def _look_at_store(self) -> None:
+        """What ended while the store was away, or shortly before, nobody has seen for a while: also behind a start of this process."""
+        now = self._clock.monotonic_ms()
+        if now - self._answered_at() > AWAY_AFTER_MS:
+            self._answers_since = None
+        elif self._answers_since is None:
+            self._answers_since = now
+        elif now - self._answers_since >= SEEN_AFTER_MS:
+            self._seen_through_ms = self._clock.now_ms() - SEEN_AFTER_MS

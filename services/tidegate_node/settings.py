@@ -102,7 +102,7 @@ class LauncherSection(Section):
     keep_runs_bytes: int = Field(
         default=1024**3,
         ge=16 * 1024**2,
-        description="Room for the folders of runs; beyond it those that ended first go, an hour after their end at the earliest.",
+        description="Room for the folders of runs; beyond it those that ended first go, once the store has answered for an hour behind their end.",
     )
 
 

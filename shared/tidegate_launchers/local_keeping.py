@@ -1,9 +1,8 @@
 """Removes the folders of attempts that ended: by age, and the oldest first where they take more room than they may.
 
 Nobody needs such a folder but people who read its logs: what the attempt came to is in the store once its owner has seen the end. So
-that owners see it first, also behind an outage of less than that, a recorded end is never removed within `ENDED_FOR_S`; a folder that
-records none goes by age alone, and never while anything of the attempt lives. In a data folder that several hosts mount each looks after
-its own.
+that owners see it first, whoever asks says up to when they have, and no age is less than `AGE_S_MIN`; a folder that records no end goes
+by age alone, and never while anything of the attempt lives. In a data folder that several hosts mount each looks after its own.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tidegate_launchers.local_processes import Living, boot_id, living
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports.run_folders import Swept
 
-ENDED_FOR_S: Final = 3_600.0
+AGE_S_MIN: Final = 3_600.0
 """A run whose folder went before its owner saw the end would be told as one that never started here."""
 GOING: Final = ".going-"
 """What a folder's name begins with while it is removed: nobody reads half of one."""
@@ -57,7 +56,7 @@ class LocalKeeping:
         self._boot_id = boot_id()
         self._runs = settings.data_dir.resolve() / "runs"
 
-    def sweep(self, now_ms: int) -> Swept | None:
+    def sweep(self, now_ms: int, seen_through_ms: int) -> Swept | None:
         """See the port."""
         self._runs.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         lock = os.open(self._runs / ".sweep", os.O_RDWR | os.O_CREAT, FILE_MODE)
@@ -66,30 +65,26 @@ class LocalKeeping:
         except BlockingIOError:
             return None
         else:
-            return self._sweep(now_ms / 1000)
+            return self._sweep(now_ms / 1000, seen_through_ms / 1000)
         finally:
             os.close(lock)
 
-    def _sweep(self, now_s: float) -> Swept:
+    def _sweep(self, now_s: float, seen_through_s: float) -> Swept:
         attempts = sorted(self._attempts(), key=lambda each: each.since_s)
         # After the list: what began since then is not in it, and of what is in it nothing that is gone now can come back.
         alive = living(MARKER_VARIABLE.encode())
         left = sum(each.size for each in attempts)
         kept, removed, removed_bytes = len(attempts), 0, 0
         for attempt in attempts:
-            may_go = self._may_go(attempt, now_s, is_too_much=left > self._settings.keep_runs_bytes)
-            if may_go and not _lives(attempt, alive, self._boot_id):
+            is_old = now_s - attempt.since_s >= max(self._settings.keep_runs_for_s, AGE_S_MIN)
+            is_too_much = left > self._settings.keep_runs_bytes
+            is_seen = attempt.has_ended and attempt.since_s <= seen_through_s
+            if (is_old or (is_too_much and is_seen)) and not _lives(attempt, alive, self._boot_id):
                 _remove(attempt.folder.path)
                 left -= attempt.size
                 removed_bytes += attempt.size
                 kept, removed = kept - 1, removed + 1
         return Swept(kept, left, removed, removed_bytes, is_over=left > self._settings.keep_runs_bytes)
-
-    def _may_go(self, attempt: _Attempt, now_s: float, *, is_too_much: bool) -> bool:
-        age_s = now_s - attempt.since_s
-        if age_s >= max(self._settings.keep_runs_for_s, ENDED_FOR_S):
-            return True
-        return is_too_much and attempt.has_ended and age_s >= ENDED_FOR_S
 
     def _attempts(self) -> Iterator[_Attempt]:
         for run in _folders_in(self._runs):

@@ -28,8 +28,12 @@ class Swept:
 class RunFolders(Protocol):
     """The folders of this host's runs."""
 
-    def sweep(self, now_ms: int) -> Swept | None:
+    def sweep(self, now_ms: int, seen_through_ms: int) -> Swept | None:
         """Removes what has been kept long enough, and the oldest beyond the room that there is. Blocking, for seconds.
+
+        Args:
+            now_ms: The time.
+            seen_through_ms: Owners have seen the ends of attempts that ended up to here: others stay, however little room there is.
 
         Returns:
             None: another process of the host is at it.

@@ -141,7 +141,9 @@ def test_given_a_script_of_ones_own_then_its_first_pyspark_run_ends_within_a_min
     eventually(lambda: states_of(dev, "counts") == ["succeeded"], "the run succeeds", 3 * FIRST_RUN_S_MAX)
     took = time.monotonic() - begun
     stretch = dev.stretch()
-    sys.stdout.write(f"first PySpark run: ended {took:.1f} s after its schedule was written, stretched {stretch:.2f} times ")
+    sys.stdout.write(
+        f"first PySpark run: ended {took:.1f} s after its schedule was written, stretched {stretch:.2f} times "
+    )
     sys.stdout.write(f"(at most {FIRST_RUN_S_MAX:g} s times that)\n")
     assert took < FIRST_RUN_S_MAX * stretch
 

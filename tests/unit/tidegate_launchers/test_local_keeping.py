@@ -16,7 +16,7 @@ import pytest
 
 from tidegate_launchers.local_command import MARKER_VARIABLE
 from tidegate_launchers.local_files import Exit, Record, RunFolder
-from tidegate_launchers.local_keeping import ENDED_FOR_S, GOING, LocalKeeping
+from tidegate_launchers.local_keeping import GOING, LocalKeeping
 from tidegate_launchers.local_processes import boot_id, facts_of
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports.run_folders import Swept
@@ -60,7 +60,7 @@ def an_attempt(
 
 
 def sweep(settings: LocalSettings) -> Swept:
-    swept = LocalKeeping(settings).sweep(int(NOW_S * 1000))
+    swept = LocalKeeping(settings).sweep(int(NOW_S * 1000), int((NOW_S - HOUR_S) * 1000))
     assert swept is not None
     return swept
 
@@ -101,7 +101,7 @@ def test_given_too_little_room_then_those_that_ended_first_go_until_there_is_eno
 
 
 @pytest.mark.parametrize(
-    ("ended_s", "is_removed"), [pytest.param(ENDED_FOR_S, True, id="an hour"), pytest.param(ENDED_FOR_S - 1, False)]
+    ("ended_s", "is_removed"), [pytest.param(HOUR_S, True, id="an hour"), pytest.param(HOUR_S - 1, False)]
 )
 def test_given_too_little_room_then_what_ended_just_now_stays_all_the_same(
     settings: LocalSettings, ended_s: float, is_removed: bool
@@ -186,6 +186,6 @@ def test_given_another_process_of_the_host_at_it_then_this_one_does_nothing(sett
     folder = an_attempt(settings, "r-1", ended_s=2 * WEEK_S)
     with (settings.data_dir / "runs" / ".sweep").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert LocalKeeping(settings).sweep(int(NOW_S * 1000)) is None
+        assert LocalKeeping(settings).sweep(int(NOW_S * 1000), int((NOW_S - HOUR_S) * 1000)) is None
     assert folder.path.exists()
     assert sweep(settings).removed == 1

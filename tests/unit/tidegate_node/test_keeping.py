@@ -21,8 +21,8 @@ class FakeFolders:
         self._answers = list(answers)
         self.asked: list[int] = []
 
-    def sweep(self, now_ms: int) -> Swept | None:
-        self.asked.append(now_ms)
+    def sweep(self, now_ms: int, seen_through_ms: int) -> Swept | None:
+        self.asked.append(seen_through_ms)
         answer = self._answers.pop(0) if self._answers else None
         if isinstance(answer, OSError):
             raise answer
@@ -31,7 +31,8 @@ class FakeFolders:
 
 def a_keeping(*answers: Swept | OSError) -> tuple[Keeping, FakeFolders, Metrics, Notes]:
     folders, metrics, notes = FakeFolders(*answers), Metrics(NODE_METRICS), Notes()
-    return Keeping(folders, ManualClock(), metrics, notes), folders, metrics, notes
+    clock = ManualClock()
+    return Keeping(folders, clock.monotonic_ms, clock, metrics, notes), folders, metrics, notes
 
 
 async def test_given_a_look_then_figures_and_logs_tell_of_it() -> None:
@@ -66,3 +67,26 @@ async def test_given_a_disk_that_answers_nobody_then_the_node_goes_on_and_looks_
         await asyncio.sleep(0.001)
     life.cancel()
     assert notes.names() == ["task_failed", "run_folders_removed"]
+
+
+async def test_given_a_store_that_was_away_then_ends_count_as_seen_once_it_has_answered_for_an_hour() -> None:
+    """Read: they went an hour after they were written, which is no time in which an owner saw them behind an outage."""
+    folders, clock = FakeFolders(), ManualClock()
+    answered_at = clock.monotonic
+    looking = Keeping(folders, lambda: answered_at, clock, Metrics(NODE_METRICS), Notes())
+
+    async def look_behind(minutes: int, *, answers: bool) -> int:
+        nonlocal answered_at
+        clock.pass_ms(minutes * 60_000)
+        answered_at = clock.monotonic if answers else answered_at
+        await looking.look()
+        return (clock.wall - folders.asked[-1]) // 60_000
+
+    await looking.look()
+    assert folders.asked == [0]
+    assert await look_behind(60, answers=True) == 60
+    assert await look_behind(10, answers=False) == 70
+    assert await look_behind(120, answers=False) == 190
+    assert await look_behind(10, answers=True) == 200
+    assert await look_behind(50, answers=True) == 250
+    assert await look_behind(10, answers=True) == 60

@@ -93,9 +93,14 @@ class Create:
         return self.version < guard.live_from and guard.request_id == request_id
 
     @property
+    def is_refused_without_key(self) -> bool:
+        """Whether its version will never be delivered, which under a key would be said of its record alone."""
+        return not self.name.keyed and self.guard is not None and self.version in self.guard.refused
+
+    @property
     def has_its_own_version(self) -> bool:
-        """Whether no other record makes rows of its version: under a key none does; without, those of its topic do."""
-        return self.name.keyed or self.answered not in (None, self.version)
+        """Whether no other record makes rows of its version: under a key none does; without, those of its topic that bear its id do."""
+        return self.name.keyed or self.sending.request.id is None or self.answered not in (None, self.version)
 
     @property
     def alive(self) -> list[Message]:
@@ -138,6 +143,9 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
             continue
         elif message.version == create.version:
             create.mine = message
+        elif message.origin == create.origin:
+            # A node of the release before, that knew one version for all topics, had read it.
+            create.mine, create.version, create.answered = message, message.version, message.version
         else:
             create.others.append(message)
     for create in creates:
@@ -145,8 +153,9 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
         if create.is_covered_by_repeat and plane.elsewhere.is_gone(create.live_from):
             yield from _stand_in(plane, create)
         if create.present:
-            versions = yield from versions_of(plane, create.name.id, create.guard)
-            create.others = [each for each in versions if each.origin != create.origin]
+            create.others = yield from _others_in_store(plane, create)
+        elif create.is_refused_without_key:
+            yield from _make_its_own(plane, create)
 
 
 def _versions_looked_up(plane: DeliveryPlane, create: Create) -> Sequence[str]:
@@ -162,12 +171,30 @@ def _stand_in(plane: DeliveryPlane, create: Create) -> Operation[None]:
     was passed, is the request now. What a former owner wrote of either is covered or does not count, whenever it comes, so it has a
     version of its own in that one's place.
     """
-    create.version = create.answered = f"{create.live_from}{STANDS_IN}{create.origin}"
-    key = keys.message(plane.shard, create.name.id, create.version)
+    yield from _give_version(plane, create, f"{create.live_from}{STANDS_IN}{create.origin}")
+
+
+def _make_its_own(plane: DeliveryPlane, create: Create) -> Operation[None]:
+    """Its topic's version of the id was refused, for good, for that of another topic, whose rows may have expired since then: what it makes
+    has a version of its own, which no look-up of another record knows. Those of such records are all read.
+    """
+    create.others = yield from _others_in_store(plane, create)
+    if not create.others:
+        yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
+
+
+def _give_version(plane: DeliveryPlane, create: Create, version: str) -> Operation[None]:
+    create.version = create.answered = version
+    key = keys.message(plane.shard, create.name.id, version)
     answer = yield from plane.host.read_for_good(Read((key,)))
     assert isinstance(answer, Items)
     item = answer.found.get(key)
     create.mine = None if item is None else _counting(plane, item)
+
+
+def _others_in_store(plane: DeliveryPlane, create: Create) -> Operation[list[Message]]:
+    versions = yield from versions_of(plane, create.name.id, create.guard)
+    return [each for each in versions if each.origin != create.origin]
 
 
 def _counting(plane: DeliveryPlane, item: Item) -> Message | None:

@@ -13,7 +13,7 @@ from tidegate_core.decisions.delivery_plane.rows import presence_expiry, row_exp
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.host import InvalidAsk, InvalidWrite
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Items, NotProduced, Produce, Read, Refused
+from tidegate_core.effects import NotProduced, Produce, Refused
 from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageCancel, MessageSend
@@ -26,7 +26,7 @@ from tidegate_core.records.messages import (
     public_id,
 )
 from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Item, Key, Put
+from tidegate_core.store.values import Delete, Put
 
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
@@ -97,17 +97,22 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
     yield from _finish_earlier(plane, creates)
     yield from _cover_refused(plane, [create for create in creates if not plane.inboxed.leans(create)])
     actions: list[Put | Delete] = []
+    shared_timers: list[Put | Delete] = []
     accepted = [create for create in creates if create.status is ReceiptStatus.ACCEPTED]
-    rows = [_make_rows(plane, create, actions) for create in accepted if not _is_on_its_way(plane, create, actions)]
+    rows = [
+        _make_rows(plane, create, actions, shared_timers)
+        for create in accepted
+        if not _is_on_its_way(plane, create, actions)
+    ]
     for create in creates:
         refused = create.status is not ReceiptStatus.ACCEPTED
         if refused and create.mine is not None and create.mine.origin == create.sending.position.text():
             is_covered = create.name.keyed and create.version < create.live_from
             _unmake_rows(plane, create.mine, actions, is_covered=is_covered)
-    yield from _unmake_halves(plane, creates, actions)
     try:
-        if actions:
-            yield from write(plane.host, "messages", actions)
+        for each in (actions, shared_timers):
+            if each:
+                yield from write(plane.host, "messages", each)
     except InvalidWrite:
         for row in rows:  # Whoever of them is not to blame makes its rows again.
             plane.slots.let_go(row)
@@ -185,8 +190,17 @@ def refuse_repeats(plane: DeliveryPlane, repeats: Sequence[Create]) -> Operation
 # -- rows -----------------------------------------------------------------------------------------------------------------
 
 
-def _make_rows(plane: DeliveryPlane, create: Create, actions: list[Put | Delete]) -> Slotted:
-    """Returns the row in memory and adds its writes."""
+def _make_rows(
+    plane: DeliveryPlane, create: Create, actions: list[Put | Delete], shared_timers: list[Put | Delete]
+) -> Slotted:
+    """Returns the row in memory and adds its writes.
+
+    Args:
+        plane: Whose message it is.
+        create: It was accepted.
+        actions: Are written together.
+        shared_timers: Are written once these are stored.
+    """
     request, position = create.sending.request, create.sending.position
     nominal = request.due(position.append_time)
     slot = _slot_of(plane, create, nominal)
@@ -221,7 +235,8 @@ def _make_rows(plane: DeliveryPlane, create: Create, actions: list[Put | Delete]
         expires_at=expiry,
     )
     shard = plane.shard
-    actions.append(Put(timer.key(shard), to_item(timer, timer.key(shard))))
+    timers = shared_timers if _is_written_behind_its_message(create) else actions
+    timers.append(Put(timer.key(shard), to_item(timer, timer.key(shard))))
     actions.append(Put(message.key(shard), to_item(message, message.key(shard))))
     if create.name.keyed:
         presence = Presence(id=create.name.id, expires_at=presence_expiry(position.append_time))
@@ -229,6 +244,13 @@ def _make_rows(plane: DeliveryPlane, create: Create, actions: list[Put | Delete]
     older = create.alive if create.replaces else ()
     actions.extend(Delete(keys.message_timer(shard, each.slot, each.id, each.version)) for each in older)
     return _remember(plane, timer, message)
+
+
+def _is_written_behind_its_message(create: Create) -> bool:
+    """A timer row of a version that other records make rows of as well must not come where its message row never did: it would wake
+    another record's message, however late it comes.
+    """
+    return not create.has_its_own_version
 
 
 def _slot_of(plane: DeliveryPlane, create: Create, nominal: int) -> int:
@@ -261,50 +283,6 @@ def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete
     actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
     if not is_covered:
         actions.append(Delete(keys.message(plane.shard, mine.id, mine.version)))
-
-
-def _unmake_halves(plane: DeliveryPlane, creates: Sequence[Create], actions: list[Put | Delete]) -> Operation[None]:
-    """Removes timer rows that a former owner wrote without their message row, for records whose message is another record's now.
-
-    Without a key both are one version, so that the other one's message row would stand for this timer row too: sent at its
-    slot, early or once more. Under a key each has its own, and the guard covers it (`_cover_refused`). The message's own timer
-    row must be there, or have been sent: else this one may be all that is left to wake it.
-    """
-    halves: dict[Key, tuple[Create, Message]] = {}
-    for create in creates:
-        mine = create.mine
-        if not create.sending.replay or create.has_its_own_version or mine is None or mine.origin == create.origin:
-            continue
-        if _half_slots(plane, create, mine):
-            halves[keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)] = create, mine
-    if not halves:
-        return
-    answer = yield from plane.host.read_for_good(Read(tuple(halves)))
-    assert isinstance(answer, Items)
-    for key, (create, mine) in halves.items():
-        if not _has_its_timer(plane, mine, answer.found.get(key)):
-            continue
-        for slot in _half_slots(plane, create, mine):
-            actions.append(Delete(keys.message_timer(plane.shard, slot, mine.id, mine.version)))
-            row = plane.slots.get(mine.id, mine.version, slot)
-            if row is not None and row.stage in UNSENT:
-                plane.close(row, Stage.GONE)
-
-
-def _half_slots(plane: DeliveryPlane, create: Create, mine: Message) -> list[int]:
-    """Returns where a timer row of the record may lie that is not the message's own: where an owner in a hurry put it, which is in
-    memory because it is due soon, and else at its instant.
-    """
-    rows = [row for row in plane.slots.of(mine.id) if row.version == mine.version]
-    taken = {mine.slot, *(row.slot for row in rows if row.origin != create.origin)}
-    nominal = create.sending.request.due(create.sending.position.append_time)
-    return sorted({nominal, *(row.slot for row in rows if row.stage in UNSENT)} - taken)
-
-
-def _has_its_timer(plane: DeliveryPlane, message: Message, timer: Item | None) -> bool:
-    """Whether what lies at its slot is its own timer row, or that is not needed any more."""
-    is_its_own = timer is not None and from_item(MessageTimer, timer).origin == message.origin
-    return is_its_own or plane.is_passed(message.slot, message.id, message.version)
 
 
 def _give_up_rows(plane: DeliveryPlane, message_id: str, version: str, but_at: int | None = None) -> None:

@@ -1,25 +1,20 @@
-"""Rules of half-written messages without a key (docs/protocol.md): two records of one id share the rows' keys but for the instant, each
-rule switched off in the interleaving that it is against.
+"""The rule of half-written messages without a key (docs/protocol.md), switched off in the interleavings that it is against: two records of
+one id share the rows' keys but for the instant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from tidegate_core.decisions.delivery_plane import sending
-from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Ask, Write
 from tidegate_core.model.instants import parse_instant
-from tidegate_core.model.position import Position
-from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.messages import Message
 from tidegate_core.store.values import Delete, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_batch
 from tidegate_testkit.bench_scripts import Rule
-from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, a_send
+from tidegate_testkit.builders import MINUTE, SECOND, a_send
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
@@ -29,11 +24,8 @@ AGO = 20 * SECOND
 # -- bugs -----------------------------------------------------------------------------------------------------------------
 
 
-def kept(_: Any) -> Any:
-    def unmake_halves(*_: object) -> Operation[None]:
-        yield from ()
-
-    return unmake_halves
+def beside_it(_: Any) -> Any:
+    return lambda _: False
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
@@ -65,8 +57,8 @@ def judged(bench: Bench) -> Iterable[str]:
 
 
 def a_timer_row_is_all_that_a_record_leaves(*, is_earlier: bool, after: str, falls_again: bool) -> Iterable[str]:
-    """An owner falls with the timer row of a record's message written, and its message row not. Another record of that id came
-    through the inbox, which the next owner deals with first: that is the message. Then it reads the first one, as a repeat.
+    """An owner falls when the timer row has come of all that it writes at once for a record's message, or nothing has. Another record of
+    that id came through the inbox, which the next owner deals with first: that is the message. Then it reads the first one, as a repeat.
 
     Args:
         is_earlier: The record of the inbox was appended before the other one.
@@ -99,46 +91,19 @@ def a_half_in_memory_wakes_a_message_once_more() -> Iterable[str]:
     return a_timer_row_is_all_that_a_record_leaves(is_earlier=True, after="1m", falls_again=True)
 
 
-def a_half_is_all_that_wakes_the_message() -> Iterable[str]:
-    """A record's message is there. Of what a former owner wrote of another record of its id the message row comes, late, and its timer
-    row never: that of the first record is all that will ever wake it.
-    """
-    bench = Bench(shards=1)
-    bench.run(SECOND)
-
-    def comes_late() -> None:
-        (row,) = bench.rows("M#")
-        message = replace(from_item(Message, row), origin=Position(bench.now + AGO, REQUESTS_ID, 7, 0).text())
-        message = replace(message, slot=message.slot + AGO, nominal=message.nominal + AGO)
-        bench.store.write([Put(message.key(0), {**to_item(message, message.key(0)), "rev": 1})])
-
-    falls_in_the_middle_of(bench, lambda action: True, then=comes_late)
-    bench.request(a_send("m-1", after="2m"))
-    bench.run(5 * MINUTE)
-    if not bench.delivered():
-        yield "I1: a message of two records was not delivered"
-
-
 RULES_OF_HALVES = (
     Mutant(
         "half of another record",
         "the timer row of a record that came to nothing wakes the message of another record of its id, before its time",
         breaks="I3",
-        patches=(Patch(sending, "_unmake_halves", kept),),
+        patches=(Patch(sending, "_is_written_behind_its_message", beside_it),),
         scenario=an_early_half_wakes_a_message_too_soon,
     ),
     Mutant(
         "half of another record, once more",
         "the timer row of a record that came to nothing wakes the message of another record of its id, which was sent before",
         breaks="I8",
-        patches=(Patch(sending, "_unmake_halves", kept),),
+        patches=(Patch(sending, "_is_written_behind_its_message", beside_it),),
         scenario=a_half_in_memory_wakes_a_message_once_more,
-    ),
-    Mutant(
-        "last half",
-        "the only timer row of a message goes, because its message row is another record's",
-        breaks="I1",
-        patches=(Patch(sending, "_has_its_timer", lambda _: lambda *_: True),),
-        scenario=a_half_is_all_that_wakes_the_message,
     ),
 )

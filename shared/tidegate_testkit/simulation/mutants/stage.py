@@ -22,9 +22,11 @@ NEVER_STARTS = Behaviour(starts_after=None)
 FOR_EVER = Behaviour(runs_for=None)
 
 
-def comes_through_the_inbox(bench: Bench, document: Doc, append_time: int, shard: int = 0, number: int = 0) -> None:
+def comes_through_the_inbox(
+    bench: Bench, document: Doc, append_time: int, shard: int = 0, number: int = 0, topic_id: str = REQUESTS_ID
+) -> None:
     """A record of a message's request that another holder, of topic partition 7, has read and passed."""
-    origin = Position(append_time, REQUESTS_ID, 7, number).text()
+    origin = Position(append_time, topic_id, 7, number).text()
     row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))
     bench.store.write([Put(row.key(shard), {**to_item(row, row.key(shard)), "rev": 1})])
 

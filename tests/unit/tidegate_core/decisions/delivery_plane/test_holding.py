@@ -341,11 +341,11 @@ def test_given_a_timer_row_that_is_written_once_more_after_it_was_held_then_a_su
     """A batch may arrive twice and late: the row of a message that is held back must not be sent beside it."""
     bench.answer_with(commit_of("checkpoint"), Unavailable("scripted"), times=1_000)
     bench.request(a_send("m-1", after="5s"))
-    (written,) = [each.batch for each in bench.all_asked(Write) if each.batch.name == "messages"]
+    *_, timer_row = [each.batch for each in bench.all_asked(Write) if each.batch.name == "messages"]
     ask(bench, control("suspend"))
     bench.run(5 * SECOND)
     assert len(held(bench)) == 1
-    bench.store.write(written.actions)
+    bench.store.write(timer_row.actions)
     bench.as_usual()
     bench.crash()
     bench.run(SECOND)

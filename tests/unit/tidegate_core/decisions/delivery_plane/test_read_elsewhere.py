@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.former_maps import HAND_OVER_MS, former_positions
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.inputs import TopicFacts
+from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.model.position import Position
-from tidegate_core.records.codec import to_item
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import FIRST_VERSION, Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Delete, Put
 from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
@@ -28,6 +30,7 @@ from tidegate_testkit.simulation.mutants.rules_of_growth import (
     of_another_topic,
 )
 from tidegate_testkit.simulation.mutants.rules_of_late_copies import NAME, REQUEST, come_late
+from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 SECOND_ID, THIRD_ID = "2" * 32, "3" * 32
 
@@ -155,3 +158,49 @@ def test_given_a_record_of_a_topic_that_this_holder_has_not_heard_of_then_it_is_
     bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
     bench.run(2 * MINUTE)
     assert len(bench.delivered()) == 1
+
+
+@pytest.mark.parametrize("is_half", [False, True], ids=["both rows", "message row"])
+def test_given_rows_that_a_node_of_the_release_before_wrote_of_a_record_then_it_is_sent_once(is_half: bool) -> None:
+    """Read: that one knew one version for all topics; a half of what it wrote was taken for another record's, and nothing was sent."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    of_another_topic(bench, 2)
+    bench.run(2 * HAND_OVER_MS)
+    bench.hold_back(a_commit("cursor"))
+    bench.request(REQUEST)
+    bench.run(SECOND)
+    (timer,) = (from_item(MessageTimer, row) for row in bench.rows("D#"))
+    (message,) = (from_item(Message, row) for row in bench.rows("M#"))
+    bench.store.write([Delete(timer.key(0)), Delete(message.key(0))])
+    rows: list[Message | MessageTimer] = [replace(message, version=FIRST_VERSION)]
+    if not is_half:
+        rows.append(replace(timer, version=FIRST_VERSION))
+    bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1}) for row in rows])
+    bench.crash()
+    bench.run(2 * MINUTE)
+    assert [row["version"] for row in bench.rows("M#")] == [FIRST_VERSION]
+    assert len(bench.delivered()) == 1
+
+
+def test_given_a_topic_whose_version_was_refused_then_the_id_may_be_used_again_when_the_first_one_has_expired() -> None:
+    """Read: `accepted`, and never sent. The repeat in the topic that followed was refused for good, for the message of the topic before."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(REQUEST)
+    bench.run(SECOND)
+    of_another_topic(bench, 2)
+    bench.run(2 * HAND_OVER_MS)
+    comes_through_the_inbox(bench, REQUEST, bench.now, topic_id=SECOND_ID)
+    bench.give(Poked(0))
+    bench.run(2 * MINUTE)
+    assert len(bench.delivered()) == 1
+    (guard,) = bench.rows("G#")
+    assert guard["refused"]
+    (message,) = (from_item(Message, row) for row in bench.rows("M#"))
+    bench.store.write([Delete(message.key(0))])  # A month later.
+    for status in ("accepted", "unchanged"):
+        bench.request({**REQUEST, "receipt": True})
+        bench.run(2 * MINUTE)
+        assert bench.receipts()[NAME]["status"] == status
+        assert len(bench.delivered()) == 2
