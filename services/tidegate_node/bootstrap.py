@@ -43,6 +43,7 @@ from tidegate_kafka.topic_growth import GrowthRefused, TopicGrowth
 from tidegate_kafka.topics import TopicAdmin, TopicsUnavailable
 from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_keeping import LocalKeeping
+from tidegate_launchers.local_programs import LocalPrograms
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_node.assembly import Clients, Surroundings, assemble
 from tidegate_node.cluster_init import initialise_cluster
@@ -172,6 +173,7 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             clients=partial(_clients, guarding, facts, brokers, clock, notices),
             launcher=LocalLauncher(_launcher_settings(settings)),
             run_folders=LocalKeeping(_launcher_settings(settings)),
+            programs=LocalPrograms(_launcher_settings(settings)),
             loads=loads,
             clock=clock,
             metrics=metrics,

@@ -96,6 +96,12 @@ class LauncherSection(Section):
         default=10, gt=0, description="A supervisor's start takes 0.1 s on an idle machine."
     )
     cancel_grace_s: float = Field(default=60, ge=0, description="Between SIGTERM and SIGKILL (SEMANTICS 13).")
+    end_wait_s: float = Field(
+        default=0,
+        ge=0,
+        description="A node that is told to end waits so long for its host's programs, then has them end; 0 leaves them alone. For a "
+        "container, which goes with its node.",
+    )
     keep_runs_for_s: float = Field(
         default=7 * 86_400, ge=3_600, description="Logs and records of an attempt stay so long after its end."
     )

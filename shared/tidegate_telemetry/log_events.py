@@ -317,6 +317,17 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "the last hour. Programs that write much keep it elsewhere; or give the disk, and the setting, more.",
         "warning",
     ),
+    "programs_awaited": LogEvent(
+        "The node holds nothing any more and was told to end; programs of its host go on, and have `launcher.end_wait_s` for it."
+    ),
+    "programs_told_to_end": LogEvent(
+        "Programs went on for longer than the ending node waits for them. They are asked to end (SIGTERM), and report it; their runs fail with "
+        "`terminated`, and `retry` says whether they are made again.",
+        "warning",
+    ),
+    "programs_left": LogEvent(
+        "The node ends while programs go on. Where they cannot outlive it, their runs will be `lost`.", "error"
+    ),
     "node_takes_again": LogEvent("The order to hold nothing is gone; the node joins the group."),
     "node_silent": LogEvent(
         "Another node has said nothing for 25 s and did not end well: it fell, is frozen, or reaches the store no more. Told "

@@ -149,7 +149,8 @@ def test_given_the_node_then_it_is_probed_drained_and_kept_apart(render: Render)
     assert container["ports"] == [{"name": "health", "containerPort": 8081}]
     assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-    assert pod["terminationGracePeriodSeconds"] == 60
+    assert pod["terminationGracePeriodSeconds"] == 480 + 120
+    assert _one(render(DEFAULTS), "ConfigMap", "tide-tidegate")["data"]["TIDEGATE_LAUNCHER__END_WAIT_S"] == "480"
     assert node["spec"]["podManagementPolicy"] == "Parallel"
 
 

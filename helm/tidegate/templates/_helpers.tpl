@@ -63,6 +63,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   "TIDEGATE_GATE__SECRET_FILE" "/etc/tidegate/gate/secret"
   "TIDEGATE_HEALTH__HOST" "0.0.0.0"
   "TIDEGATE_HEALTH__PORT" (toString .Values.node.healthPort)
+  "TIDEGATE_LAUNCHER__END_WAIT_S" (toString .Values.node.programsEndSeconds)
   "TIDEGATE_API__HOST" "0.0.0.0"
   "TIDEGATE_API__PORT" (toString .Values.api.port)
 -}}
