@@ -51,6 +51,7 @@ class TopicCursor:
         self._buffer: deque[LogRecord] = deque()
         self._popped = 0
         self._together_max = together_max
+        self._reads = False
         self._takes = True
         self._ends = False
         self._ended = Signal(f"end of {topic.name} {topic_partition}")
@@ -92,7 +93,10 @@ class TopicCursor:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def start_reading(self) -> None:
-        """Asks for the records from the position on, or from the first one whose dead letter is open."""
+        """Asks for the records from the position on, or from the first one whose dead letter is open. What came before, of a reading
+        that has ended, lies behind these: who took it would pass them.
+        """
+        self._reads = True
         offset = min((*self.at.open, self.at.next)) if self.at.next or self.at.last_append_time else None
         topic = self.topic
         self.host.tell(StartReading(topic.name, self.topic_partition, offset, topic.id, topic.topic_partitions))
@@ -112,7 +116,7 @@ class TopicCursor:
         yield self._ended
 
     def offer(self, records: Sequence[LogRecord]) -> None:
-        if self._takes:
+        if self._reads and self._takes:
             self._buffer.extend(records)
             self._look()
 

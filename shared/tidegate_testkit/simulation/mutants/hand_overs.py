@@ -23,7 +23,7 @@ from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import REQUESTS_ID, SECOND, a_recurring, a_send, an_apply, every
+from tidegate_testkit.builders import REQUESTS, REQUESTS_ID, SECOND, a_recurring, a_send, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
 
@@ -35,6 +35,14 @@ def forgetting_alone(_: Any) -> Any:
         cursor._buffer.clear()
 
     return take_no_more
+
+
+def from_the_first(init: Callable[..., None]) -> Any:
+    def made(cursor: TopicCursor, *args: Any, **named: Any) -> None:
+        init(cursor, *args, **named)
+        cursor._reads = True
+
+    return made
 
 
 def leaving_them_to_the_first_look(_: Hand) -> Hand:
@@ -130,6 +138,23 @@ def a_payload_is_being_read() -> Iterable[str]:
     return repeats_of_a_hand_over_amid(bench)
 
 
+def a_record_waits_while_its_reader_begins_anew() -> Iterable[str]:
+    """Two are appended while a holder recovers; the second one comes from a node's queue, of a reading that has ended."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.hold_back(jobs_read, times=1_000)
+    bench.crash()
+    bench.run(SECOND)
+    for name in ("m-1", "m-2"):
+        bench.request(a_send(name, after="5s"))
+    bench.give(bench.arrived(REQUESTS, 0, 1))
+    bench.as_usual()
+    bench.release()
+    bench.run(10 * SECOND)
+    if len(bench.on("out")) < 2:
+        yield "I1: a request that was appended while its reader recovered was never read"
+
+
 HAND_OVERS = (
     Mutant(
         "sent amid a hand-over",
@@ -145,6 +170,13 @@ HAND_OVERS = (
         patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
         within=300,
         directed=(242, 298),
+    ),
+    Mutant(
+        "records before a reading",
+        "what waited in a busy node's queue while its reader began anew moves the position past what lies before it",
+        breaks="I1",
+        patches=(Patch(TopicCursor, "__init__", from_the_first),),
+        scenario=a_record_waits_while_its_reader_begins_anew,
     ),
     Mutant(
         "inbox left to its first look",
