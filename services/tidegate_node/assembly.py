@@ -28,7 +28,6 @@ from tidegate_node.node_card import CardMaker
 from tidegate_node.overload import Limits
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
 from tidegate_node.presence import Presence
-from tidegate_node.programs_end import ProgramsEnd
 from tidegate_node.reading_watch import ReadingWatch
 from tidegate_node.settings import NodeSettings
 from tidegate_node.shell import Shell
@@ -38,7 +37,6 @@ from tidegate_node.store_effects import StoreEffects
 from tidegate_node.watching import Watching
 from tidegate_ports.bus import Notices, PartitionReader, Publisher, RecordFinder, Topics
 from tidegate_ports.clock import Clock
-from tidegate_ports.host_programs import HostPrograms
 from tidegate_ports.launcher import Launcher
 from tidegate_ports.load import LoadSampler
 from tidegate_ports.run_folders import RunFolders
@@ -80,7 +78,6 @@ class Surroundings:
     clients: Callable[[Holdings], Clients]
     launcher: Launcher
     run_folders: RunFolders
-    programs: HostPrograms
     loads: Mapping[str, LoadSampler]
     clock: Clock
     metrics: Metrics
@@ -153,8 +150,6 @@ def assemble(around: Surroundings) -> Node:
     drivers = DriverMaker(facts, shell, node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
-    launcher = around.settings.launcher
-    node.mind(ProgramsEnd(around.programs, launcher.end_wait_s, launcher.cancel_grace_s, clock, notices))
     card = CardMaker(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)
     watching = Watching(facts, around.store, around.topics, gaps, clock, metrics, notices)
     node.attend(

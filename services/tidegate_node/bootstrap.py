@@ -54,6 +54,7 @@ from tidegate_node.holdings import GroupListener, Holdings, OthersListener
 from tidegate_node.load.host import HostLoad
 from tidegate_node.load.http import PageLoad
 from tidegate_node.process import exit_code_of, run_until, stop_on_signals, unless_stopped
+from tidegate_node.programs_end import ProgramsEnd
 from tidegate_node.settings import OTHERS, NodeSettings
 from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, gate_secret, node_facts, patiently
 from tidegate_node.steady_clock import SteadyClock
@@ -173,14 +174,22 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
             clients=partial(_clients, guarding, facts, brokers, clock, notices),
             launcher=LocalLauncher(_launcher_settings(settings)),
             run_folders=LocalKeeping(_launcher_settings(settings)),
-            programs=LocalPrograms(_launcher_settings(settings)),
             loads=loads,
             clock=clock,
             metrics=metrics,
             notices=notices,
         )
         with seldom_looked_for():
-            return await run_until(stop, assemble(surroundings))
+            status = await run_until(stop, assemble(surroundings))
+    await programs_end(settings, notices).wait(status)
+    return status
+
+
+def programs_end(settings: Settings, notices: Notices) -> ProgramsEnd:
+    """What becomes of the host's programs when this process ends."""
+    launcher = settings.launcher
+    programs = LocalPrograms(_launcher_settings(settings))
+    return ProgramsEnd(programs, launcher.end_wait_s, launcher.cancel_grace_s, SystemClock(), notices)
 
 
 def _samplers(settings: Settings) -> dict[str, LoadSampler]:

@@ -13,6 +13,8 @@ from tidegate_telemetry.metrics import Metrics
 
 LOOK_EVERY_S: Final = 600.0
 """What 100 runs a second leave behind in that time takes 3 GB; whoever runs so many keeps logs elsewhere, or gives the disk."""
+STORE_LOOKS: Final = 20
+"""Between two looks at the folders: the store may be away for less."""
 SEEN_AFTER_MS: Final = 3_600_000
 """Owners have seen an end that is as old as this, where the store has answered for as long."""
 AWAY_AFTER_MS: Final = 60_000
@@ -50,7 +52,9 @@ class Keeping:
                 await self.look()
             except Exception as failure:  # noqa: BLE001 - a disk that answers nobody is told, and must not end the node
                 self._notices("task_failed", task="keeping", exc_info=failure)
-            await asyncio.sleep(LOOK_EVERY_S)
+            for _ in range(STORE_LOOKS):
+                await asyncio.sleep(LOOK_EVERY_S / STORE_LOOKS)
+                self._look_at_store()
 
     async def look(self) -> None:
         """One round."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 
 from tidegate_node import bootstrap
+from tidegate_node.process import stop_on_signals, unless_stopped
 from tidegate_node.startup import EXIT_CONFIGURATION
 from tidegate_node.workers import Workers, environments_of
 from tidegate_telemetry.logs import Notifier, set_up_logs
@@ -33,6 +34,9 @@ def run(settings: bootstrap.Settings | None = None, workers: int = 1) -> int:
     notices = Notifier(Metrics(), node=settings.node)
 
     async def life() -> int:
-        return await Workers(told, notices).run()
+        status = await Workers(told, notices).run()
+        # A second signal, now that no worker is left to hear of it, ends this process.
+        await unless_stopped(bootstrap.programs_end(settings, notices).wait(status), stop_on_signals())
+        return status
 
     return asyncio.run(life())

@@ -21,7 +21,6 @@ from tidegate_node.keeping import Keeping
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.map_watch import MapWatch
 from tidegate_node.presence import Presence
-from tidegate_node.programs_end import ProgramsEnd
 from tidegate_node.reading_watch import ReadingWatch
 from tidegate_node.startup import EXIT_BUG, EXIT_CONFIGURATION, EXIT_TRY_LATER
 from tidegate_node.watching import Watching
@@ -81,7 +80,6 @@ class Node:
         self._maps: MapWatch | None = None
         self._reading: ReadingWatch | None = None
         self._keeping: Keeping | None = None
-        self._programs_end: ProgramsEnd | None = None
         self._away = False
         self._drained = False
         self._overloaded = False
@@ -89,10 +87,6 @@ class Node:
         self._moving = asyncio.Lock()
         """Held by whoever stops or starts the membership while the node serves."""
         self._rebalances_counted = 0
-
-    def mind(self, programs_end: ProgramsEnd) -> None:
-        """What becomes of programs that go with this node."""
-        self._programs_end = programs_end
 
     def connect(self, heartbeats: HeartbeatLoop, health: HealthServer) -> None:
         """What asks this node in turn, hence built after it."""
@@ -133,9 +127,6 @@ class Node:
         # What one of them raised is told by `_life_ended`, and keeps nobody from giving back what this node holds.
         await asyncio.gather(*lives, return_exceptions=True)
         await self._close()
-        if exit_code == 0 and self._programs_end is not None:
-            # One that ends by itself is started again in its place, as a worker of several is: programs go on beside it.
-            await self._programs_end.wait()
         parts.notices("node_stopped", exit_code=exit_code)
         return exit_code
 

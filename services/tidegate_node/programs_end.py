@@ -1,4 +1,4 @@
-"""What a node does, when it is told to end, about programs that cannot outlive it."""
+"""What a node's process does, when it ends, about programs that cannot outlive it."""
 
 from __future__ import annotations
 
@@ -29,34 +29,40 @@ class ProgramsEnd:
         self._clock = clock
         self._notices = notices
 
-    async def wait(self) -> None:
-        """Returns when none is left, or time is up; nothing is this node's any more."""
+    async def wait(self, status: int) -> None:
+        """Returns when none is left, or time is up. The node has ended, and nothing is its any more.
+
+        Args:
+            status: That it ended with. Only where somebody wanted its end there is time for programs: else it is started again,
+                and all that it could serve waits for that.
+        """
         if self._wait_s <= 0:
             return
         try:
-            await self._wait()
+            await self._wait(self._wait_s if status == 0 else 0.0)
         except Exception as failure:  # noqa: BLE001 - a host that does not tell must not keep the process from ending as it should
             self._notices("task_failed", task="programs_end", exc_info=failure)
 
-    async def _wait(self) -> None:
+    async def _wait(self, wait_s: float) -> None:
         left = await asyncio.to_thread(self._programs.under_way)
         if not left:
             return
-        self._notices("programs_awaited", programs=left, wait_s=self._wait_s)
-        if not await self._left_after(self._wait_s):
+        self._notices("programs_awaited", programs=left, wait_s=wait_s)
+        if not await self._left_after(wait_s, ask=False):
             return
-        asked = await asyncio.to_thread(self._programs.ask_to_end)
-        self._notices("programs_told_to_end", programs=asked, grace_s=self._grace_s)
-        left = await self._left_after(self._grace_s)
+        self._notices("programs_told_to_end", programs=left, grace_s=self._grace_s)
+        left = await self._left_after(self._grace_s, ask=True)
         if left:
             self._notices("programs_left", programs=left)
 
-    async def _left_after(self, seconds: float) -> int:
+    async def _left_after(self, seconds: float, *, ask: bool) -> int:
         """Looks until none is left, or so many seconds have passed; returns how many there are."""
         give_up = self._clock.monotonic_ms() + seconds * 1_000
-        while left := await asyncio.to_thread(self._programs.under_way):
+        while True:
+            if ask:
+                await asyncio.to_thread(self._programs.ask_to_end)
+            left = await asyncio.to_thread(self._programs.under_way)
             pause_s = min(LOOK_EVERY_S, (give_up - self._clock.monotonic_ms()) / 1_000)
-            if pause_s <= 0:
-                break
+            if not left or pause_s <= 0:
+                return left
             await asyncio.sleep(pause_s)
-        return left

@@ -99,8 +99,8 @@ class LauncherSection(Section):
     end_wait_s: float = Field(
         default=0,
         ge=0,
-        description="A node that is told to end waits so long for its host's programs, then has them end; 0 leaves them alone. For a "
-        "container, which goes with its node.",
+        description="A process that is told to end waits so long for its host's programs, then has them end; 0 leaves them alone. For a "
+        "container, which goes with its node. One that ends by itself has them end at once.",
     )
     keep_runs_for_s: float = Field(
         default=7 * 86_400, ge=3_600, description="Logs and records of an attempt stay so long after its end."

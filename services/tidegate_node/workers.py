@@ -101,12 +101,15 @@ class Workers:
 
 
 def environments_of(count: int, node: str, health_port: int, environment: Mapping[str, str]) -> list[dict[str, str]]:
-    """Returns what each worker is told: the same as this process, but for its name and its health port (0: any free one)."""
+    """Returns what each worker is told: the same as this process, but for its name and its health port (0: any free one). Programs of
+    the host are none of its business when it ends: others may serve on, and be their host.
+    """
     return [
         {
             **environment,
             "TIDEGATE_NODE": f"{node}-{number + 1}",
             "TIDEGATE_HEALTH__PORT": str(health_port + number if health_port else 0),
+            "TIDEGATE_LAUNCHER__END_WAIT_S": "0",
         }
         for number in range(count)
     ]

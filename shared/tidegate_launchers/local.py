@@ -20,7 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from tidegate_launchers.local_command import package_folder, program_command, program_environment
+from tidegate_launchers.local_command import (
+    SUPERVISOR_VARIABLE,
+    package_folder,
+    program_command,
+    program_environment,
+)
 from tidegate_launchers.local_files import FILE_MODE, Record, RunFolder
 from tidegate_launchers.local_processes import boot_id
 from tidegate_launchers.local_settings import LocalSettings
@@ -142,7 +147,11 @@ class LocalLauncher:
         """Starts a supervisor, hands it the plan and returns its word; empty when it died or did not answer in time."""
         command = (self._settings.python, "-P", "-S", "-m", "tidegate_launchers.local_supervisor", str(folder.path))
         # An environment of its own: the plan carries the program's, with the token and the marker.
-        environment = {"PYTHONPATH": str(package_folder("tidegate_launchers").parent), "PATH": os.defpath}
+        environment = {
+            "PYTHONPATH": str(package_folder("tidegate_launchers").parent),
+            "PATH": os.defpath,
+            SUPERVISOR_VARIABLE: str(folder.path),
+        }
         # Its errors go to a file: on the node's stderr it would hold that pipe open after the node's death.
         log = os.open(folder.path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
         try:

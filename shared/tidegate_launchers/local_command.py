@@ -22,6 +22,9 @@ MARKER_VARIABLE = "TIDEGATE_RUN_FOLDER"
 """Environment variable that only the processes of one attempt carry, by which they are found and killed. Its value is
 the attempt's folder and not its name: two stacks on one host may have the same run id."""
 
+SUPERVISOR_VARIABLE = "TIDEGATE_SUPERVISED_FOLDER"
+"""Likewise of an attempt's supervisor, from before there is a program. A name of its own: nobody kills it with the program."""
+
 
 def program_command(launch: Launch, settings: LocalSettings, folder: RunFolder) -> list[str]:
     """Returns the argument list that starts the wrapper around the user's file.

@@ -318,11 +318,11 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "warning",
     ),
     "programs_awaited": LogEvent(
-        "The node holds nothing any more and was told to end; programs of its host go on, and have `launcher.end_wait_s` for it."
+        "The node has ended; programs of its host go on, and have `wait_s` for it: none where it ended by itself."
     ),
     "programs_told_to_end": LogEvent(
-        "Programs went on for longer than the ending node waits for them. They are asked to end (SIGTERM), and report it; their runs fail with "
-        "`terminated`, and `retry` says whether they are made again.",
+        "Programs went on for longer than the ending node waits for them. They are asked to end (SIGTERM), and report it; runs that have passed "
+        "the gate fail with `terminated`, and `retry` says whether they are made again.",
         "warning",
     ),
     "programs_left": LogEvent(

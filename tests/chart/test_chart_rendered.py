@@ -149,9 +149,26 @@ def test_given_the_node_then_it_is_probed_drained_and_kept_apart(render: Render)
     assert container["ports"] == [{"name": "health", "containerPort": 8081}]
     assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-    assert pod["terminationGracePeriodSeconds"] == 480 + 120
+    assert pod["terminationGracePeriodSeconds"] == 480 + 60 + 60
+    # One that does not answer is gone within a minute.
+    assert {container[f"{probe}Probe"]["terminationGracePeriodSeconds"] for probe in ("liveness", "startup")} == {60}
     assert _one(render(DEFAULTS), "ConfigMap", "tide-tidegate")["data"]["TIDEGATE_LAUNCHER__END_WAIT_S"] == "480"
     assert node["spec"]["podManagementPolicy"] == "Parallel"
+
+
+@pytest.mark.parametrize(
+    ("values", "seconds"),
+    [
+        ({"node": {"programsEndSeconds": 0}}, 120),
+        ({"settings": {"TIDEGATE_LAUNCHER__CANCEL_GRACE_S": "90.5"}}, 480 + 91 + 60),
+        ({"settings": {"TIDEGATE_LAUNCHER__END_WAIT_S": "3600"}}, 3600 + 120),
+    ],
+)
+def test_given_settings_of_ones_own_then_the_grace_period_holds_all_that_an_end_takes(
+    values: dict[str, Any], seconds: int, render: Render
+) -> None:
+    node = _one(render({**DEFAULTS, **values}), "StatefulSet", "tide-tidegate-node")
+    assert node["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
 def test_given_the_api_then_programs_always_find_one(render: Render) -> None:

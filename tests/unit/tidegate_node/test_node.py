@@ -18,7 +18,6 @@ from tidegate_node.holdings import Holdings
 from tidegate_node.node import Node, Parts
 from tidegate_node.overload import Limits
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver
-from tidegate_node.programs_end import ProgramsEnd
 from tidegate_node.startup import EXIT_BUG, EXIT_TRY_LATER
 
 if TYPE_CHECKING:
@@ -156,33 +155,6 @@ async def test_given_an_order_to_stop_then_the_group_is_left_before_anything_is_
     assert world.order[4:6] == ["stop membership", "stop reader"]
     assert set(world.order[6:]) == {"stop guarded", "stop plain"}
     assert world.around.notes.names()[-1] == "node_stopped"
-
-
-class Recorded:
-    """Programs that are looked for once, and are not there."""
-
-    def __init__(self, order: list[str]) -> None:
-        self._order = order
-
-    def under_way(self) -> int:
-        self._order.append("programs")
-        return 0
-
-    def ask_to_end(self) -> int:
-        raise AssertionError("nobody is there to be asked")
-
-
-@pytest.mark.parametrize(("exit_code", "looks"), [(0, ["programs"]), (EXIT_BUG, [])])
-async def test_given_an_order_to_stop_then_programs_are_waited_for_when_nothing_is_held_and_only_where_the_host_ends_too(
-    world: World, exit_code: int, looks: list[str]
-) -> None:
-    """A worker that ends by itself is started again, and its programs go on."""
-    world.node.mind(ProgramsEnd(Recorded(world.order), 60, 60, world.around.clock, world.around.notes))
-    world.node.stop(exit_code)
-
-    assert await world.ended() == exit_code
-    assert [each for each in world.order if each == "programs"] == looks
-    assert not looks or world.order[-1] == "programs"
 
 
 async def test_given_several_orders_then_the_first_one_counts(world: World) -> None:

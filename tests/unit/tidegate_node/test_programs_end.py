@@ -28,9 +28,8 @@ class FakePrograms:
             self._count = max(0, count - 1)
         return count
 
-    def ask_to_end(self) -> int:
+    def ask_to_end(self) -> None:
         self.asked_at.append(self._clock.monotonic - self.begun)
-        return self._count
 
 
 @pytest.fixture(autouse=True)
@@ -38,10 +37,12 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs_end, "LOOK_EVERY_S", 0.0001)
 
 
-async def waited(count: int, *, ends: str = "by themselves", wait_s: float = WAIT_S) -> tuple[FakePrograms, Notes, int]:
+async def waited(
+    count: int, *, ends: str = "by themselves", wait_s: float = WAIT_S, status: int = 0
+) -> tuple[FakePrograms, Notes, int]:
     clock, notes = ManualClock(), Notes()
     programs = FakePrograms(clock, count, ends=ends)
-    await ProgramsEnd(programs, wait_s, GRACE_S, clock, notes).wait()
+    await ProgramsEnd(programs, wait_s, GRACE_S, clock, notes).wait(status)
     return programs, notes, clock.monotonic - programs.begun
 
 
@@ -63,10 +64,16 @@ async def test_given_programs_that_end_in_time_then_nobody_is_asked_to() -> None
 
 async def test_given_programs_that_go_on_then_they_are_asked_to_end_once_the_wait_is_over() -> None:
     programs, notes, took = await waited(2, ends="when asked")
-    (asked_at,) = programs.asked_at
-    assert WAIT_S * 1_000 <= asked_at <= (WAIT_S + 3) * 1_000
+    assert WAIT_S * 1_000 <= programs.asked_at[0] <= (WAIT_S + 3) * 1_000
     assert took < (WAIT_S + GRACE_S) * 1_000
     assert notes.said[1:] == [("programs_told_to_end", {"programs": 2, "grace_s": GRACE_S})]
+
+
+async def test_given_a_node_that_ends_by_itself_then_they_are_asked_at_once() -> None:
+    """Read: its container ends with it, and they were killed without a word. It is started again, and has shards to serve."""
+    programs, notes, _ = await waited(2, ends="when asked", status=70)
+    assert programs.asked_at[0] <= 3_000
+    assert notes.names() == ["programs_awaited", "programs_told_to_end"]
 
 
 async def test_given_programs_that_will_not_end_then_somebody_is_told_and_the_node_ends() -> None:
@@ -81,5 +88,5 @@ async def test_given_a_host_that_does_not_tell_then_the_node_ends_all_the_same()
             raise PermissionError("no /proc")
 
     clock, notes = ManualClock(), Notes()
-    await ProgramsEnd(Broken(clock, 1), WAIT_S, GRACE_S, clock, notes).wait()
+    await ProgramsEnd(Broken(clock, 1), WAIT_S, GRACE_S, clock, notes).wait(0)
     assert notes.names() == ["task_failed"]

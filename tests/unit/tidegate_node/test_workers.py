@@ -68,6 +68,12 @@ def test_given_two_workers_then_each_has_a_name_and_a_health_port_of_its_own() -
     assert {each["TIDEGATE_HEALTH__PORT"] for each in environments_of(3, "host", 0, {})} == {"0"}
 
 
+def test_given_programs_that_go_with_their_host_then_no_worker_ends_them() -> None:
+    """Read: each of several asked them to end, and the second SIGTERM cut off what a program does about the first one."""
+    told = environments_of(2, "host", 8081, {"TIDEGATE_LAUNCHER__END_WAIT_S": "480"})
+    assert {each["TIDEGATE_LAUNCHER__END_WAIT_S"] for each in told} == {"0"}
+
+
 def test_given_a_signal_then_all_are_told_to_end_and_the_status_is_0(tmp_path: Path) -> None:
     told = Told()
     assert run_workers(tmp_path, WAITS.format(status=0), told, both_said(tmp_path, "up")) == 0

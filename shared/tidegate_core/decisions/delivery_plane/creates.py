@@ -55,6 +55,8 @@ class Create:
 
     Attributes:
         answered: Version of the message that its sender is told of; None when there is none.
+        mine: What lies under its version.
+        of_release_before: What a node of a release that knew one version for all topics made of this very record, beside `mine`.
         leans_on: Origin of the record that it repeats.
         is_answered_elsewhere: Its sender is told by the receipt of another record of the request, which is still to come.
     """
@@ -67,6 +69,7 @@ class Create:
     present: bool = False
     others: list[Message] = field(default_factory=list)
     mine: Message | None = None
+    of_release_before: Message | None = None
     leans_on: str | None = None
     is_answered_elsewhere: bool = False
     status: ReceiptStatus = ReceiptStatus.ACCEPTED
@@ -93,9 +96,11 @@ class Create:
         return self.version < guard.live_from and guard.request_id == request_id
 
     @property
-    def is_refused_without_key(self) -> bool:
-        """Whether its version will never be delivered, which under a key would be said of its record alone."""
-        return not self.name.keyed and self.guard is not None and self.version in self.guard.refused
+    def may_have_hidden_others(self) -> bool:
+        """Whether some version of it without a key was refused: then records of its id may have versions of their own, which no look-up of
+        another record knows.
+        """
+        return not self.name.keyed and self.guard is not None and len(self.guard.refused) > 0
 
     @property
     def has_its_own_version(self) -> bool:
@@ -144,18 +149,20 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
         elif message.version == create.version:
             create.mine = message
         elif message.origin == create.origin:
-            # A node of the release before, that knew one version for all topics, had read it.
-            create.mine, create.version, create.answered = message, message.version, message.version
+            create.of_release_before = message
         else:
             create.others.append(message)
     for create in creates:
+        if create.of_release_before is not None and create.mine is None:
+            create.mine, create.of_release_before = create.of_release_before, None
+            create.version = create.answered = create.mine.version
         create.others = [each for each in create.others if counts(plane, each, create.guard)]
         if create.is_covered_by_repeat and plane.elsewhere.is_gone(create.live_from):
             yield from _stand_in(plane, create)
         if create.present:
             create.others = yield from _others_in_store(plane, create)
-        elif create.is_refused_without_key:
-            yield from _make_its_own(plane, create)
+        elif create.may_have_hidden_others:
+            yield from _look_at_all(plane, create)
 
 
 def _versions_looked_up(plane: DeliveryPlane, create: Create) -> Sequence[str]:
@@ -174,12 +181,13 @@ def _stand_in(plane: DeliveryPlane, create: Create) -> Operation[None]:
     yield from _give_version(plane, create, f"{create.live_from}{STANDS_IN}{create.origin}")
 
 
-def _make_its_own(plane: DeliveryPlane, create: Create) -> Operation[None]:
-    """Its topic's version of the id was refused, for good, for that of another topic, whose rows may have expired since then: what it makes
-    has a version of its own, which no look-up of another record knows. Those of such records are all read.
+def _look_at_all(plane: DeliveryPlane, create: Create) -> Operation[None]:
+    """Where its topic's version of the id was refused, for good, for the message of another topic, whose rows may have expired since then,
+    what it makes has a version of its own.
     """
+    assert create.guard is not None
     create.others = yield from _others_in_store(plane, create)
-    if not create.others:
+    if create.version in create.guard.refused and not create.others:
         yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.creates import Create, Sending, Unkept, judge, look_up, name_of
@@ -96,32 +97,50 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
     yield from _raise_guards(plane, [create for create in creates if create.replaces])
     yield from _finish_earlier(plane, creates)
     yield from _cover_refused(plane, [create for create in creates if not plane.inboxed.leans(create)])
-    actions: list[Put | Delete] = []
-    shared_timers: list[Put | Delete] = []
-    accepted = [create for create in creates if create.status is ReceiptStatus.ACCEPTED]
-    rows = [
-        _make_rows(plane, create, actions, shared_timers)
-        for create in accepted
-        if not _is_on_its_way(plane, create, actions)
-    ]
+    rows = Rows()
+    for create in creates:
+        if create.status is ReceiptStatus.ACCEPTED and not _is_on_its_way(plane, create, rows.actions):
+            _make_rows(plane, create, rows)
     for create in creates:
         refused = create.status is not ReceiptStatus.ACCEPTED
         if refused and create.mine is not None and create.mine.origin == create.sending.position.text():
             is_covered = create.name.keyed and create.version < create.live_from
-            _unmake_rows(plane, create.mine, actions, is_covered=is_covered)
-    try:
-        for each in (actions, shared_timers):
-            if each:
-                yield from write(plane.host, "messages", each)
-    except InvalidWrite:
-        for row in rows:  # Whoever of them is not to blame makes its rows again.
-            plane.slots.let_go(row)
-            plane.close(row, Stage.GONE)
-        raise
-    for row in rows:
-        plane.settle(row)
+            _unmake_rows(plane, create.mine, rows.actions, is_covered=is_covered)
+        if create.of_release_before is not None:
+            _unmake_rows(plane, create.of_release_before, rows.actions, is_covered=False)
+    yield from _write_rows(plane, rows)
     yield from _wait_for_the_wire(plane, [create for create in creates if create.replaces])
     yield from _answer(plane, creates)
+
+
+def _write_rows(plane: DeliveryPlane, rows: Rows) -> Operation[None]:
+    """Makes rows durable, and has their messages wait for their time. Raises InvalidWrite."""
+    try:
+        if rows.actions:
+            yield from write(plane.host, "messages", rows.actions)
+    except InvalidWrite:
+        _give_back(plane, [*rows.made, *rows.shared])
+        raise
+    for row in rows.made:
+        plane.settle(row)
+    try:
+        if rows.shared_timers:
+            yield from write(plane.host, "messages", rows.shared_timers)
+    except InvalidWrite:
+        _give_back(plane, rows.shared)
+        # Else a sender's next try would be a repeat of what nothing wakes.
+        message_rows = [Delete(keys.message(plane.shard, row.id, row.version)) for row in rows.shared]
+        yield from write(plane.host, "messages", message_rows)
+        raise
+    for row in rows.shared:
+        plane.settle(row)
+
+
+def _give_back(plane: DeliveryPlane, rows: Sequence[Slotted]) -> None:
+    """Whoever of them is not to blame makes its rows again."""
+    for row in rows:
+        plane.slots.let_go(row)
+        plane.close(row, Stage.GONE)
 
 
 def _wait_for_the_wire(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
@@ -190,17 +209,25 @@ def refuse_repeats(plane: DeliveryPlane, repeats: Sequence[Create]) -> Operation
 # -- rows -----------------------------------------------------------------------------------------------------------------
 
 
-def _make_rows(
-    plane: DeliveryPlane, create: Create, actions: list[Put | Delete], shared_timers: list[Put | Delete]
-) -> Slotted:
-    """Returns the row in memory and adds its writes.
+@dataclass(slots=True)
+class Rows:
+    """What a round of creates writes.
 
-    Args:
-        plane: Whose message it is.
-        create: It was accepted.
+    Attributes:
         actions: Are written together.
-        shared_timers: Are written once these are stored.
+        made: Rows in memory of which all is among these.
+        shared_timers: Are written once `actions` are stored.
+        shared: Their rows in memory.
     """
+
+    actions: list[Put | Delete] = field(default_factory=list)
+    made: list[Slotted] = field(default_factory=list)
+    shared_timers: list[Put | Delete] = field(default_factory=list)
+    shared: list[Slotted] = field(default_factory=list)
+
+
+def _make_rows(plane: DeliveryPlane, create: Create, rows: Rows) -> None:
+    """Adds the row in memory, and its writes."""
     request, position = create.sending.request, create.sending.position
     nominal = request.due(position.append_time)
     slot = _slot_of(plane, create, nominal)
@@ -234,8 +261,9 @@ def _make_rows(
         expires=None if request.expire_after is None else nominal + request.expire_after,
         expires_at=expiry,
     )
-    shard = plane.shard
-    timers = shared_timers if _is_written_behind_its_message(create) else actions
+    shard, actions = plane.shard, rows.actions
+    is_last = _is_written_behind_its_message(create)
+    timers = rows.shared_timers if is_last else actions
     timers.append(Put(timer.key(shard), to_item(timer, timer.key(shard))))
     actions.append(Put(message.key(shard), to_item(message, message.key(shard))))
     if create.name.keyed:
@@ -243,7 +271,7 @@ def _make_rows(
         actions.append(Put(presence.key(shard), to_item(presence, presence.key(shard))))
     older = create.alive if create.replaces else ()
     actions.extend(Delete(keys.message_timer(shard, each.slot, each.id, each.version)) for each in older)
-    return _remember(plane, timer, message)
+    (rows.shared if is_last else rows.made).append(_remember(plane, timer, message))
 
 
 def _is_written_behind_its_message(create: Create) -> bool:

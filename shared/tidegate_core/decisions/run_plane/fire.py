@@ -58,9 +58,14 @@ class FireSchedule:
         namespace, schedule = self.row.ref.split("/", 1)
         key = keys.schedule_state(unit.shard, namespace, schedule)
         state = unit.record(ScheduleState, key)
-        unit.forget_row(self.row.key(unit.shard))
+        row_key = self.row.key(unit.shard)
         if state is None or not fires(state) or state.next_nominal != self.row.at:
-            return  # A row left behind by an update, suspend or delete.
+            # A row left behind by an update, suspend or delete; or one that a request has dealt with as it made what was due (after an
+            # outage thousands of them, one for each of its transactions): these are gone, and cost no transaction more.
+            if self.memory is None or self.memory.is_left_to_remove(row_key):
+                unit.forget_row(row_key)
+            return
+        unit.forget_row(row_key)
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
         if isinstance(spec.trigger, EventTrigger):

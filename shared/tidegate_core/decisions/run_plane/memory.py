@@ -64,6 +64,7 @@ class Memory:
         self._waiting: dict[str, list[_Order]] = {}
         self._timers: dict[Key, TimerRow] = {}
         self._due: list[tuple[int, str]] = []
+        self._taken: set[Key] = set()
 
     def outages_are(self, known: tuple[Outage, ...]) -> None:
         self.outages = known
@@ -119,6 +120,7 @@ class Memory:
     def _learn_timer(self, key: Key, row: TimerRow | None) -> None:
         if row is None:
             self._timers.pop(key, None)
+            self._taken.discard(key)
         elif key not in self._timers and row.at <= self.horizon:
             self._timers[key] = row
             heapq.heappush(self._due, (row.at, key.sk))
@@ -179,7 +181,13 @@ class Memory:
             row = self._timers.pop(Key(keys.shard_pk(self.shard), sk), None)
             if row is not None:
                 due.append(row)
+                if row.kind == "S":
+                    self._taken.add(row.key(self.shard))
         return due
+
+    def is_left_to_remove(self, key: Key) -> bool:
+        """Whether a schedule's row that was due is there still, as far as is known: no transaction has removed it since it was taken."""
+        return key in self._taken
 
     def shared_limits(self, ref: str) -> tuple[Key, ...]:
         """Limits outside of this shard that the schedule's last look asked for; empty before the first."""

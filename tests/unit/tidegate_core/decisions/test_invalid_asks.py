@@ -16,6 +16,7 @@ from tidegate_core.effects import Commit, Effect, EndOffsets, Invalid, NotProduc
 from tidegate_core.model.position import Position
 from tidegate_core.model.shards import message_shard
 from tidegate_core.records.codec import to_item
+from tidegate_core.records.messages import MessageName
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import ITEM_BYTES_MAX, Put
 from tidegate_testkit.bench import Bench
@@ -95,6 +96,32 @@ def test_given_a_send_that_the_store_never_takes_then_it_is_a_dead_letter_and_th
     bench.request(a_send("m-later", payload="later", after="1s"))
     bench.run(SECOND)
     assert delivered(bench)[-1] == "later"
+
+
+def test_given_a_timer_row_that_the_store_never_takes_then_the_next_try_is_no_repeat() -> None:
+    """Found by a review: its message row stayed, and the sender's next try was answered `unchanged` for what nothing wakes."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    named = MessageName.of_request("orders", "m-1").id
+    bench.answer_with(
+        lambda effect: (
+            isinstance(effect, Write)
+            and any(
+                isinstance(each, Put) and each.key.sk.startswith("D#") and named in each.key.sk
+                for each in effect.batch.actions
+            )
+        ),
+        INVALID,
+        times=2,  # In company, and alone.
+    )
+    sends = [a_send(f"m-{each}", payload=str(each), after="1s", receipt=True) for each in (1, 2)]
+    bench.append(REQUESTS, 0, *sends)
+    bench.run(2 * SECOND)
+    assert [bench.status_of(f"m-{each}") for each in (1, 2)] == ["rejected", "accepted"]
+    assert delivered(bench) == ["2"]
+    bench.request(sends[0])
+    bench.run(2 * SECOND)
+    assert delivered(bench) == ["2", "1"]
 
 
 def test_given_a_replacement_that_the_store_never_takes_then_what_comes_under_its_key_is_delivered(

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.decisions.run_plane import catch_up
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.store.values import Check, Delete
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     HOUR,
@@ -302,3 +304,25 @@ def test_given_a_recurring_message_then_its_mode_says_what_is_sent_after_an_outa
     away(bench, 3 * MINUTE)
     bench.run(100)
     assert len(bench.delivered()) - before == sent
+
+
+def test_given_a_request_that_makes_what_was_due_before_it_then_the_rows_that_it_went_through_cost_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seed 20510393: each of its transactions left a decision in the lane, behind the next request, that took away what was gone."""
+    monkeypatch.setattr(catch_up, "WALKED_PER_TRANSACTION", 2)
+    bench = Bench(shards=1, behaviour=Behaviour(runs_for=5 * SECOND))
+    bench.run(SECOND)
+    for name in ("one", "two"):
+        bench.request(an_apply(a_spec(name=name, trigger=every("10m"), catchup={"mode": "last"})))
+    bench.run(SECOND)
+    bench.store_answers_after = 10
+    away(bench, 100 * HOUR)
+    for name in ("one", "two"):
+        bench.request(a_request("suspend", name, f"stop-{name}"))
+    bench.run(MINUTE)
+    assert [bench.status_of(f"stop-{name}") for name in ("one", "two")] == ["accepted", "accepted"]
+    fires = bench.commits("fire")
+    assert len(fires) >= 2 * 600 // 2
+    assert not [each for each in fires if all(isinstance(action, Check | Delete) for action in each.actions)]
+    assert not bench.rows("T#")

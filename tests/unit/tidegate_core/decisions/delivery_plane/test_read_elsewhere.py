@@ -160,9 +160,20 @@ def test_given_a_record_of_a_topic_that_this_holder_has_not_heard_of_then_it_is_
     assert len(bench.delivered()) == 1
 
 
-@pytest.mark.parametrize("is_half", [False, True], ids=["both rows", "message row"])
-def test_given_rows_that_a_node_of_the_release_before_wrote_of_a_record_then_it_is_sent_once(is_half: bool) -> None:
-    """Read: that one knew one version for all topics; a half of what it wrote was taken for another record's, and nothing was sent."""
+@pytest.mark.parametrize(
+    ("left", "is_beside"),
+    [
+        pytest.param(("M#", "D#"), False, id="both rows"),
+        pytest.param(("M#",), False, id="message row"),
+        pytest.param(("M#", "D#"), True, id="beside rows of this release"),
+    ],
+)
+def test_given_rows_that_a_node_of_the_release_before_wrote_of_a_record_then_it_is_sent_once(
+    left: tuple[str, ...], is_beside: bool
+) -> None:
+    """Read: that one knew one version for all topics; a half of what it wrote was taken for another record's, and nothing was sent, or
+    the message was sent under both versions.
+    """
     bench = Bench(shards=1)
     bench.run(SECOND)
     of_another_topic(bench, 2)
@@ -172,14 +183,16 @@ def test_given_rows_that_a_node_of_the_release_before_wrote_of_a_record_then_it_
     bench.run(SECOND)
     (timer,) = (from_item(MessageTimer, row) for row in bench.rows("D#"))
     (message,) = (from_item(Message, row) for row in bench.rows("M#"))
-    bench.store.write([Delete(timer.key(0)), Delete(message.key(0))])
-    rows: list[Message | MessageTimer] = [replace(message, version=FIRST_VERSION)]
-    if not is_half:
-        rows.append(replace(timer, version=FIRST_VERSION))
+    if not is_beside:
+        bench.store.write([Delete(timer.key(0)), Delete(message.key(0))])
+    later = timer.slot + 20 * SECOND
+    rows: list[Message | MessageTimer] = [replace(message, version=FIRST_VERSION, slot=later)]
+    if "D#" in left:
+        rows.append(replace(timer, version=FIRST_VERSION, slot=later))
     bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1}) for row in rows])
     bench.crash()
     bench.run(2 * MINUTE)
-    assert [row["version"] for row in bench.rows("M#")] == [FIRST_VERSION]
+    assert len(bench.rows("M#")) == 1
     assert len(bench.delivered()) == 1
 
 
@@ -204,3 +217,9 @@ def test_given_a_topic_whose_version_was_refused_then_the_id_may_be_used_again_w
         bench.run(2 * MINUTE)
         assert bench.receipts()[NAME]["status"] == status
         assert len(bench.delivered()) == 2
+    of_another_topic(bench, 3)
+    bench.run(2 * HAND_OVER_MS)
+    bench.request({**REQUEST, "receipt": True})
+    bench.run(2 * MINUTE)
+    assert bench.receipts()[NAME]["status"] == "unchanged"
+    assert len(bench.delivered()) == 2
