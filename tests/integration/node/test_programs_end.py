@@ -83,3 +83,23 @@ def test_given_a_program_that_goes_on_for_too_long_then_it_is_asked_to_end_and_i
     assert not first.events("programs_left")
     (run,) = cluster.until(lambda: cluster.runs("failed"), "the other node records its end")
     assert run["reason"] == "terminated"
+
+
+@pytest.mark.slow
+def test_given_several_workers_then_who_looks_after_them_waits_for_their_programs(
+    cluster: Cluster, latch: Path
+) -> None:
+    cluster.environment["TIDEGATE_LAUNCHER__END_WAIT_S"] = "60"
+    workers = cluster.start_workers(2)
+    cluster.until(lambda: len({event["node"] for event in workers.events("serving")}) == 2, "both serve")
+    assert cluster.apply(_once(cluster, latch))["status"] == "accepted"
+    cluster.until(_begun(latch).exists, "the program runs")
+
+    workers.process.send_signal(signal.SIGTERM)
+    cluster.until(lambda: workers.events("programs_awaited"), "it waits")
+    assert len(workers.events("node_stopped")) == 2
+    assert workers.process.poll() is None
+    latch.open("w").close()
+
+    assert workers.process.wait(60) == 0
+    assert len(workers.events("programs_awaited")) == 1
