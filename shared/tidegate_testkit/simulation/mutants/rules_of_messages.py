@@ -159,7 +159,7 @@ def two_owners_write_one_message_at_two_slots() -> Iterable[str]:
     bench = Stage(shards=1).first
     bench.request(a_send("m-0", after="20s"))
     bench.lose(a_batch("messages"), times=99)
-    bench.request(a_send("m-1", after="10s"))
+    bench.request(a_send("m-1", key="k", after="10s"))
     late = bench.all_asked(Write)[-1].batch.actions
     bench.as_usual()
     bench.hold_back(lambda effect: a_delivery(effect, b"m-1"))
