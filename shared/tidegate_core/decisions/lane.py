@@ -365,7 +365,12 @@ class Lane:
         if not isinstance(verdict, Refused):
             return False
         self._look_for_a_fence(verdict)
-        return any(item is not None and item.get("w") == token for _, item in verdict.failed)
+        # What was there, and only this owner removes, is gone: so this was done.
+        return any(
+            unit.removes(key) if item is None else item.get("w") == token
+            for key, item in verdict.failed
+            if key != lease(self.shard)
+        )
 
     def _look_for_a_fence(self, verdict: Refused) -> None:
         """A lease that has this epoch, and carries what this lane has moved it to, refuses what was decided beside the lane, at a

@@ -286,15 +286,26 @@ class UnitOfWork:
     def void(self, token: str) -> Transaction | None:
         """Returns what makes the transaction impossible, however late it comes: another one consumes a revision that it consumes.
 
-        Under the lease as well, because this one may come late itself. None when the transaction only makes new items.
+        Under the lease as well, because this one may come late itself. None when the transaction only makes new items. What refuses it has to
+        tell whether the transaction was applied: an item that this one leaves in the store says so by its token, best.
         """
-        for key, consumed in self._kept.consumed.items():
-            if consumed.revision is not None:
-                unchanged = conditions.unchanged(consumed.revision)
-                change = "SET #rev = #rev + :one, #w = :w"
-                update = Update(key, change, {"#w": "w"}, {":one": 1, ":w": token}, unchanged)
-                return Transaction("void", (self._lease_check(), update), token, key)
-        return None
+        revisions = [(key, each.revision) for key, each in self._kept.consumed.items() if each.revision is not None]
+        if not revisions:
+            return None
+        key, revision = min(revisions, key=lambda each: self._tells(each[0]))
+        change = "SET #rev = #rev + :one, #w = :w"
+        update = Update(key, change, {"#w": "w"}, {":one": 1, ":w": token}, conditions.unchanged(revision))
+        return Transaction("void", (self._lease_check(), update), token, key)
+
+    def removes(self, key: Key) -> bool:
+        """Whether the item was there, and is not any more once the transaction is applied."""
+        return key in self.writes and self.writes[key] is None
+
+    def _tells(self, key: Key) -> int:
+        """Returns how badly an item tells, 0 best: the gate may have changed a run since, and what is only checked bears no token."""
+        if self.writes.get(key) is not None:
+            return 2 if key.sk.startswith("R#") else 0
+        return 1 if self.removes(key) else 3
 
     def _lease_check(self) -> Check:
         return Check(lease(self.shard), conditions.holds_lease(self._epoch, self.controls.version))

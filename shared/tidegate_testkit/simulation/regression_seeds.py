@@ -93,6 +93,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     20502306: "a message that had arrived without an acknowledgement was refused, moved to a later slot, and answered as cancelled by a successor",
     20503125: "the judge wanted a message that expired behind a backlog whose answers a lossy broker took 40 s to acknowledge",
     20502503: "the judge wanted a reminder while a reader that was told nothing read on in a source's topic that was made anew",
+    20521099: "an admission of unknown fate had removed what its void asked, and its run was never launched",
     8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch, Wide
@@ -10,8 +11,10 @@ from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch, Wide
 from tidegate_core.decisions.host import Fenced
 from tidegate_core.effects import Commit, Effect, Refused, Result, Unavailable
 from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import Job
 from tidegate_core.store import keys
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Key, Put
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.builders import a_job
 
 
@@ -112,3 +115,47 @@ def test_given_a_newer_epoch_then_the_holding_ends(rig: Rig) -> None:
     assert fenced.value.key == lease
     assert rig.attempt(1) == 1
     assert rig.done == []
+
+
+@dataclass(eq=False)
+class Remove:
+    """Removes a job, and touches others behind it."""
+
+    number: int
+    others: tuple[int, ...]
+    done: list[int]
+    stale: tuple[Key, ...] = ()
+    name: str = "remove"
+    about: str = "a job"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        if unit.record(Job, a_job(self.number).key(0)) is None:
+            return
+        unit.delete(a_job(self.number).key(0))
+        for other in self.others:
+            if unit.record(Job, a_job(other).key(0)) is not None:
+                unit.put(a_job(other, attempt=2), a_job(other).key(0))
+        unit.after(lambda: self.done.append(self.number))
+
+
+@pytest.mark.parametrize(("others", "asked_of"), [((), 1), ((2,), 2)], ids=["nothing is left", "another item is left"])
+@pytest.mark.parametrize("was_applied", [True, False])
+def test_given_a_doubtful_removal_then_what_refuses_its_impossibility_says_whether_it_was_applied(
+    rig: Rig, others: tuple[int, ...], asked_of: int, was_applied: bool
+) -> None:
+    """Seed 20521099: an item that was gone said nothing. The admission was taken for refused, and its run was never launched."""
+    rig.lay(1, 2)
+
+    def doubtful(effect: Effect) -> Result | None:
+        if was_applied:
+            rig.applied_in_silence(effect)
+        return Refused(((a_job(9).key(0), None),), doubtful=True)
+
+    rig.script = once(doubtful)
+    rig.lane.add(Remove(1, others, rig.done))
+    rig.go()
+    void = rig.commits[1]
+    assert (void.name, void.actions[1].key) == ("void", a_job(asked_of).key(0))
+    assert rig.done == [1]
+    assert rig.store.peek(a_job(1).key(0)) is None
+    assert [each.name for each in rig.commits] == ["remove", "void", *(() if was_applied else ("remove",))]
