@@ -313,8 +313,8 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "Folders of attempts that ended long ago, or first where room was wanted, are gone, with their logs."
     ),
     "run_folders_full": LogEvent(
-        "The folders of runs take more room than `launcher.keep_runs_bytes`, and none of them can go: their runs go on, or ended within "
-        "the last hour. Programs that write much keep it elsewhere; or give the disk, and the setting, more.",
+        "The folders of runs take more room than `launcher.keep_runs_bytes`, and none of them can go: their runs go on, or their "
+        "owners may not have seen the end: the store has not answered for an hour behind it. Programs that write much keep it elsewhere; or give the disk, and the setting, more.",
         "warning",
     ),
     "programs_awaited": LogEvent(

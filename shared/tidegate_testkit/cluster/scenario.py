@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS, TOPIC_PARTITIONS, Cluster
 from tidegate_testkit.cluster.judging.messages import Crash
-from tidegate_testkit.cluster.judging.unrest import REPEATED_MAX
 from tidegate_testkit.cluster.message_load import MessageBook, deliveries_of
 from tidegate_testkit.cluster.pipeline import Pipeline
 from tidegate_testkit.cluster.topics import read_topic
@@ -78,15 +77,23 @@ def settle(
 def cut_hand_overs(cluster: Cluster) -> list[Crash]:
     """Returns hand-overs that did not end in time, on a machine that two stacks share: what they repeat is as after a crash.
 
-    Their shards' last 1,000 messages may, not those of 5 s alone: it was the store that did not take in time what they had to write.
+    The last checkpoint may have begun with the order to hand over, and never have ended; what was left went out until the cut. Each is a
+    crash at both.
     """
     found: list[Crash] = []
     for node in cluster.nodes:
+        orders = [_instant_of(said) for said in node.events("revoked")]
         for said in node.events("drain_cut"):
-            at = int(datetime.fromisoformat(said["at"]).timestamp() * 1_000)
+            cut = _instant_of(said)
             shards = frozenset(s for s in range(SHARDS) if s % TOPIC_PARTITIONS in said["topic_partitions"])
-            found.append(Crash(at, shards, at + int(SESSION_S * 1_000), alone_ms=0, last_messages=REPEATED_MAX))
+            served_at = cut + int(SESSION_S * 1_000)
+            begun = max((order for order in orders if order <= cut), default=cut)
+            found += [Crash(at, shards, served_at, alone_ms=0) for at in (begun, cut)]
     return found
+
+
+def _instant_of(said: Mapping[str, Any]) -> int:
+    return int(datetime.fromisoformat(said["at"]).timestamp() * 1_000)
 
 
 def _top_up(client: Client, pipeline: Pipeline, chance: random.Random, patience_s: float) -> None:

@@ -22,9 +22,6 @@ CATCH_UP_MS_MAX: Final = 1_200_000
 """After hours without a node thousands of instants are walked, two at a time where that knob is turned, in a store that is slow.
 So long it may also take until a thousand messages for one shard have gone through its inbox, where they go one at a time; and a run
 before the gate is given up after ten minutes when its owner cannot see the host that has it."""
-CUT_CATCH_UP_MS_MAX: Final = 2 * CATCH_UP_MS_MAX
-"""Where searches are cut besides (`faults/upgrade.py`) the thousands are walked one at a time, and a shard's requests behind one another,
-each of which first makes what is due before it."""
 LOOK_MS: Final = 1_000
 QUIET_MS: Final = 8_000
 """Nothing to do for this long is rest: what was lost is looked for again within it, or with the next sweep."""
@@ -57,8 +54,6 @@ def freed_by_counts() -> Iterator[None]:
 
 def rest_ms_max(swarm: Swarm) -> int:
     """How long such a world may take to come to rest once it is healed, ms."""
-    if swarm.node.black_outs and swarm.upgrade is not None:
-        return CUT_CATCH_UP_MS_MAX
     floods = any(burst.in_shard is not None for burst in swarm.bursts)
     return CATCH_UP_MS_MAX if swarm.node.black_outs or floods or swarm.launcher.hosts else REST_MS_MAX
 

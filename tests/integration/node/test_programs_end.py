@@ -46,15 +46,20 @@ def _once(cluster: Cluster, latch: Path) -> dict[str, Any]:
     }
 
 
+def _pod_with_a_program(cluster: Cluster, latch: Path, end_wait_s: str) -> NodeProcess:
+    pod = _pod(cluster, "pod-1", TIDEGATE_LAUNCHER__END_WAIT_S=end_wait_s)
+    pod.until_serving(cluster.shards)
+    assert cluster.apply(_once(cluster, latch))["status"] == "accepted"
+    cluster.until(_begun(latch).exists, "the program runs")
+    return pod
+
+
 @pytest.mark.slow
 def test_given_a_program_that_goes_on_when_its_pod_is_told_to_end_then_the_pod_waits_and_the_run_succeeds(
     cluster: Cluster, latch: Path
 ) -> None:
     """Read: the container went with the node, the program with the container, and its run was `lost`."""
-    first = _pod(cluster, "pod-1", TIDEGATE_LAUNCHER__END_WAIT_S="60")
-    first.until_serving(cluster.shards)
-    assert cluster.apply(_once(cluster, latch))["status"] == "accepted"
-    cluster.until(_begun(latch).exists, "the program runs")
+    first = _pod_with_a_program(cluster, latch, end_wait_s="60")
     second = _pod(cluster, "pod-2")
 
     first.process.send_signal(signal.SIGTERM)
@@ -72,10 +77,7 @@ def test_given_a_program_that_goes_on_when_its_pod_is_told_to_end_then_the_pod_w
 def test_given_a_program_that_goes_on_for_too_long_then_it_is_asked_to_end_and_its_run_fails(
     cluster: Cluster, latch: Path
 ) -> None:
-    first = _pod(cluster, "pod-1", TIDEGATE_LAUNCHER__END_WAIT_S="0.5")
-    first.until_serving(cluster.shards)
-    assert cluster.apply(_once(cluster, latch))["status"] == "accepted"
-    cluster.until(_begun(latch).exists, "the program runs")
+    first = _pod_with_a_program(cluster, latch, end_wait_s="0.5")
     _pod(cluster, "pod-2")
 
     assert first.end(signal.SIGTERM) == 0

@@ -105,7 +105,7 @@ def test_given_an_attempt_that_is_just_being_started_then_it_counts_and_is_asked
 def test_given_a_damaged_folder_then_the_others_are_told_all_the_same(settings: LocalSettings) -> None:
     damaged, whole = (RunFolder.within(settings.data_dir, "r-1", attempt) for attempt in (1, 2))
     with a_program(damaged), a_program(whole) as process:
-        for name in ("exit.json", "record.json"):
+        for name in ("exit.json", "supervisor.json"):
             (damaged.path / name).write_text("{")
         programs = LocalPrograms(settings)
         assert programs.under_way() == 2

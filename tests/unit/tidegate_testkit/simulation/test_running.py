@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 
 from tidegate_testkit.simulation.drawing import swarm_of
 from tidegate_testkit.simulation.faults.node import calm_nodes
-from tidegate_testkit.simulation.faults.upgrade import two_releases
 from tidegate_testkit.simulation.running import (
     CATCH_UP_MS_MAX,
-    CUT_CATCH_UP_MS_MAX,
     REST_MS_MAX,
     rest_ms_max,
 )
@@ -36,10 +33,3 @@ def test_given_a_world_then_it_has_the_time_that_it_needs_to_come_to_rest(
         bursts=(Burst(1_000, (8_000, 22_000), (32_000, 44_000), in_shard),),
     )
     assert rest_ms_max(swarm) == wanted
-
-
-def test_given_hours_without_a_node_in_a_world_whose_searches_are_cut_then_it_has_twice_the_time() -> None:
-    """Seed 20510393: 2,200 instants of one schedule, each in a transaction of its own, in a store that takes 200 ms."""
-    away = replace(swarm_of(0, faults=False), node=replace(calm_nodes(), black_outs=((20_000, 3_620_000),)))
-    assert rest_ms_max(two_releases(away, Random(1))) == CUT_CATCH_UP_MS_MAX
-    assert rest_ms_max(two_releases(swarm_of(0, faults=False), Random(1))) == REST_MS_MAX
