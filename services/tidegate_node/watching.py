@@ -147,7 +147,7 @@ class Watching:
         owners = {owner for shard in shards if (owner := owner_of(leases.get(keys.lease(shard)))) is not None}
         wanted = [keys.progress(shard) for shard in shards] + [keys.node(owner) for owner in sorted(owners)]
         items = await self._items([*wanted, CONTROLS_KEY])
-        stopped = controls_of(items.get(CONTROLS_KEY)).suspend_anything
+        controls = controls_of(items.get(CONTROLS_KEY))
         unread = await self._unread(shards, now)
         closely = self._closely(shards)
         found = []
@@ -165,7 +165,7 @@ class Watching:
                     progress,
                     None if owner is None else items.get(keys.node(owner)),
                     topic_partition=self._facts.cluster.holder_of(shard, lease),
-                    is_stopped=stopped,
+                    controls=controls,
                     messages=rows[0],
                     timers=rows[1],
                     runs=rows[2],

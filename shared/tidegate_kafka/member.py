@@ -72,6 +72,8 @@ class Member:
         self._failure: Exception | None = None
         self._leaving = False
         self._expelled_at: int | None = None
+        self._outside_since = clock.monotonic_ms()
+        self._given_up = False
         self.rebalances = 0
         self.joined = False
 
@@ -96,6 +98,7 @@ class Member:
         if self._failure is not None:
             raise self._failure
         self._insist_on_lost()
+        self._insist_on_joining()
 
     def hand_over(self, turned: Callable[[], None]) -> bool:
         """A planned end: drains while polls and probes go on, so that the guard lasts. True when all was drained."""
@@ -118,8 +121,10 @@ class Member:
 
     @property
     def may_say_goodbye(self) -> bool:
-        """With an unanswered commit the client's `close` would wait until the coordinator is back, for hours if need be."""
-        return not self._probes.outstanding
+        """With an unanswered commit the client's `close` would wait until the coordinator is back, for hours if need be; and one that does
+        not find its group does not find its way out of it either.
+        """
+        return not self._probes.outstanding and not self._given_up
 
     def abandon(self) -> None:
         """The client is gone: nothing is owned any more, whatever callbacks came or did not come."""
@@ -180,6 +185,17 @@ class Member:
         if self._expelled_at is not None and self._clock.monotonic_ms() > self._expelled_at + self._settings.session_ms:
             raise RuntimeError("the client holds on to a membership that the coordinator ended")
 
+    def _insist_on_joining(self) -> None:
+        """A client that does not come into its group is replaced: seen behind a broker's restart, while others joined at once.
+
+        With KIP-848 a member without a share is told nothing, so that nobody knows whether it has joined.
+        """
+        if self.joined or self._settings.group_protocol != "classic":
+            return
+        if self._clock.monotonic_ms() > self._outside_since + self._settings.joining_ms_max:
+            self._given_up = True
+            raise RuntimeError("the client has not come into its group")
+
     def _drain(self, going: frozenset[int]) -> None:
         now = self._clock.monotonic_ms()
         # Carries the last hints and, once this callback is over, extends the guard of what stays.
@@ -193,6 +209,8 @@ class Member:
 
     def _lose(self, going: frozenset[int]) -> None:
         self._guard.expelled()
+        if self.joined:
+            self._outside_since = self._clock.monotonic_ms()
         self.joined = False
         self._stop_flows(going)
         self._disown(going)

@@ -227,6 +227,11 @@ class KafkaSettings(KafkaSecurity):
         return 15_000 if self.group_protocol == "consumer" else 0
 
     @property
+    def joining_ms_max(self) -> int:
+        """How long a client may take to come into its group: the end of a member that fell, and two rebalances that wait for a silent one."""
+        return self.session_ms + 2 * self.poll_gap_ms_max
+
+    @property
     def probe_every_ms(self) -> int:
         """Three probes fit into a guard: two may get lost."""
         return self.kept_ms // 6

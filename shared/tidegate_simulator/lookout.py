@@ -18,10 +18,9 @@ RECURRING_LOOK_MS = 30_000
 
 def row_comes_near(store: MemoryStore, now: Instant) -> Instant | None:
     """Returns when a row that is not in memory yet has to be read: the routine that reads it comes by at any tick."""
-    firsts = [_first(store, "T#"), _first(store, "D#")]
+    # What is nearer than that is in memory by now; of a wide suspend there are rows that lie behind us.
+    firsts = [_first(store, prefix, now + NEAR_MS + 1) for prefix in ("T#", "D#")]
     instants = [int(sk.split("#")[1]) - NEAR_MS for sk in firsts if sk is not None]
-    # What is nearer than that is in memory by now.
-    instants = [instant for instant in instants if instant > now]
     if _first(store, "C#") is not None:
         instants.append(now + RECURRING_LOOK_MS)
     return min(instants, default=None)
@@ -37,6 +36,8 @@ def limits_with_queue(store: MemoryStore) -> list[str]:
     return found
 
 
-def _first(store: MemoryStore, prefix: str) -> str | None:
-    page = store.query(RangeRead(keys.shard_pk(0), prefix, f"{prefix}{keys.LAST}", limit=1))
+def _first(store: MemoryStore, prefix: str, instant: Instant | None = None) -> str | None:
+    """Returns the first row of a kind, from an instant on where one is given."""
+    low = prefix if instant is None else f"{prefix}{keys.instant_text(instant)}"
+    page = store.query(RangeRead(keys.shard_pk(0), low, f"{prefix}{keys.LAST}", limit=1))
     return str(page.items[0]["sk"]) if page.items else None

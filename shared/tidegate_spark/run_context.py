@@ -54,7 +54,11 @@ class DataInterval:
 
 @dataclass(frozen=True, slots=True)
 class DataPartition:
-    """One entry of the manifest: a data partition that was counted for this run."""
+    """One entry of the manifest: a data partition that was counted for this run.
+
+    Attributes:
+        dedupe_unknown: An event of the same id had counted more than 24 h before, so that it may be a repeat.
+    """
 
     dataset: str
     partition: str
@@ -63,6 +67,7 @@ class DataPartition:
     rows: int | None
     event_id: str | None
     origin: str | None
+    dedupe_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ class Context:
         upstream: For `run_status` triggers.
         document: The document as it came.
         events: Custom events that were counted: `name`, `subject`, `data` (up to 2 KiB, else None), `event_id`, and `origin`, where
-            it lies in the log.
+            it lies in the log; `dedupe_unknown` as of a data partition, only where it is true.
         ticks: Instants that latched time triggers among others: `instant`, and `leaf`, the place of which.
     """
 
@@ -169,6 +174,7 @@ def _data_partition(entry: Mapping[str, object]) -> DataPartition:
         rows=_whole(entry.get("rows")),
         event_id=_text(entry.get("event_id")),
         origin=_text(entry.get("origin")),
+        dedupe_unknown=entry.get("dedupe_unknown") is True,
     )
 
 

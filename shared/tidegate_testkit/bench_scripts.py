@@ -98,9 +98,18 @@ class Scripts(ABC):
             each()
         self.settle()
 
+    def release_last(self) -> None:
+        """Only what was held back last."""
+        self._held.pop()()
+        self.settle()
+
+    def end_scripts(self) -> None:
+        """Ends all scripts; what they held back stays so."""
+        self._rules.clear()
+
     def as_usual(self) -> None:
         """Ends all scripts, and carries out what they held back."""
-        self._rules.clear()
+        self.end_scripts()
         self.release()
 
     @property

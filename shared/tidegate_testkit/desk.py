@@ -88,6 +88,8 @@ class Desk:
                 view.learn(need.keys, self.store.get(need.keys))
                 for low, high in need.ranges:
                     view.learn_range(low, high, self._range(low, high))
+                for rows in need.elsewhere:
+                    view.learn_elsewhere(rows, any_there=bool(self.store.query(rows).items))
                 continue
             unit.keep()
             return (None if unit.is_empty else unit.transaction(decision.name, f"desk/{next(self._tokens)}")), unit

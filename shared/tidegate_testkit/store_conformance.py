@@ -243,6 +243,16 @@ class StoreConformance:
             key: item_at(key, rev=2),
         }
 
+    @pytest.mark.parametrize(("seen", "is_it"), [([1, 2], True), ([2, 1], False), ([1], False), ([1, 2, 3], False)])
+    def test_given_a_list_then_a_condition_compares_all_of_it_in_its_order(
+        self, store: Store, key: Key, seen: list[Value], is_it: bool
+    ) -> None:
+        """What a row of dedupe says of an id's uses is compared so."""
+        store.write([Put(key, item_at(key, uses=[1, 2]))])
+        as_seen = Condition("#uses = :seen", {"#uses": "uses"}, {":seen": seen})
+        outcome = store.transact(transaction_of(Put(key, item_at(key, uses=[3]), as_seen)))
+        assert isinstance(outcome, Applied) == is_it
+
     def test_given_a_repeated_transaction_then_it_is_applied_once_and_says_so_twice(
         self, store: Store, key: Key
     ) -> None:

@@ -160,6 +160,7 @@ def lives() -> Iterator[Life]:
     """Yields the rows of the table, in its order."""
     minutely, on_raw = a_spec(trigger=every("1m")), a_spec(trigger=on_data())
     ping = a_recurring(trigger=every("10s"))
+    yield life("message, without id and key", MESSAGES, _sends(lambda _: a_send(None, after="40s")), _nothing)
     yield life("message, under a request id", MESSAGES, _sends(lambda n: a_send(f"m-{n}", after="40s")), _nothing)
     yield life("message, under a key of its user's", MESSAGES, _sends(_keyed), _nothing)
     yield life("fire of a recurring message, alone in its shard", 60, _runs_for(10 * MINUTE), _applies(ping))

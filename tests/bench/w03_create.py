@@ -43,10 +43,7 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
     meter = stack.nodes_meter()
     begun = meter.read()
     (_through_kafka if way == "kafka" else _through_api)(stack, topic, due_ms, count, naming)
-    if naming == "plain":
-        stack.until_applied()
-    else:
-        stack.until_read()
+    stack.until_read()
     used = spent(begun, meter.read())
     rows = count * (ROWS_KEYED if naming == "keyed" else ROWS_KEYLESS)
     bound = _bound(stack, min(rows, parameters["bound_rows"]))
@@ -68,10 +65,8 @@ def _bound(stack: Stack, rows: int) -> float:
 
 
 def _beside_the_writes(stack: Stack, created_per_s: float, parameters: Parameters) -> Figures:
-    """Creates a second, beside those whose rows alone the store takes. What has no name passes through inboxes: not recorded."""
+    """Creates a second, beside those whose rows alone the store takes."""
     naming, count = parameters["naming"], parameters["recorded"]
-    if naming == "plain":
-        return {}
     due_ms = now_ms() + FAR_MS
     requests = [
         message(number, due_ms + number, "recorded", stack.shards, **Names[naming](f"recorded-{number}")).value

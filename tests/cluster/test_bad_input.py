@@ -119,7 +119,7 @@ def _apply(request_id: str, name: str, evidence: Evidence, **changes: Any) -> by
         "namespace": NAMESPACE,
         "name": name,
         "target": evidence.target(),
-        "trigger": {"type": "every", "period": "1h"},
+        "trigger": {"type": "every", "period": "365d"},
         **changes,
     }
     request = {"id": request_id, "type": "schedule.apply", "namespace": NAMESPACE, "name": name, "spec": spec}
@@ -200,7 +200,7 @@ def test_given_a_script_that_is_missing_then_the_receipt_says_so(sender: Sender,
         "namespace": NAMESPACE,
         "name": "no-script",
         "target": {"type": "program", "program": program},
-        "trigger": {"type": "every", "period": "1h"},
+        "trigger": {"type": "every", "period": "365d"},
     }
 
     receipt = client.apply(spec)

@@ -69,7 +69,7 @@ def test_given_a_schedule_is_applied_and_replaced_then_versions_count_and_the_ne
 def test_given_a_request_id_is_repeated_then_it_acts_once_and_has_one_answer(
     client: Client, evidence: Evidence
 ) -> None:
-    spec = _spec("repeated", evidence, trigger={"type": "every", "period": "1h"})
+    spec = _spec("repeated", evidence, trigger={"type": "every", "period": "365d"})
     request_id = uuid.uuid4().hex
     first = _apply(client, spec, id=request_id)
     again = [_apply(client, spec, id=request_id) for _ in range(3)]
@@ -128,7 +128,7 @@ def test_given_a_delete_then_nothing_starts_after_its_answer(client: Client, evi
 def test_given_a_run_is_cancelled_then_its_process_is_gone_and_the_record_says_killed(
     cluster: Cluster, client: Client, evidence: Evidence
 ) -> None:
-    spec = _spec("long", evidence, work_s=120.0, trigger={"type": "every", "period": "1h"})
+    spec = _spec("long", evidence, work_s=120.0, trigger={"type": "every", "period": "365d"})
     assert _apply(client, spec)["status"] == "accepted"
     run_id = _ask(client, "schedule.trigger", "long")["id"]
     (run,) = until(lambda: evidence.of("long"), "the program starts")

@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from tidegate_core.decisions.run_plane import admit
 from tidegate_core.decisions.run_plane.home_limits import SERVE_MS
 from tidegate_testkit.simulation import world as world_module
 from tidegate_testkit.simulation.definitions import Definition
@@ -22,6 +23,8 @@ from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.world import World, build
 
 SEEDS = (0, 2, 3)
+LEFT_IN = (1, 2, 3, 5)
+"""Worlds in which the queue is left before its home, which hears of nothing, finds it; and then the limit has room."""
 """In world 1 a wide suspend leaves hardly anything to wait for."""
 OFFERED_WITHIN_MS = SERVE_MS + 500
 """A look at the queue, and the lane's turn, behind whatever the shard does at the moment."""
@@ -46,6 +49,17 @@ def the_world(seed: int, swarm: Swarm) -> World:
 
 def all_in_one_group(chance: Random, drawn: list[Definition]) -> list[Definition]:
     return [each if each.program is None else replace(each, groups=(("all", 2),)) for each in drawn]
+
+
+def one_who_waits_and_leaves_soon(chance: Random, drawn: list[Definition]) -> list[Definition]:
+    """All others that share the program abort: nobody else joins its queue, and tells its home of it."""
+    now_and_then = {"type": "every", "period": "12s"}
+    return [
+        replace(each, trigger=now_and_then, pending_timeout="2s")
+        if each.name == "crowd-0"
+        else replace(each, aborts=each.program is not None)
+        for each in drawn
+    ]
 
 
 def idle_longest(world: World) -> int:
@@ -77,3 +91,19 @@ def test_given_schedules_that_need_two_shared_limits_then_none_waits_for_ever(se
         world = the_world(seed, a_crowd(seed))
     assert len(world.limits.limits) == 2
     assert offers(world) >= OFFERS_MIN
+
+
+@pytest.mark.parametrize("seed", LEFT_IN)
+def test_given_a_queue_that_is_left_before_its_home_hears_of_it_then_no_job_ends_because_of_it(seed: int) -> None:
+    """`the_world` demands that no check finds anything; the test behind this one shows that one would."""
+    with mock.patch.object(world_module, "with_shared_limits", one_who_waits_and_leaves_soon):
+        the_world(seed, a_crowd(seed, lost_pokes=1.0))
+
+
+def test_given_jobs_that_end_because_of_a_queue_that_was_left_then_the_audit_says_so() -> None:
+    with (
+        mock.patch.object(world_module, "with_shared_limits", one_who_waits_and_leaves_soon),
+        mock.patch.object(admit, "see_that_others_wait"),
+    ):
+        outcome = judged(run(build(LEFT_IN[0], swarm=a_crowd(LEFT_IN[0], lost_pokes=1.0))))
+    assert any("because others wait, and none has since" in each for each in outcome.violations)

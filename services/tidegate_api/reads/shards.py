@@ -149,7 +149,7 @@ def _view(shard: int, cluster: _Cluster) -> ShardView:
     holder, owner = shard % cluster.map.topic_partitions, owner_of(lease)
     sign = None if owner is None else cluster.items.get(keys.node(owner))
     under_lease = cluster.map.holder_of(shard, lease)
-    signs = shard_signs(shard, lease, progress, sign, topic_partition=under_lease, is_stopped=controls.suspend_anything)
+    signs = shard_signs(shard, lease, progress, sign, topic_partition=under_lease, controls=controls)
     fired = 0 if progress is None else whole(progress, "fired_slot")
     system = controls.scope(None)
     return ShardView(

@@ -1,7 +1,7 @@
 """What a schedule with a time trigger should have made: a pure function of its generations, and of nothing that firing writes.
 
 A generation counts from its activation to the request that ends it. What came due between that request's append time and
-its application may have been made, and need not; so may what lies in a wide suspend, of which a shard hears late.
+its application may have been made, and need not; so may what came due in a wide suspend before its shard heard of that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ WALKED_MAX: Final = 1_000_000
 """Instants of one schedule that are looked at (some 30 s); who wants more audits a shorter window."""
 
 HEARD_WITHIN_MS: Final = 60_000
-"""A shard follows a wide resume within 5 s while it is served, and until then makes nothing; when each did is not written down."""
+"""A shard follows a wide resume within 5 s while it is served, and until then sends no recurring message; when each did is not written
+down."""
 TOO_MANY: Final = f"they have more than {WALKED_MAX:,} instants in it: take a shorter window"
 NO_VERSION: Final = "a version of their definition is gone"
 BOUNDED_AND_SUSPENDED: Final = "max_fires counts what was made, and a wide suspend lies among it"
@@ -55,14 +56,14 @@ class WideSuspends:
         return self.controls.suspended_until(self.namespace, instant, instant) is not None
 
     def may_have_dropped(self, instant: int) -> bool:
-        """Whether one that came later may have ended what was due then and not sent in time."""
+        """Whether one that came later may have ended what was due then and not sent in time, or one that was over did, unheard."""
         return instant < max(self.forgotten, *(end + HEARD_WITHIN_MS for end in self.ends), 0) or self.controls.covers(
             self.namespace
         )
 
     def may_cover(self, instant: int) -> bool:
-        """Whether a shard may have thought so that had not heard of the end, or nobody remembers."""
-        return instant < self.forgotten or any(end <= instant < end + HEARD_WITHIN_MS for end in self.ends)
+        """Whether nobody remembers."""
+        return instant < self.forgotten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,7 @@ class Generation:
         resumed: It went on from a suspend, whose span is no miss.
         fired_before: Latest instant that earlier generations of its life have made.
         fires_before: Instants that its version had made before, for `max_fires`.
+        suspended_since: Of a wide suspend that went on at its end, as its shard knew.
     """
 
     number: int
@@ -90,10 +92,15 @@ class Generation:
     resumed: bool = False
     fired_before: int = 0
     fires_before: int = 0
+    suspended_since: int | None = None
 
     def due(self, instant: int) -> int:
         """Returns when it came due: one before the activation, such as a past `at`, with that."""
         return max(instant, self.activated_at)
+
+    def ended_suspended(self, due: int) -> bool:
+        """Whether it ended in a wide suspend, and this came due in that, as far as was known: the resume was not answered yet."""
+        return self.suspended_since is not None and due >= self.suspended_since
 
 
 @dataclass(slots=True)
@@ -103,8 +110,8 @@ class Expected:
     Attributes:
         must: Has to be there.
         may: May be there; `must` is a part of it.
-        suspended: What of that lies in a wide suspend.
-        unsure: What of that may, as far as a shard knew.
+        suspended: What of that lies in a wide suspend, or does for all that was known when its generation ended.
+        unsure: What of that may: nobody remembers.
         unjudged: Reasons why something is in neither.
     """
 
@@ -117,7 +124,7 @@ class Expected:
     def add(self, generation: Generation, instant: int, *, wide: WideSuspends) -> None:
         due = generation.due(instant)
         self.may.setdefault(generation.incarnation, set()).add(instant)
-        if wide.cover(due):
+        if wide.cover(due) or generation.ended_suspended(due):
             self.suspended.add(instant)
         elif wide.may_cover(due):
             self.unsure.add(instant)
@@ -134,7 +141,7 @@ class Expected:
                 return
             is_bounded = isinstance(spec.trigger, TimeTrigger) and spec.trigger.max_fires is not None
             due = generation.due(instant)
-            if is_bounded and (wide.cover(due) or wide.may_cover(due)):
+            if is_bounded and (wide.cover(due) or wide.may_cover(due) or generation.ended_suspended(due)):
                 self.unjudged.append(BOUNDED_AND_SUSPENDED)
                 return
             if instant >= window.begin:
@@ -161,6 +168,7 @@ def generations_of(state: ScheduleState, past: Sequence[PastGeneration]) -> list
                 resumed=_resumes(before, each),
                 fired_before=fired_before,
                 fires_before=fires_before,
+                suspended_since=each.suspended_since,
             )
         )
         before = each

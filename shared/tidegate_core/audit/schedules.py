@@ -20,7 +20,7 @@ MISSING: Final = "missing"
 OF_EVENTS: Final = (
     "their trigger is events, which the broker alone keeps: their entries and runs are compared, not their number"
 )
-JUST_RESUMED: Final = "instants within 60 s of the end of a wide suspend, or before all that is remembered of them"
+FORGOTTEN: Final = "instants before all that is remembered of wide suspends"
 OF_OLDER_NODES: Final = "their generations before that are not written down: an older version of tidegate ended them"
 
 
@@ -124,7 +124,7 @@ class _Schedule:
                 self._differs("missing", instant, "one entry, job or run", "none")
         unsure = sum(1 for each in (may & expected.unsure) - found.keys() if self._is_judged(each))
         if unsure:
-            self._findings.unjudged.append(Unjudged(JUST_RESUMED, self._ref, unsure))
+            self._findings.unjudged.append(Unjudged(FORGOTTEN, self._ref, unsure))
         for instant, each in sorted(found.items()):
             counts[each[0].fate] += 1
             if len(each) > 1:

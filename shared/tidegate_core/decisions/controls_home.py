@@ -63,10 +63,11 @@ class ApplyControl(ApplyRequest):
 
     def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         assert isinstance(request, ControlSuspend | ControlResume)
+        position = Position.parse(self.row.origin)
         if outcome.receipt is None:
-            resumes = isinstance(request, ControlResume)
-            vector = (yield from _end_offsets(lane, self.row, request.namespace)) if resumes else None
-            position = Position.parse(self.row.origin)
+            yield from lane.decide_alone(MoveControls(request, request_id, position, None, outcome))
+        if outcome.receipt is None:
+            vector = yield from _end_offsets(lane, self.row, request.namespace, self.arrived)
             yield from lane.decide_alone(MoveControls(request, request_id, position, vector, outcome))
 
 
@@ -77,9 +78,9 @@ def _is_settled(lane: Lane, receipt: Receipt) -> bool:
     return receipt.status not in CARRIED_OUT or item is None or from_item(StoredReceipt, item).settled
 
 
-def _end_offsets(lane: Lane, row: InboxRow, namespace: str | None) -> Operation[str]:
+def _end_offsets(lane: Lane, row: InboxRow, namespace: str | None, arrived: int) -> Operation[str]:
     """Stores the log's ends, read after the request arrived; before the item names them."""
-    ends = yield from log_ends(lane.host, None if namespace is None else [namespace])
+    ends = yield from log_ends(lane.host, None if namespace is None else [namespace], arrived)
     vector_id, key, item = vector_item(f"controls {row.origin}", as_vector(ends))
     expiring = {**item, "expires_at": expiry(lane.host.now, VECTOR_DAYS)}
     yield from lane.host.write_for_good(Batch("vector", (Put(key, expiring),)))
@@ -91,7 +92,12 @@ def _end_offsets(lane: Lane, row: InboxRow, namespace: str | None) -> Operation[
 
 @dataclass(frozen=True, slots=True)
 class MoveControls:
-    """Moves the item by compare-and-set, with the answer beside it; the answer is settled where nothing is waited for."""
+    """Moves the item by compare-and-set, with the answer beside it; the answer is settled where nothing is waited for.
+
+    Attributes:
+        vector: Of the log's ends, for a resume that ends a span; None: first look, and where it turns out to be one there is no
+            answer yet.
+    """
 
     request: ControlRequest
     request_id: str
@@ -109,6 +115,8 @@ class MoveControls:
         stored = unit.record(StoredControls, keys.CONTROLS_KEY)
         before = NO_CONTROLS if stored is None else stored.controls
         status, after = moved(before, self.request, self.position, self.vector)
+        if status is None:
+            return
         errors: tuple[Problem, ...] = ()
         if len(after.scopes) > SCOPES_MAX:
             hint = "suspend the whole system, or resume others first"
@@ -129,8 +137,8 @@ class MoveControls:
 
 def moved(
     before: Controls, request: ControlRequest, position: Position, vector: str | None
-) -> tuple[ReceiptStatus, Controls]:
-    """Returns what a request makes of the controls, and how it is answered."""
+) -> tuple[ReceiptStatus | None, Controls]:
+    """Returns what a request makes of the controls, and how it is answered; None: it needs the log's ends, to end a span."""
     known = before.scope(request.namespace)
     if known is not None and known.position > position.text():
         return ReceiptStatus.SUPERSEDED, before
@@ -145,7 +153,8 @@ def moved(
         version, status = version + 1, ReceiptStatus.ACCEPTED
         scope = scope.suspended(position.append_time, version)
     elif isinstance(request, ControlResume) and scope.is_suspended:
-        assert vector is not None
+        if vector is None:
+            return None, before
         version, status = version + 1, ReceiptStatus.ACCEPTED
         scope = scope.resumed(position.append_time, vector)
     others = [each for each in before.scopes if each.namespace != request.namespace]

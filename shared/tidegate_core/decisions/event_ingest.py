@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tidegate_core.decisions.event_index import EventIndex, Listener
 from tidegate_core.decisions.event_reading import EventReading, Found, ReadEvents
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.entries import DEDUPE_UNKNOWN
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.events import Event
@@ -23,7 +25,7 @@ from tidegate_core.model.facts import fact_to_json
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
-from tidegate_core.transactions.cursor import BETWEEN_RECORDS, dedupe_row
+from tidegate_core.transactions.cursor import BETWEEN_RECORDS, Uses, dedupe_row
 
 ROWS_PER_MOVE = 85
 """Inbox and dedupe rows of one transaction, below DynamoDB's 100 actions."""
@@ -32,20 +34,24 @@ MOVE_BYTES_MAX = 3_000_000
 ROW_BYTES_MAX = 60_000
 ROW_EVENTS_MAX = 12
 """Matched events of one inbox row: it is counted in one transaction, where each may need seven actions (`count.py`)."""
+SHORT_ID_CHARACTERS = 8
 DEDUPE_HORIZON_MS = 24 * 3_600_000
-"""SEMANTICS 5.3: a repeat of an event id within 24 h counts once."""
+"""SEMANTICS 5.3: a repeat of an event id within 24 h counts once; they are those of append times."""
+DEDUPE_ROWS_KEPT_MS = 7 * 24 * 3_600_000
+"""Beyond the horizon: as long as the events topic keeps records, so that a repeat that is read behind a backlog is known."""
 LOOKS_BEHIND_A_REPEAT = 32
-"""Batches behind one with a repeat whose ids are read before they are written. Else the rows' own conditions find a repeat: to read of
-each id that it is new costs more than the rare move that is refused, which is paid for as if it were made.
+"""Batches behind one with an id that had counted before, whose ids are read before they are written. Else the rows' own conditions find
+such an id: to read of each that it is new costs more than the rare move that is refused, which is paid for as if it were made.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Handing:
-    """One event to one listener. `place` orders all handings of a record: the page of the cursor is the last one's.
+    """One event to one listener. `place` orders all handings of a record: the page of the cursor has the last one's.
 
     Attributes:
         tag: What `place` begins with, the same for all listeners of the event.
+        seen: When its id was counted before, beyond the horizon.
     """
 
     record: LogRecord
@@ -53,6 +59,33 @@ class _Handing:
     place: str
     event: Event
     listener: Listener
+    seen: Uses | None
+
+
+class _Page(NamedTuple):
+    """How far a record was handed out, as the cursor's page says: `<place> <its event's id>`.
+
+    Attributes:
+        place: Of the last handing: the event's tag, and the sort key of the listener's row in the index, which begins with its key.
+        event_id: Tells the event from another that the same source makes of the record once it was updated; empty in pages of before.
+    """
+
+    place: str
+    event_id: str
+
+    @classmethod
+    def of(cls, text: str) -> _Page:
+        place, _, event_id = text.partition(" ")
+        return cls(place, event_id)
+
+    def is_amid(self, tag: str, event: Event) -> bool:
+        """Whether this is the event of which some have heard: its id is noted, by a page of this very record."""
+        return self.place.startswith(f"{tag}#") and self.event_id in ("", _short_id(event))
+
+    def is_before(self, tag: str, event: Event, place: str) -> bool:
+        """Whether it is still to be handed there; of one that is about something else now all who listen to that are still to hear."""
+        is_about_another = self.place.startswith(f"{tag}#") and not self.place.startswith(f"{tag}#{event.event_key}#")
+        return is_about_another or place > self.place
 
 
 @dataclass(slots=True)
@@ -122,7 +155,9 @@ class EventIngest:
         wanted = {event.event_key for _, found in events for _, event in found}
         listeners = yield from self._index.match(self.cursor.host, wanted)
         self._looks -= self._looks > 0
-        counted = (yield from self._counted_before(events, listeners)) if self._looks else set[Key]()
+        # Who takes over amid a record cannot know otherwise whether its id had counted beyond the horizon.
+        looks = self._looks or any(self._page_of(record) is not None for record, _ in events)
+        counted = (yield from self._counted_before(events, listeners)) if looks else dict[Key, Uses]()
         while not (yield from self._hand_out(events, listeners, counted)):
             counted = yield from self._counted_before(events, listeners)
 
@@ -136,26 +171,31 @@ class EventIngest:
 
     def _counted_before(
         self, events: Sequence[tuple[LogRecord, Found]], listeners: dict[str, tuple[Listener, ...]]
-    ) -> Operation[set[Key]]:
-        """Returns dedupe keys that are within their horizon."""
+    ) -> Operation[dict[Key, Uses]]:
+        """Returns when the ids of the events were counted, of those that were."""
         dedupe_keys = sorted(
             {_dedupe_key(event) for _, found in events for _, event in found if listeners[event.event_key]}
         )
         if not dedupe_keys:
-            return set()
+            return {}
         answer = yield from self.cursor.host.read_for_good(Read(tuple(dedupe_keys)))
         assert isinstance(answer, Items)
-        now = self.cursor.host.now
-        counted = {key for key, item in answer.found.items() if isinstance(item["until"], int) and item["until"] > now}
-        if counted:
+        counted = {key: Uses.of(item) for key, item in answer.found.items()}
+        if any(self._is_used_again(record, event, counted) for record, found in events for _, event in found):
             self._looks = LOOKS_BEHIND_A_REPEAT
         return counted
+
+    def _is_used_again(self, record: LogRecord, event: Event, counted: dict[Key, Uses]) -> bool:
+        """Whether the id of one that is still to be handed out had counted before, be that a day ago: its move would have been refused."""
+        if record.offset < self.cursor.at.next or self._page_of(record) is not None:
+            return False  # The row is its own.
+        return _dedupe_key(event) in counted
 
     def _hand_out(
         self,
         events: Sequence[tuple[LogRecord, Found]],
         listeners: dict[str, tuple[Listener, ...]],
-        counted: set[Key],
+        counted: dict[Key, Uses],
     ) -> Operation[bool]:
         """Moves the position through the batch; False when an id was counted by somebody else meanwhile."""
         move = _Move()
@@ -183,25 +223,35 @@ class EventIngest:
         record: LogRecord,
         found: Found,
         listeners: dict[str, tuple[Listener, ...]],
-        counted: set[Key],
+        counted: dict[Key, Uses],
     ) -> Iterable[_Handing]:
         """Returns what is still to be handed out of a record, in the order of its pages."""
-        cursor = self.cursor.at
-        page = cursor.page if record.offset == cursor.next else BETWEEN_RECORDS
+        page = self._page_of(record)
         for tag, event in found:
-            begun = page.startswith(f"{tag}#")
-            if not begun and _dedupe_key(event) in counted:
+            begun = page is not None and page.is_amid(tag, event)
+            key = _dedupe_key(event)
+            noted = counted.get(key)
+            seen = noted.without(record.append_time) if begun and noted is not None else noted
+            if not begun and seen is not None and seen.covers(record.append_time):
                 continue  # Counted by an earlier record (or by an earlier page's event of this one).
             heard = sorted(
                 (each for each in listeners[event.event_key] if self._hears(each, record)),
                 key=lambda each: each.row.key().sk,
             )
-            if heard:  # What nobody heard was not counted: its repeat may come when somebody listens.
-                counted.add(_dedupe_key(event))
+            # What nobody heard was not counted: its repeat may come when somebody listens. What has begun is in the row as it was read.
+            if heard and (noted is None or not begun):
+                counted[key] = _with(record, seen)
             for listener in heard:
                 place = f"{tag}#{listener.row.key().sk}"
-                if page == BETWEEN_RECORDS or place > page:
-                    yield _Handing(record, tag, place, event, listener)
+                if page is None or page.is_before(tag, event, place):
+                    yield _Handing(record, tag, place, event, listener, seen)
+
+    def _page_of(self, record: LogRecord) -> _Page | None:
+        """Returns how far the record was handed out; None: to nobody."""
+        cursor = self.cursor.at
+        if record.offset != cursor.next or cursor.page == BETWEEN_RECORDS:
+            return None
+        return _Page.of(cursor.page)
 
     def _hears(self, listener: Listener, record: LogRecord) -> bool:
         cursor = self.cursor
@@ -209,12 +259,19 @@ class EventIngest:
 
     def _note_id(self, move: _Move, handing: _Handing) -> None:
         """The event's id counts once; a later page of the same event finds it noted."""
-        cursor, event = self.cursor.at, handing.event
-        in_middle = handing.record.offset == cursor.next and cursor.page.startswith(f"{handing.tag}#")
+        event, record = handing.event, handing.record
+        page = self._page_of(record)
+        if page is not None and page.is_amid(handing.tag, event):
+            return
         key = _dedupe_key(event)
-        if not in_middle and key not in move.dedupe:
-            now = self.cursor.host.now
-            move.dedupe[key] = dedupe_row(event.namespace, event.dedupe_id, now, DEDUPE_HORIZON_MS)
+        uses = _with(record, handing.seen)
+        noted = move.dedupe.get(key)
+        if noted is not None and Uses.of(noted.item) == uses:
+            return
+        kept_until = max(self.cursor.host.now + DEDUPE_HORIZON_MS, uses.until) + DEDUPE_ROWS_KEPT_MS
+        row = dedupe_row(event.namespace, event.dedupe_id, uses, kept_until, handing.seen)
+        # Where one is noted, it is another event's of this very move, and this one is beyond its horizon.
+        move.dedupe[key] = row if noted is None else replace(row, condition=noted.condition)
 
     def _matched(self, handing: _Handing) -> str:
         event, row = handing.event, handing.listener.row
@@ -226,6 +283,8 @@ class EventIngest:
             "at": handing.record.append_time,
             "origin": f"{self.cursor.topic.id}/{self.cursor.topic_partition}/{handing.record.offset}",
         }
+        if handing.seen is not None:
+            matched[DEDUPE_UNKNOWN] = True
         return json.dumps(matched, separators=(",", ":"), ensure_ascii=False)
 
     def _commit_within(self, move: _Move) -> Operation[bool]:
@@ -233,11 +292,8 @@ class EventIngest:
         handing = move.through
         assert handing is not None
         rows, dedupe = self._contents(move)
-        return (
-            yield from self.cursor.move(
-                handing.record.offset, handing.record.append_time, rows, dedupe, page=handing.place
-            )
-        )
+        record, page = handing.record, f"{handing.place} {_short_id(handing.event)}"
+        return (yield from self.cursor.move(record.offset, record.append_time, rows, dedupe, page=page))
 
     def _contents(self, move: _Move) -> tuple[list[tuple[int, InboxRow]], list[Put]]:
         rows: list[tuple[int, InboxRow]] = []
@@ -257,5 +313,16 @@ class EventIngest:
         return rows, list(move.dedupe.values())
 
 
+def _with(record: LogRecord, seen: Uses | None) -> Uses:
+    """Returns what the row says once the record's event is counted."""
+    at = record.append_time
+    until = at + DEDUPE_HORIZON_MS
+    return Uses((at,), until) if seen is None else seen.and_at(at, until)
+
+
 def _dedupe_key(event: Event) -> Key:
     return keys.dedupe(event.namespace, event.dedupe_id)
+
+
+def _short_id(event: Event) -> str:
+    return keys.text_hash(event.namespace, event.dedupe_id)[:SHORT_ID_CHARACTERS]

@@ -9,6 +9,7 @@ from operator import mul
 
 from tidegate_core.decisions.inputs import Holding
 from tidegate_core.decisions.operations import Operation, Operations, Signal
+from tidegate_core.decisions.readings import Readings
 from tidegate_core.effects import (
     Commit,
     Committed,
@@ -117,7 +118,7 @@ class Host:
     Attributes:
         store_seen: When the store last answered, whatever it said.
         writes: Version in which rows are written by now (`records/schema.py`).
-        untold_topics: Users' topics that did not tell at once where they end: when that was found out, and what (`log_ends`).
+        readings: What was read of topics' ends (`log_ends`).
     """
 
     def __init__(self, holding: Holding) -> None:
@@ -128,7 +129,7 @@ class Host:
         self.store_seen = 0
         self.writes = holding.writes
         self.ended = False
-        self.untold_topics: dict[str, tuple[int, str]] = {}
+        self.readings = Readings()
         self._alarms: list[tuple[int, int, Callable[[], None], bool]] = []
         self._order = 0
         self._tokens = 0

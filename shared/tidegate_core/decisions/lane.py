@@ -10,7 +10,9 @@ one schedule, run or request, everything behind it goes on.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
@@ -43,8 +45,27 @@ class Closed(Exception):
     """The lane takes no more work, so a procedure that has longer to go leaves the rest to the successor."""
 
 
+W = TypeVar("W", bound=Work)
+
+
 def _nothing() -> Operation[None]:
     yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark(Procedure):
+    """Says that the queue has come so far. It asks for nothing, so it cannot fail."""
+
+    passed: Signal
+    name: str = "mark"
+
+    @property
+    def about(self) -> str:
+        return self.passed.name
+
+    def run(self, lane: Lane) -> Operation[None]:
+        lane.host.operations.raise_(self.passed)
+        yield from ()
 
 
 class Lane:
@@ -110,6 +131,18 @@ class Lane:
         if not self._closed:
             self._urgent.append(procedure)
             self.host.operations.raise_(self._work)
+
+    def queued(self, kind: type[W]) -> Iterator[W]:
+        """Yields what waits of a kind, in the order in which it has its turn."""
+        return (work for work in self._queue if isinstance(work, kind))
+
+    def wait_for_queued(self) -> Operation[None]:
+        """Waits until all that is queued now has been done, or dropped. For what goes on beside the lane; of one that closes the end
+        never comes.
+        """
+        passed = Signal(f"lane {self.shard} has come so far")
+        self.add(_Mark(passed))
+        yield passed
 
     @property
     def is_idle(self) -> bool:
@@ -220,9 +253,20 @@ class Lane:
             found = yield from self.host.read_for_good(Read(need.keys))
             assert isinstance(found, Items)
             self.view.learn(need.keys, found.found)
+            self.view.forget_elsewhere()  # It is older than what was read now.
         for low, high in need.ranges:
             items = yield from self.read_range(low, high)
             self.view.learn_range(low, high, items)
+        for rows in need.elsewhere:
+            self.view.learn_elsewhere(rows, any_there=(yield from self._is_any(rows)))
+
+    def _is_any(self, rows: RangeRead) -> Operation[bool]:
+        while True:
+            page = yield from self.host.read_for_good(ReadRange(rows))
+            assert isinstance(page, Page)
+            if page.items or page.next_after is None:
+                return bool(page.items)
+            rows = replace(rows, after=page.next_after)
 
     def read_range(self, low: str, high: str, pk: str | None = None) -> Operation[list[Item]]:
         """Reads a whole range, page by page."""
@@ -305,6 +349,7 @@ class Lane:
             yield from self.fetch(NotAtHand(keys=tuple(wanted)))
 
     def _decide_with_reads(self, unit: UnitOfWork, decision: Decision) -> Operation[None]:
+        self.view.forget_elsewhere()
         for _ in range(READS_PER_DECISION_MAX):
             yield from self._before()
             try:

@@ -1,20 +1,23 @@
 """Where the logs end that become events of a namespace: of the events topic, and of the topics of its sources.
 
-Activations, wide resumes and time-outs ask. The list of sources is read before the ends: one that is not in it yet reads the
-ends of its topic later (`sources_home`), and nothing below those is an event. A user's topic that does not answer holds up nobody:
-it is left out, beside the events topic, without which nothing goes on anyway.
+Activations, wide resumes and time-outs ask. The list of sources is read after the request has arrived: one that is not in it
+yet reads the ends of its topic later (`sources_home`), and nothing below those is an event. The ends may have been read for
+another request, once this one had arrived (`readings`). A user's topic that does not answer holds up nobody: it is left out,
+beside the events topic, without which nothing goes on anyway.
 
 A lane asks for half a second. What is not told by then raises `Untold`: the request lets the lane's decisions go on while it
-finds out, for seconds, and begins anew; what was found out is kept for a minute, in which such a topic costs nobody anything.
+finds out, for seconds, and begins anew with what that has told. That a topic is silent or missing is kept for a minute, in which
+it costs nobody anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.readings import MISSING, SILENT
 from tidegate_core.effects import EndOffsets, Items, Read, ReadEndOffsets
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.sources import NO_SOURCES, Sources, StoredSources
@@ -24,12 +27,6 @@ LANE_PATIENCE_MS: Final = 500
 """So long a lane stands still for topics that do not answer at once; a broker that is well needs milliseconds."""
 SILENT_AFTER_MS: Final = 5_000
 """A request waits for it: longer than a change of leaders takes."""
-SILENT, MISSING, SLOW = "silent", "missing", "slow"
-"""What is found out about a topic that does not answer at once. A slow one is waited for."""
-SILENT_FOR_MS: Final = 60_000
-"""So long that is remembered."""
-PATIENT_ROUNDS: Final = 3
-"""So often a request begins anew for topics that are slow; after that one that does not tell at once counts as silent."""
 ASK_AGAIN_MS: Final = 250
 GIVE_WAY_MS: Final = 20
 
@@ -50,8 +47,8 @@ def present_sources(host: Host) -> Operation[Sources]:
     return NO_SOURCES if item is None else from_item(StoredSources, item).sources
 
 
-def log_ends(host: Host, namespaces: Iterable[str] | None) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends by topic, each by `<topic id>/<topic partition>`, all asked after this call.
+def log_ends(host: Host, namespaces: Iterable[str] | None, arrived: int) -> Operation[dict[str, dict[str, int]]]:
+    """Returns the ends by topic, each by `<topic id>/<topic partition>`, all asked after a request had arrived.
 
     A source's topic that is known not to answer is left out: of its records the append time tells, as of those of a topic
     partition that is new.
@@ -59,69 +56,71 @@ def log_ends(host: Host, namespaces: Iterable[str] | None) -> Operation[dict[str
     Args:
         host: Shared parts of the partition actor.
         namespaces: Whose sources count; None: all.
+        arrived: Number of the last reading that had begun by then.
 
     Raises:
         Untold: Some topics did not answer at once: find out (`find_out`), and begin anew.
     """
     sources = yield from present_sources(host)
-    ends = yield from own_ends(host)
-    ends |= yield from ends_at_once(host, [each for each in sources.topics_of(namespaces) if each not in ends])
+    ends = yield from own_ends(host, arrived)
+    topics = {topic: arrived for topic in sources.topics_of(namespaces) if topic not in ends}
+    ends |= yield from ends_at_once(host, topics)
     return ends
 
 
-def own_ends(host: Host) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends of the events topic, however long that takes."""
+def own_ends(host: Host, after: int) -> Operation[dict[str, dict[str, int]]]:
+    """Returns the ends of the events topic as a reading found them that began later than that one, however long that takes."""
     events = host.holding.events_topic
-    own = yield from host.read_for_good(ReadEndOffsets(events))
-    assert isinstance(own, EndOffsets)
-    return {events: dict(own.offsets)}
+    known = host.readings.ends(events, after)
+    if known is None:
+        number = host.readings.begin()
+        own = yield from host.read_for_good(ReadEndOffsets(events))
+        assert isinstance(own, EndOffsets)
+        host.readings.told(events, number, own.offsets)
+        known = dict(own.offsets)
+    return {events: known}
 
 
 def ends_at_once(
-    host: Host, topics: Sequence[str], about: str | None = None, begun_at: int = 0
+    host: Host, topics: Mapping[str, int], about: str | None = None
 ) -> Operation[dict[str, dict[str, int]]]:
     """Returns the ends of users' topics; empty ones of a topic that is not there, none of one that is known not to answer.
 
     Args:
         host: Shared parts of the partition actor.
-        topics: Their names.
-        about: The one of them that the request is about: what was found out of it before the request began does not count.
-        begun_at: When that was, ms since the epoch. An instant and no age: how long its reads take is up to the store.
+        topics: Their names, each with the number of the last reading that began too early.
+        about: The one of them that the request is about: what was found out of it before that does not count.
 
     Raises:
         Untold: Some did not answer within half a second, which nobody knew of them.
     """
     known: dict[str, dict[str, int]] = {}
     wanted: list[str] = []
-    patience_ms = LANE_PATIENCE_MS
-    for topic in topics:
-        since, what = host.untold_topics.get(topic, (0, ""))
-        if since < begun_at if topic == about else host.now - since >= SILENT_FOR_MS:
-            wanted.append(topic)
-        elif what == SLOW:
-            wanted.append(topic)
-            patience_ms = SILENT_AFTER_MS
+    for topic, after in topics.items():
+        ends = host.readings.ends(topic, after)
+        what = host.readings.untold(topic, after, None if topic == about else host.now)
+        if ends is not None:
+            known[topic] = ends
         elif what == MISSING:
             known[topic] = {}
-    known |= yield from ends_within(host, wanted, patience_ms)
+        elif what is None:
+            wanted.append(topic)
+    known |= yield from ends_within(host, wanted, LANE_PATIENCE_MS)
     untold = [topic for topic in wanted if topic not in known]
     if untold:
         raise Untold(untold)
     return known
 
 
-def find_out(
-    host: Host, topics: Sequence[str], meanwhile: Callable[[], Operation[None]], patient: bool = True
-) -> Operation[None]:
-    """Asks topics for 5 s at most, and keeps in mind what it finds out of them.
+def find_out(host: Host, topics: Sequence[str], meanwhile: Callable[[], Operation[None]]) -> Operation[None]:
+    """Asks topics for 5 s at most, and keeps in mind what they tell, or that they do not.
 
     Args:
         host: Shared parts of the partition actor.
         topics: That have not answered at once.
         meanwhile: What goes on while they are asked.
-        patient: Whether a slow one is waited for; else it counts as silent.
     """
-    give_up = host.now + SILENT_AFTER_MS
+    give_up, number = host.now + SILENT_AFTER_MS, host.readings.begin()
     told: dict[str, dict[str, int]] = {}
     asking = [_ask(host, topic, give_up, told, lambda: None) for topic in topics]
     for each in asking:
@@ -130,12 +129,11 @@ def find_out(
         yield from meanwhile()
         yield from host.sleep(GIVE_WAY_MS)
     for topic in topics:
-        what = SILENT if topic not in told else SLOW if told[topic] else MISSING
-        if what == SLOW and not patient:
-            what = SILENT
-        if what == SILENT:
+        if topic not in told:
             host.note("source_topic_silent", topic=topic)
-        host.untold_topics[topic] = (host.now, what)
+            host.readings.found_out(topic, number, host.now, SILENT)
+        elif not told[topic]:
+            host.readings.found_out(topic, number, host.now, MISSING)
 
 
 def ends_within(host: Host, topics: Sequence[str], patience_ms: int) -> Operation[dict[str, dict[str, int]]]:
@@ -163,9 +161,11 @@ def _ask(
 ) -> Operation[None]:
     """Asks once, and again until then while there is no answer."""
     while True:
+        number = host.readings.begin()
         answer = yield ReadEndOffsets(topic, may_be_missing=True)
         if isinstance(answer, EndOffsets):
             told[topic] = dict(answer.offsets)
+            host.readings.told(topic, number, answer.offsets)
         if topic in told or host.now >= give_up:
             answered()
             return

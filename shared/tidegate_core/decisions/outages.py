@@ -49,6 +49,18 @@ def served_deadline(began: int, deadline: int, outages: Sequence[Outage]) -> int
     return deadline
 
 
+def served_between(begin: int, end: int, outages: Sequence[Outage]) -> int:
+    """Returns how much of a span lies in no outage, in milliseconds; 0 for one that ends before it begins."""
+    away = sum(max(0, min(each.end, end) - max(each.begin, begin)) for each in outages)
+    return max(0, end - begin - away)
+
+
+def without_span(outages: Sequence[Outage], begin: int, end: int) -> list[Outage]:
+    """Returns what of outages lies outside of a span, in its order."""
+    parts = ((Outage(each.begin, min(each.end, begin)), Outage(max(each.begin, end), each.end)) for each in outages)
+    return [part for both in parts for part in both if part.begin < part.end]
+
+
 def last_sign(lease: Item | None, seen: int | None) -> int | None:
     """Returns when the shard was served for the last time, as far as anybody wrote it down; None = it never was.
 
@@ -74,6 +86,8 @@ __all__ = [
     "CatchUp",
     "last_sign",
     "outage_at",
+    "served_between",
     "served_deadline",
     "with_outage",
+    "without_span",
 ]

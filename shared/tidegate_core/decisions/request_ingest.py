@@ -33,7 +33,13 @@ from tidegate_core.model.requests import (
     SourceRequest,
     check_delivery,
 )
-from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard, sources_shard
+from tidegate_core.model.shards import (
+    controls_shard,
+    message_shard,
+    schedule_shard,
+    sources_shard,
+    unnamed_message_shard,
+)
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 
@@ -94,7 +100,11 @@ class RequestIngest:
         except InvalidAsk:
             # The batch comes again, record by record, and its own messages are written already.
             self._log_end = max(self._log_end, batch[-1].offset + 1)
+            self._tell_planes()  # Some of it may be passed, and nothing else of it be left than what cannot be kept.
             raise
+        self._tell_planes()
+
+    def _tell_planes(self) -> None:
         for plane in self._planes.values():
             plane.position_is(self.cursor.at.next)
 
@@ -142,8 +152,10 @@ class RequestIngest:
     def _shard_of(self, request: Request, position: Position) -> int:
         shards = self.cursor.host.holding.shards
         match request:
+            case MessageSend(key=None, id=None):
+                return unnamed_message_shard(position.topic_partition, shards)
             case MessageSend():
-                return message_shard(request.namespace, request.key, request.id or position.text(), shards)
+                return message_shard(request.namespace, request.key, request.id or "", shards)
             case MessageCancel():
                 printed = PUBLIC_ID.fullmatch(request.message_id or "")
                 if printed is not None and int(printed[1]) < shards:

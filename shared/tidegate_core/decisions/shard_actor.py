@@ -35,7 +35,7 @@ from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Poke
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import Controls
-from tidegate_core.records.run_plane import Job, Run
+from tidegate_core.records.run_plane import Job, Run, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.limits import homes_of
@@ -88,12 +88,12 @@ class ShardActor:
         self.memory.loads.connect(host, self._waiting.look)
         self._home_limits = HomeLimits(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
-        self._deadlines = Deadlines(host, shard, self._lane, self._inbox)
+        self._deadlines = Deadlines(host, shard, self._lane, self._inbox, self.memory)
         plane.elsewhere.connect(self._inbox.hand_messages)
-        self._outgoing = Outgoing(self._lane, self.memory, index)
         self._attempts = Attempts(self._lane, self.memory, index)
+        self._outgoing = Outgoing(self._lane, self.memory, index, self._attempts)
         self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._inbox, self._attempts)
-        self._controls = ShardControls(self._lane, self.memory, plane, carried.done)
+        self._controls = ShardControls(self._lane, self.memory, plane, carried.done, self._arm)
         self._draining = False
         self._wake_at: int | None = None
 
@@ -107,7 +107,7 @@ class ShardActor:
         """
         rows: list[Item] = []
         yield from self._wait_for_the_present()
-        self._controls.begin(controls)
+        yield from self._controls.begin(controls)
         yield from self._recover_recurring()
         yield from self._inbox.hand_messages()
         yield from self.plane.recover()
@@ -247,15 +247,20 @@ class ShardActor:
             if row.kind == "S":
                 self._lane.add(FireSchedule(row, self.memory))
             elif row.kind == "U":
-                self._lane.add(resume_when_due(row, self.memory, self.plane.recurring))
+                self._host.start_safely("until", row.ref, self._resume(row))
             elif row.kind == "C":
                 self._host.start_safely("clean_up", row.ref, clean_up(self._host, self.shard, row))
             elif row.kind == "L":
-                self._lane.add(RemoveIdle(row))
+                self._lane.add(RemoveIdle(row, self._home_limits.poke))
         self._deadlines.take([row for row in rows if row.kind == "E"])
         for ref in self.memory.take_held(now):
             self._waiting.look(ref)
         self._arm()
+
+    def _resume(self, row: TimerRow) -> Operation[None]:
+        """Behind all that lay in the inbox at the fence: a predecessor may have left the pages of the very suspend undone."""
+        yield from self._host.wait_while(lambda: not self._inbox.has_been_read)
+        self._lane.add(resume_when_due(row, self.memory, self.plane.recurring, self._host.readings.begun))
 
     def _read_timers(self) -> Operation[list[Item]]:
         """Reads from the very first timer row, overdue ones included: a stall must not lose what it passed (protocol H12)."""

@@ -7,22 +7,26 @@ it maps. Who activates a schedule in between finds it listed and reads the topic
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.log_ends import ends_at_once, present_sources
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.readings import SILENT
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.effects import Poke
+from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
-from tidegate_core.model.problems import Problem
+from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import Request, SourceApply, SourceDelete, SourceRequest
 from tidegate_core.records.sources import NO_SOURCES, Source, Sources, StoredSources
 from tidegate_core.store import keys
-from tidegate_core.store.values import Batch, Delete, Key, Put
+from tidegate_core.store.values import Batch, Key, Put
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 SOURCES_MAX = 64
@@ -32,6 +36,8 @@ ITEM_BYTES_MAX = 350_000
 """Of all sources as they are stored, where quotes take two bytes each; tombstones and answers have the rest of 400 KB."""
 TOPIC_PARTITIONS_MAX = 8_000
 """Of all sources' topics together: a wide resume names the end of each in one item, 42 bytes each."""
+ASKED_TOGETHER_MAX = 64
+"""Topics of applies that wait, asked beside one that does not answer at once."""
 TOMBSTONES_MAX = 64
 TOMBSTONE_KEPT_MS = 8 * 86_400_000
 """Longer than the requests topic keeps what could be older than the delete."""
@@ -39,7 +45,13 @@ TOMBSTONE_KEPT_MS = 8 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class ApplySource(ApplyRequest):
-    """Applies a request on a source; what it comes to is poked to all holders, which look every few seconds as well."""
+    """Applies a request on a source; what it comes to is poked to all holders, which look every few seconds as well.
+
+    Attributes:
+        listed: How many readings of topics' ends had begun once its source was listed: only later ones serve it. Empty before that.
+    """
+
+    listed: list[int] = field(default_factory=list, compare=False)
 
     def run(self, lane: Lane) -> Operation[None]:
         body = yield from self._receipt_once_told(lane)
@@ -47,20 +59,54 @@ class ApplySource(ApplyRequest):
             lane.host.tell(Poke(shard, controls=True))  # Holder p has shard p.
         self.announce(self.row, body)
 
+    def _topics_to_ask(self, lane: Lane, untold: Sequence[str]) -> Sequence[str]:
+        """Who does not answer takes seconds: so the topics of applies behind this one are asked with its own.
+
+        What is found out of one that is silent, or not there, serves them; one that tells its ends is asked again by whom it is for.
+        """
+        topics = dict.fromkeys(untold)
+        for each in islice(lane.queued(ApplySource), ASKED_TOGETHER_MAX):
+            try:
+                request = parse_request(each.row.body.encode())
+            except RefusedRecord:
+                continue  # It is answered when it has its turn.
+            if isinstance(request, SourceApply) and not request.spec.topic.startswith(own_topics(lane)):
+                topics[request.spec.topic] = None
+        return list(topics)
+
     def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         assert isinstance(request, SourceApply | SourceDelete)
         position = Position.parse(self.row.origin)
-        former = (yield from present_sources(lane.host)).find(request.namespace, request.name)
-        yield from lane.decide_alone(MoveSources(request, request_id, position, None, own_topics(lane), outcome))
+        known = _told_nothing(lane, request.spec.topic, self.arrived) if isinstance(request, SourceApply) else None
+        yield from lane.decide_alone(MoveSources(request, request_id, position, known, own_topics(lane), outcome))
         if outcome.receipt is None:
             assert isinstance(request, SourceApply)
-            first = yield from _first_offsets(lane, request, self.row.origin, outcome.begun_at)
+            if not self.listed:
+                self.listed.append(lane.host.readings.begun)
+            first = yield from self._first_offsets(lane, request, self.listed[0])
             opening = MoveSources(request, request_id, position, first, own_topics(lane), outcome)
             yield from lane.decide_alone(opening)
-        elif isinstance(request, SourceDelete) and outcome.receipt.status is ReceiptStatus.ACCEPTED:
-            vector = None if former is None else former.vector
-            if vector is not None:
-                yield from lane.host.write_for_good(Batch("unvector", (Delete(keys.offsets_vector(vector)),)))
+
+    def _first_offsets(self, lane: Lane, request: SourceApply, listed: int) -> Operation[str | Problem]:
+        """Stores the topic's ends, read after the source was listed, or returns why it has none."""
+        topic = request.spec.topic
+        open_ones = [each for each in (yield from present_sources(lane.host)).entries if each.is_open]
+        wanted = dict.fromkeys(sorted({each.spec.topic for each in open_ones}), self.arrived)
+        wanted[topic] = listed
+        found = yield from ends_at_once(lane.host, wanted, topic)
+        if not found.get(topic):
+            return _is_missing(topic) if topic in found else _is_silent(topic)
+        together = sum(map(len, found.values()))
+        if together > TOPIC_PARTITIONS_MAX:
+            had = f"would be read beside others: {together} topic partitions together, at most {TOPIC_PARTITIONS_MAX} are allowed"
+            return Problem(
+                "spec.topic",
+                had,
+                "delete other sources first, or let a topic with fewer of them carry the announcements",
+            )
+        vector_id, key, item = vector_item(f"source {self.row.origin}", found[topic])
+        yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
+        return vector_id
 
 
 def own_topics(lane: Lane) -> str:
@@ -68,28 +114,23 @@ def own_topics(lane: Lane) -> str:
     return lane.host.holding.requests.name.removesuffix("requests")
 
 
-def _first_offsets(lane: Lane, request: SourceApply, origin: str, begun_at: int) -> Operation[str | Problem]:
-    """Stores the topic's ends, read after the source was listed, or returns why it has none."""
-    topic = request.spec.topic
-    others = (yield from present_sources(lane.host)).topics_of(None)
-    found = yield from ends_at_once(lane.host, sorted({topic, *others}), topic, begun_at)
-    if topic not in found:
-        return Problem(
-            "spec.topic", f'"{topic}" does not answer now', "apply again once all its topic partitions have a leader"
-        )
-    offsets = found[topic]
-    if not offsets:
-        hint = "create it first, and let the nodes read it"
-        return Problem("spec.topic", f'"{topic}" is no topic that the nodes can read', hint)
-    together = sum(map(len, found.values()))
-    if together > TOPIC_PARTITIONS_MAX:
-        had = f"would be read beside others: {together} topic partitions together, at most {TOPIC_PARTITIONS_MAX} are allowed"
-        return Problem(
-            "spec.topic", had, "delete other sources first, or let a topic with fewer of them carry the announcements"
-        )
-    vector_id, key, item = vector_item(f"source {origin}", offsets)
-    yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
-    return vector_id
+def _told_nothing(lane: Lane, topic: str, arrived: int) -> Problem | None:
+    """Returns why a topic has no ends, where that was found out for another request since this one arrived."""
+    if lane.host.readings.ends(topic, arrived) == {}:
+        return _is_missing(topic)
+    return _is_silent(topic) if lane.host.readings.untold(topic, arrived) == SILENT else None
+
+
+def _is_missing(topic: str) -> Problem:
+    return Problem(
+        "spec.topic", f'"{topic}" is no topic that the nodes can read', "create it first, and let the nodes read it"
+    )
+
+
+def _is_silent(topic: str) -> Problem:
+    return Problem(
+        "spec.topic", f'"{topic}" does not answer now', "apply again once all its topic partitions have a leader"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +161,10 @@ class MoveSources:
         before = NO_SOURCES if stored is None else stored.sources
         moved = moved_by(before, self.request, self.request_id, self.position, self.vector, self.own_topics)
         if moved.sources is not before:
+            former = before.find(self.request.namespace, self.request.name)
+            if isinstance(self.request, SourceDelete) and former is not None and former.vector is not None:
+                # With the very write after which nothing names it any more: no successor would find it.
+                unit.forget_row(keys.offsets_vector(former.vector))
             unit.put(StoredSources.of(_worth_keeping(moved.sources, now)), keys.SOURCES_KEY)
         if moved.status is None:
             return

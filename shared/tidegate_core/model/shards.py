@@ -46,5 +46,14 @@ def sources_shard(shard_count: int) -> int:
 
 
 def message_shard(namespace: str, key: str | None, message_id: str, shard_count: int) -> int:
-    """Returns the shard of a message: of its key, so that a replacement meets it, else of its id."""
+    """Returns the shard of a message that its sender names: of its key, so that a replacement meets it, else of its id."""
     return shard_of(namespace, message_id if key is None else key, shard_count=shard_count)
+
+
+def unnamed_message_shard(topic_partition: int, shard_count: int) -> int:
+    """Returns the shard of a message that has neither key nor id: the one with the number of the topic partition of its record.
+
+    Whoever reads the record owns that shard, under each map that has the topic partition, whatever it grows to (shard mod N is the
+    number itself below N): the message needs no way through an inbox (decision 32).
+    """
+    return topic_partition % shard_count

@@ -67,9 +67,24 @@ class Controls:
     def suspend_anything(self) -> bool:
         return bool(self._suspended)
 
+    @property
+    def last_resumed_at(self) -> int:
+        """When something was let go on last, whatever it was; 0 when nothing ever was stopped."""
+        return max((scope.resumed_at for scope in self.scopes), default=0)
+
     def covers(self, namespace: str) -> bool:
         """Whether nothing of the namespace may fire, be admitted, or be delivered."""
         return None in self._suspended or namespace in self._suspended
+
+    def suspended_since(self, namespace: str) -> int | None:
+        """Returns since when the namespace is suspended, as far as is known here; None when it is not.
+
+        It may have been resumed already: a resume counts from its append time and is heard of later. So what came due since is left
+        where it is, and whoever hears of the end knows what of it lies behind that.
+        """
+        if not self.covers(namespace):
+            return None
+        return min(scope.spans[-1][0] for scope in self._about(namespace) if scope.is_suspended)
 
     def suspended_until(self, namespace: str, instant: int, now: int) -> int | None:
         """Returns the end of the suspended span in which the instant lies, `now` if it goes on; None when it lies in none.

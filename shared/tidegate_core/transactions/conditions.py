@@ -124,12 +124,23 @@ def cursor_at(epoch: int, map_version: int, next_offset: int, page: str) -> Cond
     )
 
 
-def not_counted_before(now: int) -> Condition:
-    """I3: an event id counts once within its horizon; expiry is checked on the row, TTL only cleans up."""
+def not_counted_before(until_seen: int) -> Condition:
+    """I3: an event id counts once within its horizon. Whoever has read a row of before, which knows of one use only, says so; that row
+    may be gone by now.
+    """
     return Condition(
-        "attribute_not_exists(#pk) OR #until <= :now",
-        {"#pk": "pk", "#until": "until"},
-        {":now": now},
+        "attribute_not_exists(#pk) OR (#until = :until_seen AND attribute_not_exists(#uses))",
+        {"#pk": "pk", "#until": "until", "#uses": "uses"},
+        {":until_seen": until_seen},
+    )
+
+
+def used_as_seen(uses_seen: Sequence[int]) -> Condition:
+    """I3: likewise, of whoever has read when the id was counted: it was counted at no other time since, by nodes of before neither."""
+    return Condition(
+        "attribute_not_exists(#pk) OR #uses = :uses_seen",
+        {"#pk": "pk", "#uses": "uses"},
+        {":uses_seen": list(uses_seen)},
     )
 
 

@@ -21,7 +21,7 @@ class Cursor:
 
     Attributes:
         next: Offset of the next record to be dealt with.
-        page: Sort key of the last listener that has its inbox row of the record at `next`; `-` between records.
+        page: Of the last listener that has its inbox row of the record at `next`, and of which event; `-` between records.
         last_append_time: Largest append time so far: versions are monotone within the topic partition.
         open: Offsets below `next` whose dead letter is not acknowledged yet: a successor copies them again.
     """

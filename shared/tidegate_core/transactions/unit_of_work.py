@@ -28,6 +28,7 @@ from tidegate_core.store.values import (
     Item,
     Key,
     Put,
+    RangeRead,
     Transaction,
     Update,
 )
@@ -45,15 +46,27 @@ R = TypeVar("R", bound="DataclassInstance")
 
 
 class NotAtHand(Exception):
-    """The decision needs items or a range that were not read yet."""
+    """The decision needs items or a range that were not read yet.
 
-    def __init__(self, keys: Sequence[Key] = (), ranges: Sequence[tuple[str, str]] = ()) -> None:
+    Attributes:
+        keys: Of items.
+        ranges: Of the shard's own rows, as (low, high).
+        elsewhere: Rows of whichever partition, of which it wants to know whether there are any.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[Key] = (),
+        ranges: Sequence[tuple[str, str]] = (),
+        elsewhere: Sequence[RangeRead] = (),
+    ) -> None:
         self.keys = tuple(keys)
         self.ranges = tuple(ranges)
+        self.elsewhere = tuple(elsewhere)
 
     def __str__(self) -> str:
         # Raised and caught all the time, and hardly ever read.
-        return f"keys {self.keys}, ranges {self.ranges}"
+        return f"keys {self.keys}, ranges {self.ranges}, elsewhere {self.elsewhere}"
 
 
 class AlreadyThere(Exception):
@@ -126,6 +139,16 @@ class UnitOfWork:
                 if key.table == "main" and key.pk == shard_pk(self.shard) and low <= key.sk <= high:
                     merged[key.sk] = item
         return [item for _, item in sorted(merged.items()) if item is not None]
+
+    def holds_any(self, rows: RangeRead) -> bool:
+        """Returns whether the store has such rows of whichever partition, read after all items that this decision has read.
+
+        What this transaction writes is not among them. Raises NotAtHand.
+        """
+        known = self._view.holds_any(rows)
+        if known is None:
+            raise NotAtHand(elsewhere=[rows])
+        return known
 
     # -- writing ----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tidegate_core.records.codec import from_item
 from tidegate_core.store.keys import shard_pk
-from tidegate_core.store.values import Item, Key
+from tidegate_core.store.values import Item, Key, RangeRead
 from tidegate_core.transactions.derived import Derived
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class View:
         self._items: OrderedDict[Key, Item | None] = OrderedDict()
         self._ranges: OrderedDict[tuple[str, str], dict[str, Item]] = OrderedDict()
         self._records: dict[Key, tuple[Item, Any]] = {}
+        self._elsewhere: dict[RangeRead, bool] = {}
 
     def knows(self, key: Key) -> bool:
         return key in self._items
@@ -81,6 +82,17 @@ class View:
         self._ranges[(low, high)] = {str(item["sk"]): item for item in items}
         while len(self._ranges) > RANGES_MAX:
             self._ranges.popitem(last=False)
+
+    def holds_any(self, rows: RangeRead) -> bool | None:
+        """Whether there are such rows of whichever partition; None when that has not been read since."""
+        return self._elsewhere.get(rows)
+
+    def learn_elsewhere(self, rows: RangeRead, *, any_there: bool) -> None:
+        """Takes in whether there are rows that others write: true of that moment, and kept right by nothing here."""
+        self._elsewhere[rows] = any_there
+
+    def forget_elsewhere(self) -> None:
+        self._elsewhere.clear()
 
     def assume_absent(self, key: Key) -> None:
         """For keys that have never been used: the write's condition finds out if that is wrong."""

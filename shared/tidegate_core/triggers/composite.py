@@ -235,7 +235,7 @@ class CompositeTrigger(EventTrigger, ABC):
 
     def terms_before_tick(self) -> Terms:
         """Returns how long that holds which waits for the next tick (`driver: time`)."""
-        return Terms(ttls=self.terms(0).ttls)
+        return Terms(ttls=self.terms(0).ttls, from_first_read=True)
 
     def group_of_tick(self, at: Instant) -> str:
         if self.opens_by_tick:

@@ -26,6 +26,8 @@ class Terms:
         max_wait: From the earliest latch that holds; then it fires with what is there.
         settle: Satisfied, it fires when nothing has come for so long,
         max_settle: and at the latest so long after it was satisfied.
+        from_first_read: A leaf's first entry is the one that was read first, whatever came before it: a tick that has passed would have
+            taken that one, had it been read in time, and what is here it does not make older.
     """
 
     ttls: tuple[int | None, ...]
@@ -35,6 +37,7 @@ class Terms:
     max_wait: int | None = None
     settle: int | None = None
     max_settle: int | None = None
+    from_first_read: bool = False
 
 
 class Counted(NamedTuple):
@@ -69,29 +72,51 @@ class Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Latch:
-    weights: dict[str, int] = field(default_factory=dict)
+    """What one leaf has counted: by its key, and the keys by what they speak of."""
+
+    entries: dict[str, Counted] = field(default_factory=dict)
     about: dict[str, set[str]] = field(default_factory=dict)
     count: int = 0
     first_at: int | None = None
 
     def copy(self) -> _Latch:
         about = {name: set(keys) for name, keys in self.about.items()}
-        return _Latch(dict(self.weights), about, self.count, self.first_at)
+        return _Latch(dict(self.entries), about, self.count, self.first_at)
 
-    def take_back(self, about: str) -> bool:
-        keys = self.about.pop(about, set())
-        for key in keys:
-            self.count -= self.weights.pop(key)
-        if not self.weights:
+    def take_back(self, about: str) -> int | None:
+        """Returns since when something of it was here."""
+        gone = [self.entries.pop(key) for key in sorted(self.about.pop(about, ()))]
+        self.count -= sum(each.weight for each in gone)
+        if not self.entries:
             self.first_at = None
-        return bool(keys)
+        return min((each.at for each in gone), default=None)
 
-    def add(self, entry: Counted) -> None:
-        self.count += entry.weight - self.weights.get(entry.key, 0)
-        self.weights[entry.key] = entry.weight
+    def gone_late(self, at: int) -> None:
+        """Something was taken back then. Where all that is left came after that, nothing was here in between."""
+        first_at = min(each.at for each in self.entries.values())
+        if first_at > at:
+            self.first_at = first_at
+
+    def add(self, entry: Counted, *, from_first_read: bool = False) -> None:
+        replaced = self.entries.get(entry.key)
+        if replaced is not None:
+            self.count -= replaced.weight
+            if replaced.about != entry.about:  # An id that was used again speaks of the later data partition alone.
+                self._leave(replaced)
+        self.count += entry.weight
+        since = entry.at if replaced is None or replaced.about != entry.about else min(replaced.at, entry.at)
+        self.entries[entry.key] = entry._replace(at=since)
         self.about.setdefault(entry.about, set()).add(entry.key)
         if self.first_at is None:
             self.first_at = entry.at
+        elif not from_first_read:  # Of what was read late the first may come last.
+            self.first_at = min(self.first_at, entry.at)
+
+    def _leave(self, replaced: Counted) -> None:
+        keys = self.about[replaced.about]
+        keys.discard(replaced.key)
+        if not keys:
+            del self.about[replaced.about]
 
 
 class Latches:
@@ -136,9 +161,14 @@ class Latches:
         """Whether there is nothing to wait for any more."""
         return self.is_satisfied and self._terms.settle is None
 
+    @property
+    def last_at(self) -> int:
+        """When the last of all that was counted came, be it still here or not."""
+        return self._last_at
+
     def is_latched(self, leaf: int) -> bool:
         """Whether something that the leaf has counted holds."""
-        return bool(self._latches[leaf].weights)
+        return bool(self._latches[leaf].entries)
 
     def holds(self, entry: Counted) -> bool:
         """Whether something about the entry's data partition is here, to be taken back."""
@@ -148,26 +178,38 @@ class Latches:
         """Whether the entry repeats, replaces or takes back something that is here."""
         if entry.gone or entry.anew:
             return self.holds(entry)
-        return entry.key in self._latches[entry.leaf].weights
+        return entry.key in self._latches[entry.leaf].entries
 
     def is_stale(self, entry: Counted) -> bool:
-        """Whether an entry that was read late had ceased to hold before what is here came: paired, they would be no pair."""
+        """Whether an entry that was read late had ceased to hold before the last of what is here came: they would be no pair."""
         ttl = self._terms.ttls[entry.leaf]
-        is_first = self._latches[entry.leaf].first_at is None
-        return is_first and ttl is not None and entry.at + ttl <= self._last_at
+        return ttl is not None and entry.at + ttl <= self._last_at
+
+    def ends_amid(self, entry: Counted) -> bool:
+        """Whether a deadline that counts from an entry lies before the last of what is here."""
+        terms = self._terms
+        timeout = None if terms.on_timeout == "wait" else terms.timeout
+        lengths = (terms.ttls[entry.leaf], timeout, terms.max_wait, terms.settle)
+        return any(length is not None and entry.at + length <= self._last_at for length in lengths)
 
     def add(self, entry: Counted) -> None:
         """Counts an entry, or takes back what it says is gone."""
-        latch = self._latches[entry.leaf]
+        latch, counted = self._latches[entry.leaf], entry
         if entry.gone or entry.anew:
             first_at = latch.first_at
-            latch.take_back(entry.about)
-            latch.first_at = first_at if latch.weights or entry.anew else None
+            since = latch.take_back(entry.about)
+            if entry.anew:
+                latch.first_at = first_at
+                counted = entry if since is None else entry._replace(at=min(since, entry.at))
+            elif not latch.entries:
+                latch.first_at = None
+            elif entry.at < self._last_at and not self._terms.from_first_read:
+                latch.gone_late(entry.at)
         if not entry.gone:
-            latch.add(entry)
+            latch.add(counted, from_first_read=self._terms.from_first_read)
         self._last_at = max(self._last_at, entry.at)
         if not self.is_satisfied and self._is_enough(self.counts):
-            self._satisfied_at = entry.at
+            self._satisfied_at = self._last_at  # Not before all of it had come, be it read late.
 
     def forget(self, leaf: int) -> None:
         """Drops what a leaf has counted: it holds no longer."""

@@ -46,7 +46,7 @@ def shard_signs(
     sign: Item | None,
     *,
     topic_partition: int,
-    is_stopped: bool,
+    controls: Controls,
     messages: Sequence[Item] = (),
     timers: Sequence[Item] = (),
     runs: Sequence[Item] = (),
@@ -60,7 +60,7 @@ def shard_signs(
         progress: Likewise.
         sign: The item `NODE#` of the owner that the lease names.
         topic_partition: That the shard followed from under the lease's map.
-        is_stopped: See `ShardSigns`.
+        controls: All of them, of which it may not have heard yet.
         messages: As `heads` asks for them; none where they were not read.
         timers: Likewise.
         runs: Likewise.
@@ -72,10 +72,10 @@ def shard_signs(
         epoch=0 if lease is None else whole(lease, "epoch"),
         served=served_until(lease, sign, topic_partition),
         message_due=next((int(str(row["sk"]).split("#")[1]) for row in messages), None),
-        timer_due=_first_fire(timers),
+        timer_due=_first_fire(timers, controls.last_resumed_at),
         start_by=_first_start(runs, progress),
         unread_since=unread_since,
-        is_stopped=is_stopped,
+        is_stopped=controls.suspend_anything,
     )
 
 
@@ -95,10 +95,13 @@ def served_until(lease: Item | None, sign: Item | None, topic_partition: int) ->
     return newest if newest > 0 else None
 
 
-def _first_fire(timers: Iterable[Item]) -> int | None:
-    """Deadlines of evidence (`E`) are left out: they wait for what is still to be read, and stand still with their schedule."""
+def _first_fire(timers: Iterable[Item], resumed_at: int) -> int | None:
+    """Deadlines of evidence (`E`) are left out: they wait for what is still to be read, and stand still with their schedule.
+
+    What came due in a wide suspend stays where it is until its owner has heard of the end.
+    """
     fires = (str(row["sk"]).split("#") for row in timers)
-    return next((int(parts[1]) for parts in fires if parts[2] == "S"), None)
+    return next((max(int(parts[1]), resumed_at) for parts in fires if parts[2] == "S"), None)
 
 
 def _first_start(runs: Iterable[Item], progress: Item | None) -> int | None:

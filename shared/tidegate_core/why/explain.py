@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate_core.decisions.run_plane.control import to_come
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, Run
@@ -104,6 +105,8 @@ def _trigger(facts: Facts) -> list[Reason]:
     trigger, state = spec.trigger, facts.state
     assert isinstance(trigger, TimeTrigger)
     following = state.following
+    if facts.controls.covers(state.namespace):
+        following = to_come(trigger, facts.ref, state, facts.now, Search.of_a_decision())
     if spec.sends_messages:
         following = trigger.seek(max(facts.now, state.activated_at) - 1, facts.ref, Search.of_a_decision())
     if following.is_bound:
@@ -128,6 +131,8 @@ def _events(facts: Facts) -> list[Reason]:
         return found
     since = format_instant(facts.state.activated_at)
     reminder, tick = facts.state.next_nominal, facts.state.next_tick
+    if facts.controls.covers(facts.state.namespace):
+        reminder = tick = None  # They stay where they are until that is over, and go on behind it.
     text = f"nothing that its trigger counts has come (it counts from {since})"
     if reminder is not None:
         text += f"; at_least_every asks for a job at {format_instant(reminder)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate_core.constraints.base import Compared
+from tidegate_core.decisions.run_plane.control import to_come
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS
 from tidegate_core.decisions.run_plane.standing import fires
@@ -155,9 +156,9 @@ def _has_fired_enough(facts: Facts, spec: ScheduleSpec) -> bool:
 
 def _last_before(facts: Facts, spec: ScheduleSpec, instant: Instant) -> Instant | None:
     """Returns the last occurrence that `max_fires` allows, if that lies before the instant; None if not, or too far off to count."""
-    trigger, following = spec.trigger, facts.state.following
-    search = Search.of_a_decision()
+    trigger, search = spec.trigger, Search.of_a_decision()
     assert isinstance(trigger, TimeTrigger)
+    following = to_come(trigger, facts.ref, facts.state, facts.now, search)
     left = trigger.fires_left(facts.state.fires)
     if left is None or left > COUNTED_MAX:
         return None

@@ -116,7 +116,7 @@ def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: Memory) ->
             AdmitNext(facts.ref, memory, _nobody).decide(unit, facts.now)
         except NotAtHand as need:
             known = views()
-            if need.ranges or not all(known.knows(key) for key in need.keys):
+            if need.ranges or need.elsewhere or not all(known.knows(key) for key in need.keys):
                 raise
             # It wants to be sure that a limit was read for this very look, as all here was; by now the memory knows.
             continue

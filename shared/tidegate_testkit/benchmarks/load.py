@@ -1,7 +1,7 @@
 """Bulk requests and events for the cluster that is measured: many a second, without a book of each.
 
-A request goes to the topic partition whose holder owns its shard, as the API sends it. What has no id cannot: its shard
-follows from the offset that it gets.
+A request goes to the topic partition whose holder owns its shard, as the API sends it. What has neither id nor key belongs to whoever
+reads it.
 """
 
 from __future__ import annotations

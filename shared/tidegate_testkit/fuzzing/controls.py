@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 from tidegate_testkit.cluster.client import Client
@@ -33,8 +34,12 @@ SOURCE: Final[dict[str, Any]] = {
         "producer": {"pointer": "/spec/a/0"},
     },
 }
+CONTROLS: Final = 3 * TOPIC_PARTITIONS
+"""A message, an event and a record of a source into each topic partition."""
 PATIENCE_S = 300.0
 """Hostile requests that were right have made schedules, messages and wide suspends; behind them it takes its time."""
+STUCK_S = 180.0
+"""Of a million records some 90,000 are right requests: those in front are answered first. While any is, nothing is stuck."""
 
 
 class Controls:
@@ -64,7 +69,7 @@ class Controls:
     def carried_out(self) -> int:
         """Sends one into each topic partition of each kind, waits for what it asks for, and returns how many they are."""
         # Right requests of others may have suspended everything.
-        self._asked({"type": "control.resume", "scope": "system"})
+        self._asked_behind_all({"id": "control-resume", "type": "control.resume", "scope": "system"})
         for number in range(TOPIC_PARTITIONS):
             name = f"{PREFIX}{number}"
             message = {"topic": SINK, "after": "0s", "payload": {"control": name}, "receipt": True}
@@ -91,7 +96,7 @@ class Controls:
                 PATIENCE_S,
                 1.0,
             )
-        return 3 * TOPIC_PARTITIONS
+        return CONTROLS
 
     def _delivered(self) -> set[str]:
         return {str(each.document["control"]) for each in read_topic(self._cluster.bootstrap_servers, SINK)}
@@ -104,6 +109,18 @@ class Controls:
         target = self._evidence.target()
         spec = {"kind": "schedule", "namespace": namespace, "name": name, "target": target, "trigger": trigger}
         self._asked({"type": "schedule.apply", "namespace": namespace, "name": name, "spec": spec})
+
+    def _asked_behind_all(self, request: dict[str, Any]) -> None:
+        self._client.send("requests", request)
+        answered, since = 0, time.monotonic()
+        while (said := (receipts := self._client.receipts()).get(request["id"])) is None:
+            if len(receipts) > answered:
+                answered, since = len(receipts), time.monotonic()
+            assert time.monotonic() < since + STUCK_S, (
+                f"{request['id']} is not answered, nor anything else for {STUCK_S:g} s"
+            )
+            time.sleep(1.0)
+        assert said["status"] in ("accepted", "unchanged"), said
 
     def _asked(self, request: dict[str, Any]) -> None:
         said = self._client.request(request, patience_s=PATIENCE_S)

@@ -40,6 +40,7 @@ class Definition:
         groups: Runs of all schedules of a group at a time, by this schedule's word, as (group, max).
         keys: Runs at a time with one value of a key, likewise, as (template, max).
         tries: Further attempts after a failure.
+        aborts: Its jobs end where a limit that it shares, other than the rate, has no permit for them.
         rate: Runs of the group `PACE` that may be admitted in a span, by this schedule's word, and the span; None = it is not in it.
     """
 
@@ -62,6 +63,7 @@ class Definition:
     keys: tuple[tuple[str, int], ...] = ()
     tries: int = 0
     rate: tuple[int, str] | None = None
+    aborts: bool = False
 
     @property
     def policy(self) -> str:
@@ -97,6 +99,8 @@ class Definition:
             for scope, limits in (("group", self.groups), ("key", self.keys))
             for name, most in limits
         ]
+        if self.aborts:
+            constraints = [each if each["type"] == "rate" else {**each, "on_unmet": "abort"} for each in constraints]
         if self.most is not None and self.most > 1:
             constraints.append({"type": "concurrency", "max": self.most, "scope": "schedule"})
         if self.window is not None:

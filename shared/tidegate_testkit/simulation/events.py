@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import NotProduced
+from tidegate_core.model.position import Position
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.broker import Outgoing
 from tidegate_testkit.simulation.cluster import Cluster
@@ -26,6 +27,7 @@ class Announced:
 
     Attributes:
         appended: Append times of its records; the first record is the one that counts.
+        records: Where they lie.
         by_source: It came through a source, and is an event as long as that is there.
         lost: The topic was made anew after all of them: whoever had not read them by then never will.
         untold_until: Until when brokers may not have told of any topic partition that has one of them; 0 = they have all along.
@@ -35,6 +37,7 @@ class Announced:
     dataset: str
     partition: str
     appended: list[int] = field(default_factory=list)
+    records: list[Position] = field(default_factory=list)
     lost: bool = False
     untold_until: int = 0
     by_source: bool = False
@@ -104,6 +107,8 @@ class Producers:
         untold = self._cluster.broker.untold_until(world.EVENTS, topic_partition)
         known.untold_until = min(known.untold_until, untold) if known.appended else untold
         known.appended.append(record.append_time)
+        topic_id = self._cluster.broker.topics[world.EVENTS].id
+        known.records.append(record.position(topic_id, topic_partition, record.append_time))
         known.lost = False
 
     def are_gone(self, *, by_source: bool) -> None:

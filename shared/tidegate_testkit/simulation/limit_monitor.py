@@ -26,6 +26,9 @@ FAILURES_MAX: Final = 5
 CLASSES: Final = ("highest", "high", "medium", "low", "lowest")
 CLASS_MS: Final = 30 * 60_000
 
+OTHERS_WAIT: Final = "others wait for "
+"""What an entry says first of a job for which there was a permit."""
+
 LOSSY_MS: Final = 10_000
 """Further sends of what got no answer."""
 
@@ -43,6 +46,7 @@ class Watched:
         waits: Instant at which the present row of a job was first there, or came back, by its place.
         mosts: What the waiting jobs' versions allow, by job.
         aside: Jobs that wait for another limit of theirs: others may pass them here.
+        left_at: When the last of the queue left it; None: nobody has ever been in it, or somebody is.
         idle_since: A slot has been free since then, and the first of the queue has not been offered it.
         idle_longest: The longest such time.
     """
@@ -52,6 +56,7 @@ class Watched:
     waits: dict[Place, int] = field(default_factory=dict)
     mosts: dict[str, int] = field(default_factory=dict)
     aside: set[str] = field(default_factory=set)
+    left_at: int | None = None
     idle_since: int | None = None
     idle_longest: int = 0
 
@@ -74,20 +79,38 @@ class Begun:
     at: int
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A job that ended because others wait, as it says.
+
+    Attributes:
+        schedule, correlation, at: As of `Begun`.
+        waited: When somebody was in the queue of each limit for the last time, by partition key.
+    """
+
+    schedule: str
+    correlation: str | None
+    at: int
+    waited: Mapping[str, int]
+
+
 class LimitMonitor:
     """Attributes:
     limits: By partition key.
     begun: All admissions, in their order.
+    refused: All jobs that ended because others wait.
+    offer_age: The longest time between somebody's look at a queue and the arrival of what comes of it.
     priorities: By schedule.
     """
 
     def __init__(self, store: SimStore, record: Record, swarm: Swarm) -> None:
         self.limits: defaultdict[str, Watched] = defaultdict(Watched)
         self.begun: list[Begun] = []
+        self.refused: list[Refused] = []
         self.priorities: dict[str, str] = {}
         self._store = store
         self._record = record
-        self._offer_age = _oldest_offer(swarm)
+        self.offer_age = _oldest_offer(swarm)
         self._offers_seen: set[str] = set()
         self._failures = 0
         before = store.memory.on_applied
@@ -105,7 +128,10 @@ class LimitMonitor:
         ended_or_begun = [
             action for action in written.actions if _is(action, "R#", "W#") and action.key.table == "main"
         ]
-        if not touched and not ended_or_begun:
+        ended = [
+            action.item for action in written.actions if isinstance(action, Put) and action.key.sk.startswith("L#")
+        ]
+        if not touched and not ended_or_begun and not ended:
             return
         begun = [run for action in ended_or_begun if (run := self._follow(action, before.get(action.key))) is not None]
         self._follow_counts(written, before, begun)
@@ -116,6 +142,7 @@ class LimitMonitor:
                 in_use[run_id][key.pk] = state.in_use
         for run in begun:
             self._note(run, in_use[str(run["id"])], before)
+        self._note_refused(ended)
         for pk in sorted({key.pk for key in touched} | {str(_limit_of(each, before)) for each in ended_or_begun}):
             if pk in self.limits:
                 self._watch_idling(pk)
@@ -125,6 +152,15 @@ class LimitMonitor:
         offers = sum(run["id"] in SharedLimit.of(before.get(Key(pk, "LIMIT"))).offered for pk in in_use)
         correlation = None if value is None else str(value)
         self.begun.append(Begun(str(run["name"]), correlation, in_use, offers, self._store.now))
+
+    def _note_refused(self, ended: Sequence[Item]) -> None:
+        for row in ended:
+            if row["disposition"] == "skipped" and str(row.get("detail")).startswith(OTHERS_WAIT):
+                value, now = row.get("correlation"), self._store.now
+                correlation = None if value is None else str(value)
+                waited = {pk: now if each.waits else each.left_at for pk, each in self.limits.items()}
+                told = {pk: at for pk, at in waited.items() if at is not None}
+                self.refused.append(Refused(str(row["name"]), correlation, now, told))
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -159,7 +195,10 @@ class LimitMonitor:
                 watched.waits[place] = self._store.now  # Whoever has looked before has seen it stand aside.
             watched.waits.setdefault(place, self._store.now)
         elif before is not None:
-            self.limits[str(before["limit"])].waits.pop(_place(before), None)
+            watched = self.limits[str(before["limit"])]
+            watched.waits.pop(_place(before), None)
+            if not watched.waits:
+                watched.left_at = self._store.now
 
     # -- what must hold -----------------------------------------------------------------------------------------------
 
@@ -226,7 +265,7 @@ class LimitMonitor:
         waits = sorted(watched.waits)
         offers = [place for place in waits if place[1] in offered]
         for place in waits:
-            was_there = watched.waits[place] < self._store.now - self._offer_age
+            was_there = watched.waits[place] < self._store.now - self.offer_age
             if place[1] in state.offered or place[1] in watched.aside:
                 continue
             if offers and place < offers[-1] and was_there:

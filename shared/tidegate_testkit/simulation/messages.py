@@ -11,7 +11,7 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import NotProduced
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.model.position import Position
-from tidegate_core.model.shards import message_shard
+from tidegate_core.model.shards import message_shard, unnamed_message_shard
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.broker import Outgoing
 from tidegate_testkit.simulation.cluster import Cluster
@@ -197,7 +197,13 @@ class Senders:
             letter.due = letter.records[0] + letter.after_ms
             # Of a request that was written twice either record may be the one that is taken.
             self.last_due = max(self.last_due, record.append_time + letter.after_ms)
-        letter.shards.append(self._shard_of(document.get("key"), document.get("id") or position.text()))
+        key, name = document.get("key"), document.get("id")
+        shards = self._cluster.swarm.shards
+        letter.shards.append(
+            unnamed_message_shard(topic_partition, shards)
+            if key is None and name is None
+            else self._shard_of(key, name or "")
+        )
 
     def delivered(self, topic_partition: int, record: LogRecord) -> None:
         headers = {name: value.decode() for name, value in record.headers}

@@ -94,7 +94,12 @@ REGRESSION_SEEDS: dict[int, str] = {
     20503125: "the judge wanted a message that expired behind a backlog whose answers a lossy broker took 40 s to acknowledge",
     20502503: "the judge wanted a reminder while a reader that was told nothing read on in a source's topic that was made anew",
     20521099: "an admission of unknown fate had removed what its void asked, and its run was never launched",
+    20520205: "the judge wanted messages of an owner whose guard settled behind a freeze, which with KIP-848 takes longer than a pause",
+    20510393: "four schedules' instants of hours, five a transaction of a store of 200 ms, took longer than the world had to come to rest",
+    20540896: "the judge wanted the repeat of an event whose topic was made anew when half of its schedules had it",
+    20612852: "the judge wanted a reminder in a lane that faults kept for 17 s from the fate of the transaction before it",
     8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
+    20706011: "what waited for a tick was given up with one read late, which a tick that had passed would have taken",
 }
 
 REGRESSION_WORLDS: Final[Mapping[str, KeptWorld]] = {

@@ -18,7 +18,7 @@ from tidegate_testkit.simulation.world import World
 
 REST_MS_MAX: Final = 300_000
 """A healed world comes to rest within this, or something is stuck."""
-CATCH_UP_MS_MAX: Final = 1_200_000
+CATCH_UP_MS_MAX: Final = 1_260_000
 """After hours without a node thousands of instants are walked, two at a time where that knob is turned, in a store that is slow.
 So long it may also take until a thousand messages for one shard have gone through its inbox, where they go one at a time; and a run
 before the gate is given up after ten minutes when its owner cannot see the host that has it."""

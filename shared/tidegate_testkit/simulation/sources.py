@@ -177,10 +177,12 @@ class SourceUser:
         record_id = dict(record.headers)["id"].decode()
         if record_id.startswith("broken"):
             return
-        place = f"{self._cluster.broker.topics[SOURCE_TOPIC].id}/{topic_partition}/{record.offset}"
+        topic_id = self._cluster.broker.topics[SOURCE_TOPIC].id
+        place = f"{topic_id}/{topic_partition}/{record.offset}"
         event_id = f"{NAME}/{place if self._by_place else record_id}"
         known = self._producers.announced.setdefault(event_id, Announced(event_id, DATASET, record_id, by_source=True))
         known.appended.append(record.append_time)
+        known.records.append(record.position(topic_id, topic_partition, record.append_time))
         known.lost = False
 
     def is_mapped(self, instant: int) -> bool:

@@ -142,7 +142,7 @@ def test_given_refusal_by_the_owner_then_it_is_told_like_one_by_the_api(stack: S
         "namespace": "flights",
         "name": "gone",
         "target": {"type": "program", "program": {"type": "python", "file": "/no/such/file.py"}},
-        "trigger": {"type": "every", "period": "1h"},
+        "trigger": {"type": "every", "period": "365d"},
     }
     with pytest.raises(InvalidRequest) as found:
         client.apply_schedule(spec)

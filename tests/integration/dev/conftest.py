@@ -137,7 +137,7 @@ name: {name}
 target:
   type: program
   program: {{type: {kind}, file: {name}.py, args: ["${{nominal}}"]}}
-trigger: {{type: every, period: 1h}}
+trigger: {{type: cron, expression: "0 0 1 1 *"}}
 """
 
 

@@ -236,7 +236,7 @@ def test_given_expelled_then_it_is_lost_at_once_and_told_once(stage: Stage, part
     assert not joined(stage)
     stage.member.on_lost(parts([0]))
     assert [name for name, _ in stage.told.events] == ["assigned", "lost"]
-    stage.clock.now = 60_000
+    stage.clock.now = 20_000
     stage.member.turn()
 
 

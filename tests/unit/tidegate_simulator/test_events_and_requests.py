@@ -125,3 +125,23 @@ def test_given_a_time_trigger_among_others_then_its_ticks_meet_what_comes() -> N
         ("02:00", "succeeded"),
         ("04:00", "succeeded"),
     ]
+
+
+def test_given_a_wide_suspend_then_others_go_on_and_what_is_suspended_does_from_the_resume_on() -> None:
+    """Rows of what came due in it lie behind us, and must not hide those that come near."""
+    wide = {"scope": "namespace", "namespace": "flights"}
+    report = ran(
+        a_schedule("load"),
+        {**a_schedule("other"), "namespace": "orders"},
+        happenings=happenings(
+            {"at": "2026-01-01T00:30:00Z", "type": "control.suspend", **wide},
+            {"at": "2026-01-01T03:30:00Z", "type": "control.resume", **wide},
+        ),
+    )
+    found: dict[str, list[str]] = {}
+    for each in report.occurrences:
+        found.setdefault(each.schedule, []).append(clock(each.made_at))
+    assert found == {
+        "flights/load": ["00:00", "04:00", "05:00"],
+        "orders/other": ["00:00", "01:00", "02:00", "03:00", "04:00", "05:00"],
+    }

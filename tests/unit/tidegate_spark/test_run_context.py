@@ -53,6 +53,7 @@ def test_given_the_whole_document_then_every_field_is_read() -> None:
     assert told.correlation == "2013-01-01"
     assert told.covered == (datetime(2026, 3, 2, 5, tzinfo=UTC), datetime(2026, 3, 3, 5, tzinfo=UTC))
     assert told.manifest == (DataPartition("flights.raw", "2013-01-01", "1", 1048576, 842, "e-1", "0003-xyz"),)
+    assert not told.manifest[0].dedupe_unknown
     assert told.missing == ("weather.raw",)
     assert told.upstream == Upstream("0003-xyz", "succeeded", ("--day", "1"), {"rows": 842})
     assert told.document == DOCUMENT

@@ -27,7 +27,7 @@ from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageCancel, MessageSend
 from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.messages import FOR_EVER, MessageName
+from tidegate_core.records.messages import FOR_EVER, Guard, MessageName
 from tidegate_core.records.receipts import RECEIPT_DAYS, StoredReceipt, expiry, subject_of, used_otherwise
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
@@ -125,6 +125,29 @@ def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operat
     return receipt
 
 
+def _answered_before(
+    plane: DeliveryPlane, request: MessageCancel, guard: Guard, *, is_theirs: bool
+) -> Operation[ReceiptStatus | None]:
+    """Returns what the cancel that raised the guard was answered, if it had an id and said what became of the message.
+
+    A printed id may be another namespace's, whose cancel may have the id of one of this namespace's: its receipt counts where there
+    are rows of the namespace's own (`is_theirs`), or where it is about the same message by the same name.
+    """
+    if guard.request_id is None or not guard.request_id.startswith(CANCEL_MARK):
+        return None
+    key = keys.receipt(plane.shard, request.namespace, guard.request_id.removeprefix(CANCEL_MARK))
+    found = yield from plane.host.read_for_good(Read((key,)))
+    assert isinstance(found, Items)
+    item = found.found.get(key)
+    if item is None:
+        return None
+    stored = from_item(StoredReceipt, item)
+    if not is_theirs and stored.subject != subject_of(request):
+        return None
+    status = Receipt.model_validate_json(stored.body).status
+    return status if status in (ReceiptStatus.CANCELLED, ReceiptStatus.TOO_LATE) else None
+
+
 def named(request: MessageCancel) -> MessageName:
     """Returns which message is meant: by key, by the request id of its send, or by the id that was printed."""
     if request.key is not None:
@@ -154,6 +177,11 @@ def _cancel(
     versions = [
         message for message in (yield from versions_of(plane, name.id, guard)) if message.namespace == request.namespace
     ]
+    if again and guard is not None and guard.request_id != raised_by:
+        # Another cancel of the same message came before: whatever it was told is so, however long ago its time was.
+        status = yield from _answered_before(plane, request, guard, is_theirs=bool(versions))
+        if status is not None:
+            return status, ()
     if behind:
         # A younger record of the key was dealt with before this one, or before it was done again: that the guard is above it
         # hides what it was about, which is what was the newest then.
@@ -182,7 +210,7 @@ def _cancel(
         message
         for message in covered
         if (
-            held[message.version].maybe_sent
+            held[message.version]
             if message.version in held
             else not take_back(plane, message, fates[message.version], counted=again or behind)
         )

@@ -142,10 +142,13 @@ class Checkpoints:
             self._uncovered.setdefault(place, now)
             if place > self.sent_through:
                 self.sent_through = place
+        # Again: what rang since it was taken, while its payload was read or a checkpoint was under way, found nothing of it.
+        self._arm(CHECKPOINT_AFTER_MS)
 
     def ended(self, rows: int) -> None:
-        """So many rows that were sent have come to their end, or wait again."""
+        """So many rows that were taken have come to their end, or wait again."""
         self._ended_since += rows
+        self._arm(CHECKPOINT_AFTER_MS)  # Also for what was not sent: it expired, say.
         if self._ended_since >= CHECKPOINT_AFTER_FIRES or self._is_exceeded():
             self._start()
 
@@ -200,6 +203,8 @@ class Checkpoints:
         through = min(self._loaded_through(), end_of(self._host.now))
         place, ended = self._slots.passed(through)
         self._counted = self._counted.plus(ended)
+        if place is not None and place <= self.stored:
+            place = None  # A summons that was put back behind it, because it was gone: the position never goes back.
         if place is None and self._counted != NOTHING and self._slots.is_clear(through) and through > self.promised:
             place = through  # Each write moves it, so that one that arrives late and twice is refused.
         if place is not None or (last and self._counted != NOTHING):

@@ -128,7 +128,8 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
     for create in creates:
         if create.name.keyed:
             wanted[keys.message_presence(plane.shard, create.name.id)] = create
-        if create.name.keyed or create.sending.request.id is not None:
+        if create.name.keyed or create.sending.request.id is not None or create.sending.replay:
+            # Without any id too, where it may have been written: then its printed id may have been cancelled.
             wanted[keys.message_guard(plane.shard, create.name.id)] = create
         for version in _versions_looked_up(plane, create):
             wanted[keys.message(plane.shard, create.name.id, version)] = create

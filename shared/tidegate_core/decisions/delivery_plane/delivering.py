@@ -78,9 +78,7 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slott
             continue  # There is no message row: closed already.
         if plane.has_ended(row):
             plane.withdraw(row)  # While its payload was read.
-        elif row.occurrence is not None and plane.holding.has_dropped(
-            message.namespace, plane.recurring.due(row, message)
-        ):
+        elif plane.is_dropped(row, message):
             plane.withdraw(row)
         elif message.expires is not None and message.expires <= plane.host.now:
             plane.close(row, Stage.DONE, Tally(expired=message.covered_count))

@@ -9,7 +9,7 @@ controls' item, and a successor reads that before it sends anything.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -56,7 +56,8 @@ class Holding:
     def __init__(self, plane: DeliveryPlane) -> None:
         self.controls = NO_CONTROLS
         self._plane = plane
-        self._moving: set[tuple[str, str]] = set()
+        self._moving: dict[tuple[str, str], bool] = {}
+        """What is on its way from one place to another, and whether somebody may have sent it before."""
         self._empty_under: int | None = None
         self._let_go: deque[Slotted] = deque()
         self._moves: int | None = None
@@ -72,16 +73,27 @@ class Holding:
         """
         return self.controls.has_dropped(namespace, due)
 
-    def begin(self, controls: Controls, done: int) -> None:
+    def begin(self, controls: Controls, done: int) -> Operation[bool]:
         """Before anything is loaded or sent.
 
         Args:
             controls: As read after the fence.
-            done: Version for which a predecessor has let go all that there was to let go.
+            done: Version for which a predecessor has let go all that the store took.
+
+        Returns:
+            Whether it left something that nobody covers any more.
         """
         self.controls = controls
-        if done == controls.version and not controls.suspend_anything:
-            self._empty_under = done
+        if done != controls.version or controls.suspend_anything:
+            return False
+        if controls.version:
+            first = RangeRead(keys.shard_pk(self._plane.shard), "H#", f"H#{keys.LAST}", limit=1)
+            page = yield from self._plane.host.read_for_good(ReadRange(first))
+            assert isinstance(page, Page)
+            if page.items:
+                return True
+        self._empty_under = done
+        return False
 
     def without_held(self, timers: Sequence[MessageTimer]) -> Operation[Sequence[MessageTimer]]:
         """Returns what is not held back: its timer row may have been written once more, late, after it was.
@@ -105,7 +117,7 @@ class Holding:
         """Returns what may be sent, and what is held back instead; the caller sends without a pause in between."""
         free = [each for each in rows if not self.covered(each[1].namespace)]
         covered = [each for each in rows if self.covered(each[1].namespace)] if len(free) < len(rows) else []
-        self._moving.update((row.id, row.version) for row, _ in covered)
+        self._moving.update(((row.id, row.version), row.maybe_sent) for row, _ in covered)
         return free, covered
 
     def hold(self, rows: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
@@ -114,7 +126,7 @@ class Holding:
             for first in range(0, len(rows), MOVED_TOGETHER):
                 yield from self._hold_group(rows[first : first + MOVED_TOGETHER])
         except InvalidWrite:
-            self._moving.difference_update((row.id, row.version) for row, _ in rows)
+            self._have_moved((row.id, row.version) for row, _ in rows)
             raise
 
     def _hold_group(self, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
@@ -124,7 +136,7 @@ class Holding:
         yield from self._commit(partial(hold_messages, held=held))
         for row, _ in group:
             self._plane.close(row, Stage.GONE)
-            self._moving.discard((row.id, row.version))
+            self._have_moved([(row.id, row.version)])
 
     # -- a change of the controls -------------------------------------------------------------------------------------
 
@@ -141,23 +153,42 @@ class Holding:
     def _may_be_covered(self, row: Slotted) -> bool:
         return row.stage is Stage.SENDING and (row.message is None or self.covered(row.message.namespace))
 
-    def let_go(self) -> Operation[None]:
-        """Gives everything that is held back, and not covered any more, a slot: as soon as possible."""
-        yield from self._until_still(frozenset(self._moving))  # What is being held back now was covered before.
-        plane, after, controls = self._plane, "", self.controls
+    def let_go(self) -> Operation[bool]:
+        """Gives everything that is held back, and not covered any more, a slot: as soon as possible.
+
+        Returns:
+            Whether that was all of it; what the store did not take is still held back.
+        """
+        yield from self._until_still(tuple(self._moving))  # What is being held back now was covered before.
+        plane, after, controls, all_of_it = self._plane, "", self.controls, True
         while True:
             wanted = RangeRead(keys.shard_pk(plane.shard), "H#", f"H#{keys.LAST}", after=after or None)
             page = yield from plane.host.read_for_good(ReadRange(wanted))
             assert isinstance(page, Page)
             rows = [from_item(HeldMessage, item) for item in page.items]
             for first in range(0, len(rows), MOVED_TOGETHER):
-                yield from self._let_go_group(rows[first : first + MOVED_TOGETHER])
+                all_of_it &= yield from self._let_go_what_can_be(rows[first : first + MOVED_TOGETHER])
             if page.next_after is None:
                 break
             after = page.next_after
 
-        if not controls.suspend_anything:
+        if all_of_it and not controls.suspend_anything:
             self._empty_under = controls.version
+        return all_of_it
+
+    def _let_go_what_can_be(self, rows: Sequence[HeldMessage]) -> Operation[bool]:
+        """Returns whether that was all of them: what the store does not take stays held back, alone."""
+        try:
+            yield from self._let_go_group(rows)
+        except InvalidWrite as error:
+            if len(rows) == 1:
+                self._plane.host.failed("let_go", f"shard {self._plane.shard}", error)
+                return False
+            all_of_it = True
+            for row in rows:
+                all_of_it &= yield from self._let_go_what_can_be([row])
+            return all_of_it
+        return True
 
     def _let_go_group(self, rows: Sequence[HeldMessage]) -> Operation[None]:
         plane = self._plane
@@ -173,19 +204,20 @@ class Holding:
         ]
         if not group:
             return
-        named = {(row.id, row.version) for row in group}
+        named = {(row.id, row.version): row.maybe_sent for row in group}
         self._moving |= named
         try:
             yield from self._slot_anew(group)
         except InvalidWrite:
-            self._moving -= named
+            self._have_moved(named)
             raise
-        self._moving -= named
+        self._have_moved(named)
 
     def _slot_anew(self, group: list[HeldMessage]) -> Operation[None]:
         plane = self._plane
         timers = [_timer(row, plane.checkpoints.slot_for(plane.host.now)) for row in group]
         places = [_placeholder(timer) for timer in timers]
+        left = [plane.slots.get(each.id, each.version, each.slot) for each in timers]
         for place in places:
             plane.slots.hold(place)  # No checkpoint passes it while it is being written.
         try:
@@ -196,8 +228,11 @@ class Holding:
             raise
         # While nobody else has them: one that is held back again, at once, must not get its end after that.
         yield from plane.host.safely("give_an_end", f"{plane.shard}", self._give_an_end(group))
-        for place, timer in zip(places, timers, strict=True):
+        for place, timer, before in zip(places, timers, left, strict=True):
             plane.slots.let_go(place)
+            if before is not None and plane.slots.get(timer.id, timer.version, timer.slot) is before:
+                # It was held back from this very place, and no checkpoint has passed that yet.
+                plane.slots.discard(before)
             plane.take_loaded(timer, from_store=False)
             taken = plane.slots.get(timer.id, timer.version, timer.slot)
             self._let_go.extend([taken] if taken is not None else [])
@@ -212,8 +247,11 @@ class Holding:
 
     # -- cancelled or replaced ----------------------------------------------------------------------------------------
 
-    def discard(self, messages: Sequence[Message]) -> Operation[Mapping[str, HeldMessage]]:
-        """Removes those of a message's versions that are held back, and returns them by version.
+    def discard(self, messages: Sequence[Message]) -> Operation[Mapping[str, bool]]:
+        """Removes those of a message's versions that are held back, and returns whether somebody may have sent them, by version.
+
+        So too of what is on its way when its guard is known, which is now: let go meanwhile it is withdrawn when its turn comes, and may
+        be passed by then.
 
         Their guard is raised: so nobody holds them back or lets them go from now on, and a removal that comes late finds
         nothing that anybody wants.
@@ -221,7 +259,9 @@ class Holding:
         if not self.controls.version or not messages:
             return {}
         plane = self._plane
-        yield from self._until_still({(message.id, message.version) for message in messages})
+        named = [(message.id, message.version) for message in messages]
+        moving = {each[1]: self._moving[each] for each in named if each in self._moving}
+        yield from self._until_still(named)
         wanted = tuple(keys.held_message(plane.shard, each.id, each.version) for each in messages)
         found = yield from plane.host.read_for_good(Read(wanted))
         assert isinstance(found, Items)
@@ -231,7 +271,7 @@ class Holding:
             yield from write(plane.host, "discard", [Delete(row.key(plane.shard)) for row in held.values()])
             for _ in held:
                 plane.checkpoints.count(CANCELLED)
-        return held
+        return moving | {version: row.maybe_sent for version, row in held.items()}
 
     def _commit(self, move: Move) -> Operation[None]:
         """Makes a move, one at a time: each consumes the number of those before it. Raises Fenced."""
@@ -253,9 +293,13 @@ class Holding:
         assert isinstance(found, Items)
         return whole(found.found[key], "moves") if key in found.found else 0
 
+    def _have_moved(self, rows: Iterable[tuple[str, str]]) -> None:
+        for each in rows:
+            self._moving.pop(each, None)
+
     def _until_still(self, named: Collection[tuple[str, str]]) -> Operation[None]:
         """Waits until none of these is on its way from one place to another."""
-        while not self._moving.isdisjoint(named):
+        while not self._moving.keys().isdisjoint(named):
             yield from self._plane.host.sleep(LOOK_MS)
 
     # -- payloads -----------------------------------------------------------------------------------------------------

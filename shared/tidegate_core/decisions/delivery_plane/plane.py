@@ -36,7 +36,7 @@ from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Committed, Refused
-from tidegate_core.records.messages import MessageTimer, version_without_key
+from tidegate_core.records.messages import Message, MessageTimer, version_without_key
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Transaction
 from tidegate_core.transactions.delivery import Progress, Tally
@@ -225,6 +225,12 @@ class DeliveryPlane:
         """Whether the row was cancelled or replaced, or its schedule stopped or changed: it is not to be sent any more."""
         return self.guards.cover(row.id, row.version) or self.recurring.ended.cover(row)
 
+    def is_dropped(self, row: Slotted, message: Message) -> bool:
+        """Whether a wide suspend has dropped the occurrence, which is not to be sent any more; what is no occurrence is held back."""
+        return row.occurrence is not None and self.holding.has_dropped(
+            message.namespace, self.recurring.due(row, message)
+        )
+
     def withdraw(self, row: Slotted) -> None:
         """The row was cancelled or replaced, and will not be sent."""
         if row.occurrence is not None:
@@ -239,7 +245,12 @@ class DeliveryPlane:
         A later attempt was made when this one had failed; the same attempt at another slot was written by a former owner,
         maybe late, for a create that was replayed.
         """
-        siblings = [row for row in self.slots.of(timer.id) if row.version == timer.version]
+        occurrence = Occurrence.of(timer)
+        siblings = [
+            row
+            for row in self.slots.of(timer.id)
+            if row.version == timer.version and _generation(row.occurrence) == _generation(occurrence)
+        ]
         double = any(
             row.attempt > timer.attempt or (row.attempt == timer.attempt and row.stage is not Stage.GONE)
             for row in siblings
@@ -257,7 +268,7 @@ class DeliveryPlane:
             size=timer.size,
             maybe_sent=bool(timer.maybe_sent) or timer.slot <= self.maybe_sent_through,
             from_store=from_store,
-            occurrence=Occurrence.of(timer),
+            occurrence=occurrence,
             double=double,
         )
         if self.slots.add(row) and not double:
@@ -303,3 +314,8 @@ class DeliveryPlane:
                 yield from self.load_payloads(rows)
             else:
                 yield from self.host.sleep(PAYLOADS_AHEAD_MS // 5, routine=True)
+
+
+def _generation(occurrence: Occurrence | None) -> int | None:
+    """Two generations of a schedule may make the same instant: an `at` that an update brings again while the former one moves."""
+    return None if occurrence is None else occurrence.generation

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
+from tidegate_core.decisions.delivery_plane.retrying import RETRY_LAST_MS
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place, Slotted, Stage
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Items, Read
-from tidegate_core.records.messages import FIRST_VERSION, MessageName, public_id
+from tidegate_core.effects import Items, Read, ReadRange
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import FIRST_VERSION, MessageName, MessageTimer, public_id
 from tidegate_core.store import keys
+from tidegate_core.store.values import Page, RangeRead
 from tidegate_core.transactions.delivery import Tally
 
 if TYPE_CHECKING:
@@ -34,19 +38,42 @@ class EndedFires:
         self._plane = plane
         self._add = add
         self._generations: dict[str, int] = {}
-        self._moved: frozenset[str] = frozenset()
+        self._moved: frozenset[tuple[str, str]] = frozenset()
 
     def read_moved(self, ended: Sequence[Series], position: Place) -> Operation[None]:
         """Learns which of the fires of ended intervals the broker refused: their rows count what became of them."""
-        wanted = {
-            keys.message(self._plane.shard, fire.message_id, FIRST_VERSION): fire.message_id
-            for series in ended
-            for fire in (*series.behind(position), *series.cancelled(position))
-        }
-        if wanted:
-            answer = yield from self._plane.host.read_for_good(Read(tuple(wanted)))
-            assert isinstance(answer, Items)
-            self._moved = frozenset(wanted[key] for key in answer.found)
+        fires = [fire for series in ended for fire in (*series.behind(position), *series.cancelled(position))]
+        if not fires:
+            return
+        shard = self._plane.shard
+        places = {fire.message_id: keys.message(shard, fire.message_id, FIRST_VERSION) for fire in fires}
+        answer = yield from self._plane.host.read_for_good(Read(tuple(places.values())))
+        assert isinstance(answer, Items)
+        moved, unclear = list[Fire](), list[Fire]()
+        for fire in fires:
+            row = answer.found.get(places[fire.message_id])
+            if row is not None:
+                # An `at` that was made anew, and refused as well, has its message row where the former one had its own.
+                (moved if row["origin"] == fire.interval.origin else unclear).append(fire)
+        if unclear:
+            waiting = yield from self._waiting_since(position)
+            moved += [fire for fire in unclear if (fire.message_id, fire.interval.generation) in waiting]
+        self._moved = frozenset((fire.message_id, fire.interval.origin) for fire in moved)
+
+    def _waiting_since(self, position: Place) -> Operation[AbstractSet[tuple[str, int]]]:
+        """Returns message and generation of each fire that has a timer row behind the position, as far ahead as a refused one may have it."""
+        host, found, after = self._plane.host, set[tuple[str, int]](), f"D#{keys.instant_text(position[0])}"
+        high = f"D#{keys.instant_text(host.now + 2 * RETRY_LAST_MS)}#{keys.LAST}"
+        while True:
+            page = yield from host.read_for_good(
+                ReadRange(RangeRead(keys.shard_pk(self._plane.shard), "D#", high, after=after))
+            )
+            assert isinstance(page, Page)
+            timers = [from_item(MessageTimer, item) for item in page.items]
+            found.update((timer.id, timer.generation) for timer in timers if timer.ref is not None)
+            if page.next_after is None:
+                return found
+            after = page.next_after
 
     def forget_moved(self) -> None:
         """Recovery has counted them; from now on their rows do."""
@@ -100,7 +127,7 @@ class EndedFires:
             self._close_at(last, ended)
 
     def _unless_moved(self, fire: Fire, tally: Tally) -> Tally:
-        return NOTHING if fire.message_id in self._moved else tally
+        return NOTHING if (fire.message_id, fire.interval.origin) in self._moved else tally
 
     def _close_at(self, fire: Fire, ended: Tally) -> None:
         row = self._plane.slots.get(fire.place[1], fire.place[2], fire.slot)

@@ -56,7 +56,7 @@ class Templates:
             target = targets.get(self._key(fire)) or self._kept.get(self._key(fire))
             if row.stage.is_closed:
                 continue  # Ended meanwhile: it holds nothing any more.
-            if target is None or (row in moved and moved[row] in found):
+            if target is None or (row in moved and _is_of(found.get(moved[row]), fire)):
                 if target is None:
                     self._plane.host.note("message_row_missing", shard=self._plane.shard, id=row.id, slot=row.slot)
                 self._plane.recurring.leave_to_its_rows(row)
@@ -79,6 +79,11 @@ class Templates:
 
     def _moved_key(self, fire: Fire) -> Key:
         return keys.message(self._plane.shard, fire.message_id, FIRST_VERSION)
+
+
+def _is_of(item: Item | None, fire: Fire) -> bool:
+    """Whether it is this fire that was refused, and not the same instant of a generation before."""
+    return item is not None and item["origin"] == fire.interval.origin
 
 
 def _target(definition: Definition) -> MessageTarget:

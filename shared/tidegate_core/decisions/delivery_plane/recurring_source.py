@@ -17,6 +17,7 @@ from tidegate_core.decisions.delivery_plane.recurring_ended import EndedFires
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
 from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
 from tidegate_core.decisions.delivery_plane.recurring_summons import Summoned
+from tidegate_core.decisions.delivery_plane.retrying import RETRY_FIRST_MS
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Occurrence, Place, Slotted, Stage
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.records.codec import from_item
@@ -143,13 +144,21 @@ class RecurringSource:
                 self.ended.cut(series, before.next)
             elif before is None:
                 self.ended.count(series, behind)
+        if before is not None and before.next is not near.next:
+            self._give_up(before)  # Its interval had nothing left, and is no more in the record.
         if near.next is None:
             self._displaced[record.ref] = None
         self.plane.host.operations.raise_(self.plane.changed)
 
     def _forget(self, ref: str) -> None:
         near = self._near.pop(ref, None)
-        if near is not None and near.next is not None and near.next.stage in (Stage.READY, Stage.WRITTEN):
+        if near is not None:
+            self._give_up(near)
+
+    def _give_up(self, near: _Near) -> None:
+        """What waits will never come, and was none."""
+        if near.next is not None and near.next.stage in (Stage.READY, Stage.WRITTEN):
+            self.plane.close(near.next, Stage.GONE)  # Its payload may be loaded, or on its way.
             self.plane.slots.discard(near.next)
 
     # -- what waits ---------------------------------------------------------------------------------------------------
@@ -224,8 +233,11 @@ class RecurringSource:
 
     @staticmethod
     def due(row: Slotted, message: Message) -> int:
-        """Returns when an occurrence became due: one before its schedule's activation did with that."""
-        return message.nominal if row.fire is None else row.fire.slot
+        """Returns when an occurrence became due: one before its schedule's activation did with that, and what stands for several
+        with the last of them.
+        """
+        # Its own rows begin when the broker refused it: it was due by then, however long ago its instant was.
+        return max(message.nominal, message.slot - RETRY_FIRST_MS if row.fire is None else row.fire.slot)
 
     def is_near(self, ref: str) -> bool:
         return ref in self._near

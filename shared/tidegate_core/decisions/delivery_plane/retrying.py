@@ -64,9 +64,10 @@ def _move(plane: DeliveryPlane, refused: Sequence[tuple[Slotted, Message]]) -> O
 
 
 def _move_together(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
-    ended = [row for row, _ in group if plane.has_ended(row)]
+    ended = [row for row, message in group if plane.has_ended(row) or plane.is_dropped(row, message)]
     for row in ended:
-        plane.withdraw(row)  # While it waited for its turn.
+        # While it waited for its turn; at its new place it would look as if it had been due after a resume.
+        plane.withdraw(row)
     left = [(row, message) for row, message in group if row not in ended]
     if not left:
         return

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -16,11 +16,12 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.flexible import flexible_hold
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
+from tidegate_core.decisions.run_plane.left_queues import LeftQueue, close_left, see_that_others_wait
 from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pacing import Pacing
 from tidegate_core.decisions.run_plane.past_runs import note_admission, remembered_by
-from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout
+from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout, served_until
 from tidegate_core.decisions.run_plane.settling import holders_of, settle_jobs
 from tidegate_core.decisions.run_plane.standing import admits, kept_from, parks, present_job
 from tidegate_core.decisions.run_plane.unmet import (
@@ -63,6 +64,8 @@ class _Waiting(NamedTuple):
     unmet: list[Unmet]
     needs: list[asking.Need]
     priority: Priority
+    deadline: int
+    """When its pending time-out is over."""
     alone: bool = False
     """Its admission may hold back those behind it: a slot that one of them was offered could stand free for nobody."""
 
@@ -89,6 +92,7 @@ class AdmitNext:
         decided: Called when that is in the store, with whether the jobs behind them can be decided on now.
         most: Jobs to decide on.
         cancel: Called with each run that has to end for a job that waits (`cancel_running`).
+        looked_at: The job that was decided on last; of a decision on one it says whose fault it is that it cannot be taken.
     """
 
     ref: str
@@ -96,6 +100,7 @@ class AdmitNext:
     decided: Callable[[bool], None]
     most: int = ADMITTED_TOGETHER
     cancel: Callable[[str], None] = _nobody
+    looked_at: list[str] = field(default_factory=list, compare=False)
     name: str = "admit"
 
     @property
@@ -108,19 +113,25 @@ class AdmitNext:
         limits = self.memory.shared_limits(self.ref)
         if not limits:
             return ()
-        jobs = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)[:ASKED_TOGETHER]]
-        return (*limits, *(key_of(text) for job in jobs for text in job.asked))
+        asking = [job for job_id in self.memory.waiting(self.ref) if (job := self.memory.jobs[job_id]).asked]
+        # Some of them may be passed over: those behind them are looked at as well.
+        return (*limits, *(key_of(text) for job in asking[: 2 * ASKED_TOGETHER] for text in job.asked))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, schedule = self.ref.split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         goes_on = False
+        self.looked_at.clear()
         if state is not None and admits(state) and not unit.controls.covers(namespace):
             unit.items(self.stale)  # One read, instead of one for each that is asked for below.
-            goes_on = self._decide_first(unit, state, now)
+            try:
+                goes_on = self._decide_first(unit, state, now)
+            except LeftQueue as found:
+                close_left(unit, found)
+                return
         elif state is not None and parks(state):
             most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
-            goes_on = settle_jobs(unit, self._waiting_jobs(state, now), most, now, parked=True)
+            goes_on = settle_jobs(unit, self._waiting_jobs(state, now), most, now, self._look_at, parked=True)
         unit.after(lambda: self.decided(goes_on))
 
     def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:
@@ -135,22 +146,29 @@ class AdmitNext:
         # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
         looked_at = 1 if self.most == 1 else ASKED_TOGETHER
         for job_id in self.memory.waiting(self.ref):
+            known = self.memory.jobs[job_id]
+            if known.generation < kept_from(state):
+                # The request that ended it is ending its jobs, page by page; those that it has not ended yet, or cannot, hold up
+                # nobody, and are not read: there may be thousands.
+                continue
+            if self._is_enough(gone) and (pacing.turn is None or not known.catch_up):
+                break
             job = unit.record(Job, keys.job(unit.shard, job_id))
             if job is None or job.state != "pending_constraint":
                 continue
-            if job.generation < kept_from(state):
-                break  # The request that ended it is ending its jobs, page by page.
             job = present_job(state, job, now)
             hold = pacing.hold_of(job)
             if hold is not None:
-                paced.append(_Waiting(replace(job, in_turn=None), [Unmet(hold, aborts=False)], [], "low"))
+                paced.append(_Waiting(replace(job, in_turn=None), [Unmet(hold, aborts=False)], [], "low", NEVER))
                 continue
+            before = list(self.looked_at)
+            self._look_at(job.id)
             spec = spec_of(unit, job.namespace, job.name, job.version)
             assert spec is not None
             job = pacing.in_turn(job, spec.pending_timeout, now)
             if self._is_enough(gone):
-                if pacing.turn is not None and job.catch_up:
-                    unit.put(job, job.key(unit.shard))  # It is in its turn, also for whoever decides on it next.
+                self.looked_at[:] = before  # It can be read: what cannot be written from here on is another one's.
+                unit.put(job, job.key(unit.shard))  # It is in its turn, also for whoever decides on it next.
                 break
             waits = self._decide_one(unit, state, spec, job, now, ahead=len(waiting))
             if waits is None:
@@ -170,6 +188,9 @@ class AdmitNext:
         self.memory.remember_shared_limits(self.ref, [need.limit for each in waiting for need in each.needs])
         return False
 
+    def _look_at(self, job_id: str) -> None:
+        self.looked_at[:] = [job_id]
+
     def _is_enough(self, gone: AbstractSet[str]) -> bool:
         """Whether one transaction holds no more; it takes one permit of a limit that other shards write too."""
         return len(gone) >= self.most or (bool(gone) and bool(self.memory.shared_limits(self.ref)))
@@ -188,7 +209,7 @@ class AdmitNext:
         """
         jobs = [job for job in self._waiting_jobs(state, now) if job.id not in gone]
         most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
-        if settle_jobs(unit, jobs, most, now, only_asks=bool(gone)):
+        if settle_jobs(unit, jobs, most, now, self._look_at, only_asks=bool(gone)):
             return True
         spec = spec_of(unit, first.job.namespace, first.job.name, first.job.version)
         assert spec is not None
@@ -215,20 +236,23 @@ class AdmitNext:
         # All that stands in the way, evaluated at one instant (SEMANTICS 7.1).
         unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
         unmet += permits.unmet_permits(unit, wanted, job, ahead, now)
-        late = after_pending_timeout(unit, spec, job, unmet, now)
+        deadline = served_until(state, spec, job, self.memory.outages)
+        late = after_pending_timeout(unit, spec, job, unmet, deadline, now)
         job, unmet = late.job, late.unmet
         # Before its own instant in a flexible window nothing ends it: it has not come yet.
         is_early = flexible_hold(spec, job, now) is not None
-        aborting = None if is_early else next((each.hold for each in unmet if each.aborts), None)
+        aborting = None if is_early else next((each for each in unmet if each.aborts), None)
         if late.has_ended:
             return None
         if not unmet:
             self._admit(unit, state, spec, wanted, job, now)
         elif aborting is not None:
-            end_job(unit, job, "skipped", aborting.reason_code, now, aborting.reason)
+            if aborting.behind is not None:
+                see_that_others_wait(unit, aborting.behind, self.memory.shards)
+            end_job(unit, job, "skipped", aborting.hold.reason_code, now, aborting.hold.reason)
         else:
             needs = permits.needs_of(unit, wanted, job, now)
-            return _Waiting(job, unmet, needs, spec.priority, alone=remembered_by(spec) > 0)
+            return _Waiting(job, unmet, needs, spec.priority, deadline, alone=remembered_by(spec) > 0)
         return None
 
     # -- waiting ------------------------------------------------------------------------------------------------------
@@ -237,7 +261,7 @@ class AdmitNext:
         """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back."""
         places: list[asking.Place] = []
         for waits in waiting:
-            job, unmet, needs, priority, _ = waits
+            job, unmet, needs, priority, *_ = waits
             if waits.queues:
                 place = asking.wait_for(unit, job, needs, priority, self.memory.shards, now)
             else:
@@ -252,11 +276,11 @@ class AdmitNext:
         asking.mark(unit, places, self.memory.shards, now)
 
     def _look_again(self, unit: UnitOfWork, waits: _Waiting, now: int, place: asking.Place) -> None:
-        job, unmet = waits.job, waits.unmet
+        unmet = waits.unmet
         # In the queue of a rate its home looks when the rate has room: of all who wait only those that it offers it to wake up.
         until = None if waits.queues else until_of(unmet)
         # A time-out that has passed, and that the job outlives, is nothing to wake up for any more.
-        deadline = job.deadline if job.deadline > now else NEVER
+        deadline = waits.deadline if waits.deadline > now else NEVER
         loads = only_loads(unmet)
         sampled = now + SAMPLE_EVERY_MS if loads else NEVER
         due = min(deadline, NEVER if until is None else until, sampled)

@@ -20,13 +20,11 @@ class Outcome:
         subject: What the request is about (`subject_of`).
         receipt: The answer so far.
         settled: Nothing will be added to it.
-        begun_at: When its owner first looked at the request, ms since the epoch.
     """
 
     subject: str
     receipt: Receipt | None = None
     settled: bool = False
-    begun_at: int = 0
 
 
 def answer(

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
-from tidegate_core.decisions.run_plane.timers import job_made, move_rows
+from tidegate_core.decisions.run_plane.timers import job_made, leave, move_rows
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.schedule import ScheduleSpec
@@ -28,13 +29,21 @@ AT_LEAST = "#at-least"
 
 
 def remind(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
-    """The reminder has come: it is put behind all that could still be counted before it, and the next one is set."""
+    """The reminder has come: it is put behind all that could still be counted before it, and the next one is set.
+
+    Of those that lay before a wide resume nothing is made; the next one is the first behind it at their pace.
+    """
     every = trigger.at_least_every
     following = None if every is None else now + every
+    resumed_at, ref = unit.controls.resumed_at(state.namespace), keys.schedule_ref(state.namespace, state.name)
+    if every is not None and state.next_nominal is not None and state.next_nominal < resumed_at:
+        behind = replace(state, next_nominal=resumed_at + (state.next_nominal - resumed_at) % every)
+        unit.put(behind, state.key(unit.shard))
+        move_rows(unit, state, behind)
+        return
     unit.put(replace(state, next_nominal=following), state.key(unit.shard))
     if following is None or state.next_nominal is None:
         return
-    ref = keys.schedule_ref(state.namespace, state.name)
     for row in (
         TimerRow(at=following, kind="S", ref=ref),
         TimerRow(at=state.next_nominal, kind="E", ref=f"{ref}{AT_LEAST}", detail=str(state.generation)),
@@ -62,6 +71,7 @@ class AtLeastEvery:
 
     row: TimerRow
     unread: tuple[str, ...] = ()
+    memory: Memory | None = None
     stale: tuple[Key, ...] = ()
     name: str = "at_least_every"
 
@@ -74,6 +84,9 @@ class AtLeastEvery:
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         if state is None or not self._is_due(unit, state):
             unit.forget_row(self.row.key(unit.shard))
+            return
+        if unit.controls.covers(namespace):
+            leave(unit, self.row, self.memory)
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
@@ -93,8 +106,8 @@ class AtLeastEvery:
     def _is_due(self, unit: UnitOfWork, state: ScheduleState) -> bool:
         if not fires(state) or str(state.generation) != self.row.detail:
             return False  # The schedule has moved on, and so have its reminders.
-        if unit.controls.covers(state.namespace):
-            return False
+        if self.row.at < unit.controls.resumed_at(state.namespace):
+            return False  # What was due before a wide resume was ended with all that was pending then.
         spec = spec_of(unit, state.namespace, state.name, state.version)
         assert spec is not None
         assert isinstance(spec.trigger, EventTrigger)

@@ -5,6 +5,8 @@ The launcher's names and the start gate absorb a repeat, so each step is simply 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
@@ -24,17 +26,21 @@ from tidegate_core.decisions.run_plane.runs import (
 from tidegate_core.effects import (
     Cancel,
     Gone,
+    Items,
     LookedUp,
     Lookup,
     NotSubmitted,
     Produce,
+    Read,
     Submit,
     SubmitFailed,
     Submitted,
     Watch,
 )
 from tidegate_core.model.states import RunState
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
+from tidegate_core.store import keys
 
 LOOKUP_AGAIN_MS = 10_000
 SUBMIT_RETRY_MS = 1_000
@@ -78,8 +84,35 @@ class Attempts:
             self._lane.add(LookAtRun(self._lane.shard, run_id, self._seen, self._memory))
 
     def look_at_all(self) -> None:
+        """Whatever nobody has told of; those at which a look is still to be taken get no other one: a lane behind its work has enough."""
+        to_be_taken = {each.run_id for each in self._lane.queued(LookAtRun)}
         for run_id in list(self._memory.runs):
-            self.look(run_id)
+            if run_id not in to_be_taken:
+                self.look(run_id)
+
+    def look_at_life(self, ref: str, incarnation: str) -> Operation[None]:
+        """Draws the conclusions from all that the runs of one life of a schedule have reported by now, whether or not it was told.
+
+        Once it returns, what is to be handed on of that lies in the outbox. It is read behind the pages of a request that the lane is
+        at: what its answer does not list as running any more is among it.
+        """
+        yield from self._lane.wait_for_queued()
+        runs = [run.id for run in self._memory.runs_of(ref) if run.incarnation == incarnation]
+        if not runs:
+            return
+        wanted = {run_id: keys.run(self._lane.shard, run_id) for run_id in runs}
+        found = yield from self._host.read_for_good(Read(tuple(wanted.values())))
+        assert isinstance(found, Items)
+        present = [from_item(Run, found.found[key]) for key in wanted.values() if key in found.found]
+        started: list[Run] = []
+        for run in present:
+            if run.ended_at is not None:
+                self.look(run.id)
+            elif run.started_at is not None and not run.told:
+                self._seen(run)
+                started.append(run)
+        yield from self._tell_starts(ref, started)
+        yield from self._lane.wait_for_queued()  # Also for what ended while it was read.
 
     def follow(self, before: Run | None, run: Run | None) -> None:
         """A transaction of this shard has written the run's item, or removed it."""
@@ -104,10 +137,16 @@ class Attempts:
 
     def _tell_start(self, run: Run) -> Operation[None]:
         """Has the start told as a fact, where somebody waits for it; else its end says it in time for whoever comes later."""
-        event_key = f"{RUNS}{run.ref}"
+        yield from self._tell_starts(run.ref, [run])
+
+    def _tell_starts(self, ref: str, runs: Sequence[Run]) -> Operation[None]:
+        if not runs:
+            return
+        event_key = f"{RUNS}{ref}"
         matched = yield from self._index.match(self._host, [event_key])
         if any(listener.row.starts for listener in matched[event_key]):
-            self._lane.add(TellStart(self._lane.shard, run.id))
+            for run in runs:
+                self._lane.add(TellStart(self._lane.shard, run.id))
 
     def _tell(self, run: Run, state: RunState, at: int) -> None:
         """Tells who listens to `tidegate.runs`: best effort, the end is certain."""

@@ -135,7 +135,14 @@ class MoveState:
         closed = None if self.recurring is None else self.recurring.write(unit, state, self.applied.first)
         if before is not None:
             asked_at = self.position.append_time
-            past = PastGeneration.of(before, asked_at, now, fired=fires(before), interval=closed)
+            past = PastGeneration.of(
+                before,
+                asked_at,
+                now,
+                fired=fires(before),
+                interval=closed,
+                suspended_since=unit.controls.suspended_since(before.namespace),
+            )
             unit.set_row(past, past.key(unit.shard))
 
     def _move_until(self, unit: UnitOfWork, state: ScheduleState, ref: str) -> None:
@@ -245,7 +252,7 @@ def applied_spec(
     )
     has_pages = before is not None and (fresh or on_update != "carry")
     # A past `at` that is too old is walked over, and told in the ledger: it does not come.
-    coming = tuple(each for each in next_instants(spec, state) if not is_too_old(spec, each, now))
+    coming = tuple(each for each in next_instants(spec, state, now) if not is_too_old(spec, each, now))
     state = missed.after_apply(state, spec, before)
     return Applied(ReceiptStatus.ACCEPTED, state, definition, has_pages, next=coming)
 
@@ -327,14 +334,25 @@ def coming_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple
     The state of a schedule that sends messages does not name the next one: nothing is written when it fires.
     """
     if not spec.sends_messages or state.status != "active" or not isinstance(spec.trigger, TimeTrigger):
-        return next_instants(spec, state)
+        return next_instants(spec, state, now)
     ref = keys.schedule_ref(state.namespace, state.name)
     following = spec.trigger.seek(max(now, state.activated_at) - 1, ref, Search.of_a_decision())
-    return next_instants(spec, state.at_next(following))
+    return next_instants(spec, state.at_next(following), now)
 
 
-def next_instants(spec: ScheduleSpec, state: ScheduleState) -> tuple[int, ...]:
-    """Returns up to three instants from the state's next one on, as the receipt shows them: those that are found soon."""
+def to_come(trigger: TimeTrigger, ref: str, state: ScheduleState, now: int, search: Search) -> Next:
+    """Returns the first instant that does not lie behind us: the state's next one does while a wide suspend goes on.
+
+    What lies in such a span is passed by once its end is known. A past `at` comes with its activation.
+    """
+    nominal = state.following.found
+    if nominal is None or max(nominal, state.activated_at) >= now:
+        return state.following
+    return trigger.seek(now - 1, ref, search)
+
+
+def next_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple[int, ...]:
+    """Returns up to three instants that are still to come, as the receipt shows them: those that are found soon."""
     instants: list[int] = []
     trigger = spec.trigger
     if not isinstance(trigger, TimeTrigger):
@@ -343,7 +361,7 @@ def next_instants(spec: ScheduleSpec, state: ScheduleState) -> tuple[int, ...]:
     ref = keys.schedule_ref(state.namespace, state.name)
     left = trigger.fires_left(state.fires)
     shown = NEXT_SHOWN if left is None else min(left, NEXT_SHOWN)
-    following = state.following
+    following = to_come(trigger, ref, state, now, search)
     while (nominal := following.found) is not None and len(instants) < shown:
         instants.append(nominal)
         following = trigger.seek(nominal, ref, search) if len(instants) < shown else NEVER

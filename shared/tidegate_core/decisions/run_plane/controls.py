@@ -27,6 +27,8 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 SUSPENDED = "suspended"
 """Reason in the ledger of what a wide suspend ends; the same as that of the schedule's own."""
+TRY_AGAIN_MS = 10 * 60_000
+"""Before what failed, or could not be let go, is tried again: nobody may change a control for months."""
 
 
 class ShardControls:
@@ -37,24 +39,28 @@ class ShardControls:
         memory: Jobs and runs that are open.
         plane: Holds messages back and lets them go.
         done: Version of which the lease says that all is done.
+        arm: Called when timer rows may have become due.
     """
 
-    def __init__(self, lane: Lane, memory: Memory, plane: DeliveryPlane, done: int) -> None:
+    def __init__(self, lane: Lane, memory: Memory, plane: DeliveryPlane, done: int, arm: Callable[[], None]) -> None:
         self._lane = lane
         self._memory = memory
         self._plane = plane
         self._done = done
+        self._arm_timers = arm
         self._wanted = NO_CONTROLS
         self._under_way = False
+        self._something_is_left = False
+        self._armed = False
 
-    def begin(self, controls: Controls) -> None:
+    def begin(self, controls: Controls) -> Operation[None]:
         """Before anything is served: the plane sends nothing that is covered, and the lane's decisions know what is.
 
         The lease may carry an older version still; whoever decides from newer controls under an older version admits less.
         """
         self._wanted = controls
-        self._plane.holding.begin(controls, self._done)
         self._lane.controls = controls.under(self._lane.controls.version)
+        self._something_is_left = yield from self._plane.holding.begin(controls, self._done)
 
     def recover(self) -> None:
         """Goes on where a predecessor stopped, and with what has changed since."""
@@ -68,21 +74,48 @@ class ShardControls:
             self._go_on()
 
     def _go_on(self) -> None:
-        if not self._under_way and self._done < self._wanted.version:
+        if not self._under_way and (self._done < self._wanted.version or self._something_is_left):
             self._under_way = True
             self._lane.host.start_safely("controls", f"shard {self._lane.shard}", self._bring_under())
 
     def _bring_under(self) -> Operation[None]:
         """Version by version, or several at once: a control that comes meanwhile has its turn next."""
-        while self._done < self._wanted.version:
-            controls = self._wanted
-            on_their_way = self._plane.holding.on_their_way()
-            yield from self._in_lane(partial(EndCovered, self._memory, controls, self._done))
-            yield from self._plane.holding.settle(on_their_way)
-            yield from self._plane.holding.let_go()
-            yield from self._in_lane(FinishControls)
-            self._done = controls.version
+        controls = self._wanted
+        try:
+            if self._done == controls.version:
+                yield from self._let_go()
+            while self._done < self._wanted.version:
+                controls = self._wanted
+                on_their_way = self._plane.holding.on_their_way()
+                yield from self._in_lane(partial(EndCovered, self._memory, controls, self._done, self._arm_timers))
+                yield from self._plane.holding.settle(on_their_way)
+                yield from self._let_go()
+                yield from self._in_lane(FinishControls)
+                self._done = controls.version
+        except Exception:
+            self._under_way = False
+            if controls.version < self._wanted.version:
+                self._go_on()  # One that came meanwhile, and may be what ends the failure.
+            else:
+                self._try_again_later()
+            raise
+        # Without a pause since the last look at what is wanted: from here on whoever changes it goes on by himself.
         self._under_way = False
+        if self._something_is_left:
+            self._try_again_later()
+
+    def _let_go(self) -> Operation[None]:
+        self._something_is_left = not (yield from self._plane.holding.let_go())
+
+    def _try_again_later(self) -> None:
+        """One alarm, however often it failed."""
+        if not self._armed:
+            self._armed = True
+            self._lane.host.call_at(self._lane.host.now + TRY_AGAIN_MS, self._ring)
+
+    def _ring(self) -> None:
+        self._armed = False
+        self._go_on()
 
     def _in_lane(self, work: Callable[[Callable[[], None]], Procedure]) -> Operation[None]:
         done = Signal(f"controls {self._lane.shard}")
@@ -96,12 +129,14 @@ class EndCovered(Procedure):
 
     Attributes:
         since: What was suspended up to this version has ended before.
+        arm: Called when timer rows may have become due.
         told: Called when all of it has ended.
     """
 
     memory: Memory
     controls: Controls
     since: int
+    arm: Callable[[], None]
     told: Callable[[], None]
     name: str = "controls"
 
@@ -111,6 +146,8 @@ class EndCovered(Procedure):
 
     def run(self, lane: Lane) -> Operation[None]:
         yield from lane.carry(self.controls)
+        self.memory.take_up_what_was_left()
+        self.arm()
         if self.controls.names_dropped(self.since):
             # From here on nothing that is covered is made or admitted, so this is all.
             pending = [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))]

@@ -9,6 +9,7 @@ from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.expire import decision_on
 from tidegate_core.decisions.run_plane.inbox import Inbox
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
@@ -28,13 +29,15 @@ class Deadlines:
         shard: Its number.
         lane: Decides on them.
         inbox: What is there before a deadline is decided before it.
+        memory: Of the shard.
     """
 
-    def __init__(self, host: Host, shard: int, lane: Lane, inbox: Inbox) -> None:
+    def __init__(self, host: Host, shard: int, lane: Lane, inbox: Inbox, memory: Memory) -> None:
         self._host = host
         self._shard = shard
         self._lane = lane
         self._inbox = inbox
+        self._memory = memory
         self._counted: dict[str, tuple[Instant, tuple[str, ...]]] = {}
 
     def take(self, rows: Sequence[TimerRow]) -> None:
@@ -58,7 +61,7 @@ class Deadlines:
         if row.at > through:
             self._counted.pop(ref, None)
             return False
-        self._lane.add(decision_on(row, unread, through))
+        self._lane.add(decision_on(row, unread, through, self._memory))
         return True
 
     def _expire(self, rows: Sequence[TimerRow], through: Instant) -> Operation[None]:
@@ -75,7 +78,7 @@ class Deadlines:
         yield from self._inbox.look()
         self._remember(refs, through, unread)
         for row in rows:
-            self._lane.add(decision_on(row, unread, through))
+            self._lane.add(decision_on(row, unread, through, self._memory))
 
     def _remember(self, refs: Sequence[str], through: Instant, unread: tuple[str, ...]) -> None:
         """Remembers what is counted, latest last, as long as a backlog may go on."""

@@ -94,7 +94,9 @@ class EndPending:
                     jobs.append(each.id)
                 else:
                     evidence[each.correlation] = sum(each.counts)
-        running = tuple(run.id for run in runs if run.state not in BEFORE_GATE)[:LISTED_MAX]
+        # One that has reported its end is over, whoever is still to draw the conclusions: under a new generation no attempt follows.
+        going_on = [run.id for run in runs if run.state not in BEFORE_GATE and run.ended_at is None]
+        running = tuple(going_on)[:LISTED_MAX]
         told = grown(self.receipt, jobs, evidence, running, now)
         answer(unit, self.outcome, told, now, settled=done == len(pending))
 

@@ -23,6 +23,8 @@ STILL = "still"
 """How long the schedule's clocks had stood still when it was appended, in ms: left out when they never have."""
 TICK = "tick"
 """Kind of the entry of an instant that has latched a leaf of time."""
+DEDUPE_UNKNOWN = "dedupe_unknown"
+"""Mark of an event whose id was counted before, beyond the horizon of repeats: nobody can say that it is none (SEMANTICS 5.3)."""
 FORGET = "forget"
 """Kind of a line that is no event: a latch has expired."""
 
@@ -64,19 +66,28 @@ def merged_entries(chunks: list[str]) -> list[Entry]:
 
 def merged(log: Iterable[Entry]) -> list[Entry]:
     """Returns what holds of a log: what was replaced, taken back or forgotten in it is not there any more."""
-    latest: dict[tuple[int, str], Entry] = {}
+    return [versions[-1] for versions in _holding(log)]
+
+
+def with_former_versions(log: Iterable[Entry]) -> list[Entry]:
+    """Returns what holds of a log, and before each what it has replaced: that was there until then."""
+    return [entry for versions in _holding(log) for entry in versions]
+
+
+def _holding(log: Iterable[Entry]) -> list[list[Entry]]:
+    latest: dict[tuple[int, str], list[Entry]] = {}
     for entry in log:
         forgets = entry.get("kind") == FORGET
         if forgets or entry.get("gone") or entry.get("anew"):
             gone = [
                 place
                 for place, each in latest.items()
-                if place[0] == entry["leaf"] and (forgets or each.get("partition") == entry.get("partition"))
+                if place[0] == entry["leaf"] and (forgets or each[-1].get("partition") == entry.get("partition"))
             ]
             for place in gone:
                 del latest[place]
         if not forgets and not entry.get("gone"):
-            latest[(entry["leaf"], entry["key"])] = entry
+            latest.setdefault((entry["leaf"], entry["key"]), []).append(entry)
     return list(latest.values())
 
 
@@ -133,6 +144,8 @@ def entry_of(fact: Fact, matched: Entry, leaf: LeafTrigger, key: str) -> Entry:
     weight = leaf.weight_of(fact)
     if weight != 1:
         entry["weight"] = weight
+    if matched.get(DEDUPE_UNKNOWN):
+        entry[DEDUPE_UNKNOWN] = True
     if leaf.takes_back(fact):
         entry["gone"] = True
     elif leaf.starts_anew(fact):

@@ -12,6 +12,7 @@ from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST, AtLeastEv
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import keeps_pending, present_evidence, version_of
 from tidegate_core.decisions.run_plane.timers import NEXT_TICK
 from tidegate_core.decisions.work import Decision
@@ -21,17 +22,18 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 
-def decision_on(row: TimerRow, unread: tuple[str, ...], through: int) -> Decision:
+def decision_on(row: TimerRow, unread: tuple[str, ...], through: int, memory: Memory) -> Decision:
     """Returns what decides on a timer row of kind `E`.
 
     Args:
         row: It is due.
         unread: What was not read in time, for the ledger.
         through: All that was appended by then, and is not named in `unread`, is counted.
+        memory: Of the shard.
     """
     if row.ref.endswith(NEXT_TICK):
-        return LatchTicks(row, through, unread)
-    return AtLeastEvery(row, unread) if row.ref.endswith(AT_LEAST) else ExpireEvidence(row, unread)
+        return LatchTicks(row, through, unread, memory)
+    return AtLeastEvery(row, unread, memory) if row.ref.endswith(AT_LEAST) else ExpireEvidence(row, unread)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job, time_job, write_ledger
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
-from tidegate_core.decisions.run_plane.timers import nominal_row
+from tidegate_core.decisions.run_plane.timers import leave, nominal_row
 from tidegate_core.effects import Notice
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
@@ -42,7 +42,7 @@ class FireSchedule:
     """Decides on a timer row of kind `S`. The row is a lower bound: the state's `next_nominal` is the truth.
 
     Attributes:
-        memory: Knows the outages.
+        memory: Knows the outages, and what waits for the end of a wide suspend.
     """
 
     row: TimerRow
@@ -65,17 +65,26 @@ class FireSchedule:
             if self.memory is None or self.memory.is_left_to_remove(row_key):
                 unit.forget_row(row_key)
             return
-        unit.forget_row(row_key)
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
+        suspended_since = unit.controls.suspended_since(namespace)
         if isinstance(spec.trigger, EventTrigger):
+            if suspended_since is not None:
+                leave(unit, self.row, self.memory)
+                return
+            unit.forget_row(row_key)
             remind(unit, state, spec.trigger, now)
             return
-        first, walked = self._walk(unit, state, spec, now)
-        for due in walked.made:
-            self._make(unit, state, spec, due, first, now)
+        through = now if suspended_since is None else _last_before(suspended_since, state, now)
+        first, walked = self._walk(unit, state, spec, through)
         assert isinstance(spec.trigger, TimeTrigger)
         moved = as_all_read_it(unit, _moved(state, walked), spec.trigger)
+        if suspended_since is not None and moved == state:
+            leave(unit, self.row, self.memory)
+            return
+        unit.forget_row(row_key)
+        for due in walked.made:
+            self._make(unit, state, spec, due, first, now)
         write_skips(unit, state, spec, moved.fired_through, now)
         unit.put(moved, key)
         row = nominal_row(moved)
@@ -145,6 +154,14 @@ def gone_on(following: Next, next_after: Callable[[int], Next]) -> Next:
         return following
     found = next_after(following.at - 1)
     return found if following.since is None else found._replace(since=following.since)
+
+
+def _last_before(suspended_since: int, state: ScheduleState, now: int) -> int:
+    """Returns up to when instants are walked while a wide suspend goes on: what is due in it waits for its end, which is heard of late.
+
+    Of a schedule that was activated in it nothing was due before.
+    """
+    return min(now, suspended_since - 1) if state.activated_at < suspended_since else 0
 
 
 def _due(state: ScheduleState, nominal: int) -> int:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.entries import (
-    FORGET,
     STILL,
     Entry,
     as_json,
@@ -30,6 +29,7 @@ from tidegate_core.decisions.run_plane.entries import (
     replayed,
     tick_entry,
     upstream_of,
+    with_former_versions,
 )
 from tidegate_core.decisions.run_plane.jobs import (
     clean_up_later,
@@ -38,6 +38,7 @@ from tidegate_core.decisions.run_plane.jobs import (
     expire_evidence,
     waiting_job,
 )
+from tidegate_core.decisions.run_plane.read_late import sorted_out
 from tidegate_core.decisions.run_plane.standing import fires, present_evidence, stopped, stopped_by
 from tidegate_core.decisions.run_plane.ticking import InVain, take_ticks
 from tidegate_core.decisions.run_plane.timers import job_made, move_rows
@@ -62,8 +63,7 @@ class Held:
         stored: As it lies in the store; None when it was opened just now. `evidence` is what the schedule's state and this
             decision make of it.
         log: All that was counted, in order; `unwritten` is its end.
-        apart: It lies before what is stored in time: it becomes a job at once, or nothing, or part of what is stored; its row is
-            never written.
+        apart: It lies before what is stored in time: it becomes a job at once, or nothing; its row is never written.
     """
 
     evidence: Evidence
@@ -134,13 +134,8 @@ class Gathering:
         """Adds entries of one group, in the order of their append times."""
         entries = sorted(map(self._with_clock, entries), key=on_the_clock)
         held = self.stored(group)
-        older = self._older(held, entries)
-        entries = entries[len(older) :]
-        if older and held is not None:
-            apart = self._until(self._added(None, group, paired_by, older, apart=True), on_the_clock(held.log[0]))
-            if apart is not None:
-                # A job of theirs has taken those before it: its time was not over when what is here began.
-                entries = [*(line for line in apart.log if line["kind"] != FORGET), *entries]
+        if held is not None and not held.evidence.job:
+            held, entries = self._with_what_was_late(held, paired_by, entries)
         held = self._added(held, group, paired_by, entries)
         if held is not None:
             self._keep(held)
@@ -242,28 +237,26 @@ class Gathering:
             terms = replace(terms, ends_at=terms.ends_at - first.get(STILL, 0))
         return Latches(self._trigger.is_satisfied_by, terms)
 
-    def _older(self, held: Held | None, entries: list[Entry]) -> list[Entry]:
-        """Returns the entries that are further before the stored evidence than its time-out.
+    def _with_what_was_late(
+        self, held: Held, paired_by: str | None, entries: list[Entry]
+    ) -> tuple[Held | None, list[Entry]]:
+        """Counts what was over before the last of what is here came; returns the evidence, and what is still to be counted.
 
-        They were read late, from another topic partition. Paired with it they would fire a pair that nobody wants.
+        It was read late, from another topic partition. Counted like the rest it would fire with what came long after it, or what
+        is here would be given up with it.
         """
-        if held is None or held.evidence.job:
-            return []
-        terms = self._trigger.terms(held.evidence.first_at)
-        timeout = None if terms.on_timeout == "wait" else terms.timeout
-        first_at = on_the_clock(held.log[0])
-        if timeout is None:
-            return []
-        older: list[Entry] = []
-        window_ends = 0
-        for entry in entries:
-            at = on_the_clock(entry)
-            if at >= window_ends:
-                if at + timeout > first_at:
-                    break
-                window_ends = at + timeout
-            older.append(entry)
-        return older
+        last_at = held.latches.last_at
+        late = [entry for entry in entries if on_the_clock(entry) < last_at]
+        if not any(held.latches.ends_amid(counted_of(entry)) for entry in late):
+            return held, entries
+        group = held.evidence.correlation
+        found = sorted_out(self._latches, with_former_versions(held.log), late, last_at)
+        for piece in found.apart:
+            apart = self._until(self._added(None, group, paired_by, piece, apart=True), last_at)
+            if apart is not None:
+                self._give_up(apart, "evidence_expired")
+        met = self._until(self._added(held, group, paired_by, found.joining), last_at)
+        return met, entries[len(late) :]
 
     def _added(
         self, held: Held | None, group: str, paired_by: str | None, entries: list[Entry], *, apart: bool = False
@@ -271,9 +264,6 @@ class Gathering:
         for entry in entries:
             counted = counted_of(entry)
             held = self._until(held, counted.at)
-            if held is not None and not held.evidence.job and held.latches.is_stale(counted):
-                self._expire_alone(group, paired_by, entry)
-                continue
             if is_of_a_tick(entry) and held is not None and held.latches.is_latched(counted.leaf):
                 continue  # It is latched: another tick says nothing more.
             if counted.gone and (held is None or not held.latches.holds(counted)):
@@ -286,13 +276,6 @@ class Gathering:
             held.evidence = replace(held.evidence, first_at=min(held.evidence.first_at, entry["at"]))
             held = self._judged(held)
         return held
-
-    def _expire_alone(self, group: str, paired_by: str | None, entry: Entry) -> None:
-        """It was read so late that it had ceased to hold before what is here came."""
-        alone = self._opened(group, paired_by, entry, apart=True)
-        alone.write_down(entry)
-        alone.latches.add(counted_of(entry))
-        self._give_up(alone, "evidence_expired")
 
     def _judged(self, held: Held) -> Held | None:
         """Returns the evidence after an entry: fired, if that was enough, or gone, if that was the last of it."""

@@ -180,7 +180,7 @@ class ServeLimit:
         """
         expired = state.expired(now)
         if rows and state.queued is None:
-            unit.apply(mark_queue(self.limit, f"{rows[-1].job_id}@home"))
+            unit.apply(mark_queue(self.limit, f"{rows[-1].job_id}@home@{now}"))
             look_later(unit, self.limit, now, self.shard)
         elif offers:
             unit.apply(offer_slots(self.limit, offers, expired))

@@ -29,7 +29,11 @@ ROWS_DEALT_WITH_PER_MS = 1
 
 
 class Inbox:
-    """One per shard."""
+    """One per shard.
+
+    Attributes:
+        has_been_read: All that a predecessor left here has been handed on.
+    """
 
     def __init__(self, lane: Lane, memory: Memory, plane: DeliveryPlane) -> None:
         self._lane = lane
@@ -39,6 +43,7 @@ class Inbox:
         self._poked = Signal(f"inbox {lane.shard}")
         self._reads = 0
         self._closed = False
+        self.has_been_read = False
 
     def poke(self) -> None:
         """There may be something new."""
@@ -98,6 +103,7 @@ class Inbox:
                 self._lane.view.offer(key, item)
                 fresh.append((key, row))
         self._route(fresh)
+        self.has_been_read = True
 
     def _route(self, fresh: list[tuple[Key, InboxRow]]) -> None:
         events: dict[str, list[tuple[Key, InboxRow]]] = {}
@@ -113,18 +119,20 @@ class Inbox:
                 self._lane.add(decision)
         # Behind the ends of runs from before, which were there first: their rows are read after these.
         for row in (row for _, row in fresh if row.kind == "G"):
-            self._lane.add(upstream_gone(row, self._memory, self._plane.recurring, self._done))
+            arrived = self._host.readings.begun
+            self._lane.add(upstream_gone(row, self._memory, self._plane.recurring, self._done, arrived))
 
     def _hand(self, messages: Sequence[InboxRow]) -> None:
         if messages:
             self._plane.inboxed.take(sorted(messages, key=lambda row: row.origin), self._memory.inbox_row_gone)
 
     def _application_of(self, row: InboxRow) -> ApplyRequest:
-        if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.CONTROLS_NAME):
-            return ApplyControl(row, self._memory, self._plane.recurring, self.announce)
-        if (row.namespace, row.name) == (keys.NO_NAMESPACE, keys.SOURCES_NAME):
-            return ApplySource(row, self._memory, self._plane.recurring, self.announce)
-        return ApplyRequest(row, self._memory, self._plane.recurring, self.announce)
+        kinds: dict[tuple[str, str], type[ApplyRequest]] = {
+            (keys.NO_NAMESPACE, keys.CONTROLS_NAME): ApplyControl,
+            (keys.NO_NAMESPACE, keys.SOURCES_NAME): ApplySource,
+        }
+        kind = kinds.get((row.namespace, row.name), ApplyRequest)
+        return kind(row, self._memory, self._plane.recurring, self.announce, self._host.readings.begun)
 
     # -- removing -----------------------------------------------------------------------------------------------------
 

@@ -126,11 +126,22 @@ class Instances(Gathering):
 
     def _count(self, entry: Entry) -> None:
         group = self._place_of(entry)
-        held = self._added(self._hand(group), group, "", [entry])
+        held = self._until(self._hand(group), on_the_clock(entry))
+        if held is not None and held.latches.is_stale(counted_of(entry)):
+            self._expire_alone(group, entry)
+        else:
+            held = self._added(held, group, "", [entry])
         if held is not None and group != EARLY:
             # What was read late may have come before the tick; what is told of it is the tick.
             held.evidence = replace(held.evidence, first_at=_tick_of(held)["at"])
         self._hands[group] = held
+
+    def _expire_alone(self, group: str, entry: Entry) -> None:
+        """It was read so late that it had ceased to hold before the last of what is here came."""
+        alone = self._opened(group, "", entry, apart=True)
+        alone.write_down(entry)
+        alone.latches.add(counted_of(entry))
+        self._give_up(alone, "evidence_expired")
 
     def _place_of(self, entry: Entry) -> str:
         """Returns the group that an entry belongs to."""

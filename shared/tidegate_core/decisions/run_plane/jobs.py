@@ -42,7 +42,8 @@ def waiting_job(state: ScheduleState, spec: ScheduleSpec, job_id: str, trigger: 
         state="pending_constraint",
         trigger=trigger,
         nominal=nominal,
-        satisfied_at=now,
+        # While a resume cuts the backlog, what is made is none of it, also where this clock is behind that of who moved the state.
+        satisfied_at=now if state.shedding is None else max(now, state.changed_at + 1),
         deadline=now + spec.pending_timeout,
         stopped=stopped(state, now),
     )

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.instances import gathering_of
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
-from tidegate_core.decisions.run_plane.timers import NEXT_TICK
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK, leave
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -25,11 +26,13 @@ class LatchTicks:
     Attributes:
         through: All that was appended by then is counted.
         unread: What was not read in time, for the ledger.
+        memory: Keeps what waits for the end of a wide suspend.
     """
 
     row: TimerRow
     through: int
     unread: tuple[str, ...] = ()
+    memory: Memory | None = None
     stale: tuple[Key, ...] = ()
     name: str = "latch"
 
@@ -40,9 +43,13 @@ class LatchTicks:
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, schedule = self.row.ref.removesuffix(NEXT_TICK).split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
-        unit.forget_row(self.row.key(unit.shard))
         if state is None or not fires(state) or state.next_tick != self.row.at:
+            unit.forget_row(self.row.key(unit.shard))
             return  # A row left behind by an update, a suspend or a delete, or by what was counted since.
+        if unit.controls.covers(namespace):
+            leave(unit, self.row, self.memory)
+            return
+        unit.forget_row(self.row.key(unit.shard))
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
         gathering = gathering_of(unit, state, spec, now, self.unread)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from tidegate_core.decisions.run_plane.entries import is_of_a_tick
+from tidegate_core.decisions.run_plane.entries import DEDUPE_UNKNOWN, is_of_a_tick
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.schedule import ScheduleSpec
@@ -171,7 +171,7 @@ def _tick_row(entry: dict[str, Any]) -> dict[str, Value]:
 
 
 def _event_row(entry: dict[str, Any]) -> dict[str, Value]:
-    return {name: entry.get(name) for name in ("name", "subject", "data", "event_id", "origin")}
+    return {name: entry.get(name) for name in ("name", "subject", "data", "event_id", "origin")} | _mark(entry)
 
 
 def _manifest_row(entry: dict[str, Any]) -> dict[str, Value]:
@@ -183,4 +183,9 @@ def _manifest_row(entry: dict[str, Any]) -> dict[str, Value]:
         "rows": entry.get("rows"),
         "event_id": entry.get("event_id"),
         "origin": entry.get("origin"),
+        **_mark(entry),
     }
+
+
+def _mark(entry: dict[str, Any]) -> dict[str, Value]:
+    return {DEDUPE_UNKNOWN: True} if entry.get(DEDUPE_UNKNOWN) else {}

@@ -27,13 +27,19 @@ RUNS = "run/"
 """What the event keys of runs begin with: they are told by their owners and not read from a topic."""
 
 
-def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[None]:
+def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int) -> Operation[None]:
     """Writes the index rows and raises their versions, before the state moves and long before the receipt.
 
     So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Rows of
     a request that then fails are inert: the owner counts for the present generation only.
+
+    Args:
+        lane: Of the schedule's shard.
+        state: As it will be.
+        spec: What it listens to.
+        arrived: Number of the last reading of topics' ends that had begun when the request arrived.
     """
-    rows = yield from _index_rows(lane, state, spec)
+    rows = yield from _index_rows(lane, state, spec, arrived)
     if rows:
         yield from listen_again(lane, rows)
 
@@ -90,11 +96,11 @@ def heard_leaves(spec: ScheduleSpec) -> tuple[HeardLeaf, ...]:
     )
 
 
-def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec) -> Operation[list[IndexRow]]:
+def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int) -> Operation[list[IndexRow]]:
     heard = heard_leaves(spec)
     vector = None
     if any(not leaf.event_key.startswith(RUNS) for leaf in heard):
-        vector = yield from _activation_vector(lane, state)
+        vector = yield from _activation_vector(lane, state, arrived)
     return [_row(lane, state, leaf, vector) for leaf in heard]
 
 
@@ -141,9 +147,9 @@ def listen_again(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
     yield from _raise_versions(lane, rows)
 
 
-def _activation_vector(lane: Lane, state: ScheduleState) -> Operation[str]:
-    """Reads the end offsets after the request arrived: events below never count, those after the receipt always do."""
-    ends = yield from log_ends(lane.host, [state.namespace])
+def _activation_vector(lane: Lane, state: ScheduleState, arrived: int) -> Operation[str]:
+    """Stores end offsets that were read after the request had arrived: events below never count, those after the receipt always do."""
+    ends = yield from log_ends(lane.host, [state.namespace], arrived)
     owner = f"{keys.schedule_ref(state.namespace, state.name)}#{state.generation}"
     vector_id, key, item = vector_item(owner, as_vector(ends))
     yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))

@@ -63,6 +63,7 @@ class Memory:
         self._shared_limits: dict[str, dict[Key, None]] = {}
         self._waiting: dict[str, list[_Order]] = {}
         self._timers: dict[Key, TimerRow] = {}
+        self._left: dict[Key, TimerRow] = {}
         self._due: list[tuple[int, str]] = []
         self._taken: set[Key] = set()
 
@@ -120,10 +121,21 @@ class Memory:
     def _learn_timer(self, key: Key, row: TimerRow | None) -> None:
         if row is None:
             self._timers.pop(key, None)
+            self._left.pop(key, None)
             self._taken.discard(key)
-        elif key not in self._timers and row.at <= self.horizon:
+        elif key not in self._timers and key not in self._left and row.at <= self.horizon:
             self._timers[key] = row
             heapq.heappush(self._due, (row.at, key.sk))
+
+    def leave(self, row: TimerRow) -> None:
+        """A row that is due stays where it is until the wide controls change: nobody looks at it before."""
+        self._left[row.key(self.shard)] = row
+
+    def take_up_what_was_left(self) -> None:
+        """The wide controls have changed: what was left is due."""
+        left, self._left = self._left, {}
+        for key, row in left.items():
+            self._learn_timer(key, row)
 
     def inbox_row_gone(self, key: Key) -> None:
         """The row is deleted; a read that is under way may still bring it, and it must not be dealt with again."""

@@ -8,22 +8,26 @@ from dataclasses import replace
 from tidegate_core.decisions.event_index import EventIndex, Listener
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.decisions.run_plane.attempts import Attempts
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outbox import GONE, Distribute, is_heard_by_none, news_of
 from tidegate_core.effects import Produce
+from tidegate_core.model.facts import ScheduleGone
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import OutboxRow
+from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Key
 
 
 class Outgoing:
     """One per shard."""
 
-    def __init__(self, lane: Lane, memory: Memory, index: EventIndex) -> None:
+    def __init__(self, lane: Lane, memory: Memory, index: EventIndex, attempts: Attempts) -> None:
         self._lane = lane
         self._host = lane.host
         self._memory = memory
         self._index = index
+        self._attempts = attempts
         self._matched: dict[Key, Signal] = {}
         self._listeners: dict[Key, Sequence[Listener]] = {}
 
@@ -78,9 +82,10 @@ class Outgoing:
     def _match(self, key: Key, row: OutboxRow) -> Operation[None]:
         if row.matched:
             return
-        event_key = news_of(row).event_key
-        if row.state == GONE:
-            yield from self._behind_others(key, event_key)
+        news = news_of(row)
+        event_key = news.event_key
+        if isinstance(news, ScheduleGone):
+            yield from self._behind_others(key, news)
         matched = yield from self._index.match(self._host, [event_key])
         self._listeners[key] = matched[event_key]
         if is_heard_by_none(row, matched[event_key]):
@@ -94,11 +99,14 @@ class Outgoing:
         self._listeners.pop(key)
         self._host.operations.raise_(self._matched[key])
 
-    def _behind_others(self, key: Key, event_key: str) -> Operation[None]:
+    def _behind_others(self, key: Key, gone: ScheduleGone) -> Operation[None]:
         """What ended before a schedule was deleted counts before that does."""
+        # Its owner may not know of it yet: pokes are late, or lost. Looked for behind the delete, so that no report falls between
+        # the two, and by a successor anew; what is reported after this look comes after the delete.
+        yield from self._attempts.look_at_life(keys.schedule_ref(gone.namespace, gone.schedule), gone.incarnation)
         others = [other for other, row in self._memory.outbox.items() if other != key and row.state != GONE]
         for other in others:
             while (row := self._memory.outbox.get(other)) is not None and not row.matched:
-                if news_of(row).event_key != event_key:
+                if news_of(row).event_key != gone.event_key:
                     break
                 yield self._matched[other]

@@ -7,8 +7,10 @@ it would stand free for nobody.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tidegate_core.decisions.outages import served_between
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX, PAGE_ACTIONS
@@ -21,6 +23,7 @@ from tidegate_core.effects import Cancel
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import ScheduleRequest
 from tidegate_core.records.codec import from_item
+from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import Job, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -62,7 +65,7 @@ class ParkPending:
             if isinstance(each, Run) and each.failure is not None:
                 close_run(unit, each, "cancelled", "suspended", now)  # It has run: it is no job any more.
             elif isinstance(each, Run):
-                park_run(unit, each, now)
+                park_run(unit, each, now, self.memory.outages)
             else:
                 unit.put(leave(unit, each), each.key(unit.shard))
         running = tuple(run.id for run in runs if run.state not in BEFORE_GATE)[:LISTED_MAX]
@@ -77,8 +80,15 @@ class ParkPending:
         return [job for job in found if job.asked and job.state == PENDING_CONSTRAINT]
 
 
-def park_run(unit: UnitOfWork, run: Run, now: int) -> None:
-    """Makes a run that has not passed the gate a waiting job again, with its permits given back."""
+def park_run(unit: UnitOfWork, run: Run, now: int, outages: Sequence[Outage] = ()) -> None:
+    """Makes a run that has not passed the gate a waiting job again, with its permits given back.
+
+    Args:
+        unit: Of this decision.
+        run: As it is stored.
+        now: The present.
+        outages: Facts of the shard: their time stands still for who waits anyhow (`pending_timeout`).
+    """
     key = keys.job(unit.shard, run.id)
     job = unit.record(Job, key)
     assert job is not None
@@ -92,7 +102,7 @@ def park_run(unit: UnitOfWork, run: Run, now: int) -> None:
         attempt=run.attempt + 1,
         free_attempts=run.free_attempts + 1,
         # The time in which it was being launched is none in which it waited.
-        deadline=job.deadline + max(0, now - run.admitted_at),
+        deadline=job.deadline + served_between(run.admitted_at, now, outages),
         unmet=None,
     )
     unit.put(parked, key)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, assert_never
 
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, served_deadline, without_span
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.unmet import Unmet, unmet_text
 from tidegate_core.effects import Notice
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.run_plane import Job
+from tidegate_core.records.outages import Outage
+from tidegate_core.records.run_plane import Job, ScheduleState
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 
@@ -27,14 +29,39 @@ class Late(NamedTuple):
     has_ended: bool = False
 
 
-def after_pending_timeout(unit: UnitOfWork, spec: ScheduleSpec, job: Job, unmet: Sequence[Unmet], now: int) -> Late:
+def served_until(state: ScheduleState, spec: ScheduleSpec, job: Job, outages: Sequence[Outage]) -> int:
+    """Returns when the job has waited for as long as its schedule allows: while nobody serves its shard it does not wait (DESIGN 6).
+
+    Its deadline counts the schedule's last suspended span already: a moment of both stands still once.
+
+    Args:
+        state: Its schedule's.
+        spec: Of its version.
+        job: As the state makes it.
+        outages: Facts of its shard.
+    """
+    begin, end = state.last_stop or (0, 0)
+    since = job.waits_since
+    if job.in_turn:
+        # Its turn is written down by its deadline alone, which a span amid the turn has moved.
+        turn = job.deadline - spec.pending_timeout
+        since = max(since, turn - (end - begin if end > turn else 0))
+    return served_deadline(since, job.deadline, without_span(outages, begin, end))
+
+
+def after_pending_timeout(
+    unit: UnitOfWork, spec: ScheduleSpec, job: Job, unmet: Sequence[Unmet], deadline: int, now: int
+) -> Late:
     """Returns the job as it is to be decided on: unchanged while its time-out is still to come.
 
-    Nothing but the deadline says that it has passed, so a successor decides the same without a further row.
+    Nothing but the deadline (`served_until`) says that it has passed, so a successor decides the same without a further row. What
+    stood in the way may be gone when somebody looks: a gap in service that is too short to be an outage makes nobody expire. One
+    whose time-out passed before that had waited, behind others, for what is there only now.
     """
-    if now < job.deadline:
+    action = spec.pending_timeout_action
+    if now < deadline or (not unmet and (action != "abort" or now < deadline + OUTAGE_GRACE_MS)):
         return Late(job, list(unmet))
-    match spec.pending_timeout_action:
+    match action:
         case "abort":
             end_job(unit, job, "expired", "constraint_timeout", now, unmet_text(unmet) if unmet else None)
             return Late(job, list(unmet), has_ended=True)
@@ -42,19 +69,19 @@ def after_pending_timeout(unit: UnitOfWork, spec: ScheduleSpec, job: Job, unmet:
             return _forced(job, unmet)
         case "alert":
             return _alerted(unit, job, unmet)
-    assert_never(spec.pending_timeout_action)
+    assert_never(action)
 
 
 def _forced(job: Job, unmet: Sequence[Unmet]) -> Late:
     """Only permits are waited for: more runs at a time than a limit lets run are never worth it."""
     limits = [each for each in unmet if each.is_limit]
-    if limits or not unmet:
+    if limits:
         return Late(job, limits)
     return Late(replace(job, forced=unmet_text(unmet)), [])
 
 
 def _alerted(unit: UnitOfWork, job: Job, unmet: Sequence[Unmet]) -> Late:
-    if not unmet or job.alerted:
+    if job.alerted:
         return Late(job, list(unmet))
     reasons = "; ".join(each.hold.reason for each in unmet)
     unit.after(Notice("job_waits_too_long", {"job": job.id, "schedule": job.ref, "unmet": reasons}))

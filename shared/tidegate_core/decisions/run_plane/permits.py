@@ -109,7 +109,7 @@ def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: i
     unmet: list[Unmet] = []
     for limit, key in wanted:
         if limit.is_shared:
-            unmet += unmet_shared(_shared(unit, key).at(now), limit, job)
+            unmet += unmet_shared(_shared(unit, key).at(now), limit, key, job)
         else:
             unmet += unmet_own(unit, limit, key, ahead)
     return unmet

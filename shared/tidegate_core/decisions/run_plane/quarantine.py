@@ -6,6 +6,7 @@ the process, and must never be silent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -53,8 +54,8 @@ class Quarantine:
                 return
         self._host.failed(work.name, work.about, error)
         match work:
-            case AdmitNext(ref):
-                self._set_first_aside(ref)
+            case AdmitNext(ref, looked_at=looked_at):
+                self._set_aside(ref, looked_at)
             case ResumeWhenDue() | UpstreamGone():
                 self._later(work)  # Nobody waits for its answer.
             case ApplyRequest():
@@ -70,9 +71,9 @@ class Quarantine:
     def _later(self, work: Work) -> None:
         self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._lane.add, work))
 
-    def _set_first_aside(self, ref: str) -> None:
-        """The schedule's first waiting job cannot be decided on: those behind it have their turn."""
-        for job_id in self._memory.waiting(ref)[:1]:
+    def _set_aside(self, ref: str, looked_at: Sequence[str]) -> None:
+        """A waiting job of the schedule cannot be decided on: the others have their turn. It is the first, unless it is known which."""
+        for job_id in looked_at or self._memory.waiting(ref)[:1]:
             self._memory.set_aside(job_id)
             self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._take_back, ref, job_id))
         self._waiting.decided(ref, goes_on=True)

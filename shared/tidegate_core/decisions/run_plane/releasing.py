@@ -1,7 +1,9 @@
 """What a resume does after `hold` and `freeze`, a page at a time: the backlog is cut, and time-outs run on (SEMANTICS 10).
 
 Nothing is admitted before the backlog is what was asked for: a successor that looks at the waiting jobs first finds
-`shedding` in the state. The backlog is all that waited when the state moved, so a repeated page goes on with the same jobs.
+`shedding` in the state. The backlog is all that waited when the state moved, so a repeated page goes on with the same jobs. Which those are
+the instants tell, whoever's clock they are by: the state moves no earlier than the last of them was satisfied, and what is made amid the pages is
+satisfied after that.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, PAGE_ACTION
 from tidegate_core.decisions.run_plane.jobs import end_job, evidence_ref
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.overlap import merged_into, standing_for
-from tidegate_core.decisions.run_plane.standing import kept_from, present_evidence
+from tidegate_core.decisions.run_plane.standing import kept_from, present_evidence, stands_still
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import ScheduleRequest
 from tidegate_core.records.codec import from_item
@@ -83,9 +85,16 @@ class ReleasePending:
 
     def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Evidence]:
         """Returns evidence whose time-out stands where it stood when the schedule was suspended."""
+        if stands_still(state):
+            return []  # Suspended anew before the last page: no row that is written now would stay right.
         items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
         found = [from_item(Evidence, item) for item in items]
         return [each for each in found if not each.job and present_evidence(state, each, now).deadline != each.deadline]
+
+
+def latest_satisfied(memory: Memory, ref: str) -> int:
+    """Returns when the last of a schedule's jobs that wait was satisfied, or 0: its owner's clock may have been ahead of the present one's."""
+    return max((job.satisfied_at for job in memory.jobs_of(ref) if job.state == PENDING_CONSTRAINT), default=0)
 
 
 def _end(unit: UnitOfWork, state: ScheduleState, job: Job, survivor: Job | None, now: int) -> None:

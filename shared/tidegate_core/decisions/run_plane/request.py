@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.host import Fenced
 from tidegate_core.decisions.lane import Closed, Lane
-from tidegate_core.decisions.log_ends import PATIENT_ROUNDS, Untold, find_out
+from tidegate_core.decisions.log_ends import Untold, find_out
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -22,6 +22,7 @@ from tidegate_core.decisions.run_plane.listening import listen, unlisten
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.quotas import counted_problems
+from tidegate_core.decisions.run_plane.releasing import latest_satisfied
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
 from tidegate_core.decisions.run_plane.updating import update_problems
@@ -59,12 +60,21 @@ def request_id_of(request_id: str | None, origin: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest(Procedure):
-    """Applies one inbox row of kind `Q`, in the lane, then has its receipt announced."""
+    """Applies one inbox row of kind `Q`, in the lane, then has its receipt announced.
+
+    Attributes:
+        row: What is applied.
+        memory: Of the run plane.
+        recurring: Of schedules that send messages.
+        announce: Is told the row and its receipt.
+        arrived: Number of the last reading of topics' ends that had begun when the row was found (`readings`).
+    """
 
     row: InboxRow
     memory: Memory
     recurring: RecurringSource
     announce: Callable[[InboxRow, str], None]
+    arrived: int
     name: str = "request"
 
     @property
@@ -77,18 +87,20 @@ class ApplyRequest(Procedure):
     def _receipt_once_told(self, lane: Lane) -> Operation[str]:
         """Applies it; where topics do not answer at once the lane's decisions have their turn until it is known which do.
 
-        Nothing that was read before that is used after it: it begins anew, as a successor would. Each time more is known than
-        before, so there is an end to it.
+        Nothing that was read of the store before that is used after it: it begins anew, as a successor would. What the topics told
+        serves it, and those that told nothing are silent for it: so there is an end to it.
         """
-        begun_at, rounds = lane.host.now, 0
         while True:
             try:
-                return (yield from self._receipt(lane, begun_at))
+                return (yield from self._receipt(lane))
             except Untold as untold:
-                rounds += 1
-                yield from find_out(lane.host, untold.topics, lane.give_way, patient=rounds <= PATIENT_ROUNDS)
+                yield from find_out(lane.host, self._topics_to_ask(lane, untold.topics), lane.give_way)
 
-    def _receipt(self, lane: Lane, begun_at: int) -> Operation[str]:
+    def _topics_to_ask(self, lane: Lane, untold: Sequence[str]) -> Sequence[str]:
+        """Returns the topics that are asked while the lane waits for some that have not answered at once."""
+        return untold
+
+    def _receipt(self, lane: Lane) -> Operation[str]:
         try:
             request = parse_request(self.row.body.encode())
         except RefusedRecord as refused:
@@ -107,7 +119,7 @@ class ApplyRequest(Procedure):
             return stored.body
         # An answer that is not settled is our own, from before a crash: only what is pending is left to be ended.
         so_far = None if stored is None else Receipt.model_validate_json(stored.body)
-        outcome = Outcome(subject, so_far, begun_at=begun_at)
+        outcome = Outcome(subject, so_far)
         yield from self._apply(lane, request, request_id, outcome)
         yield from self._leave_index(lane, request)
         assert outcome.receipt is not None
@@ -238,14 +250,20 @@ class ApplyRequest(Procedure):
     def _make_due(
         self, lane: Lane, request: ScheduleRequest, before: ScheduleState | None
     ) -> Operation[ScheduleState | None]:
-        """Makes what was due before the request came: what ends then ends with a ledger row, never silently (I1)."""
+        """Makes what was due before the request came: what ends then ends with a ledger row, never silently (I1).
+
+        But for what lies in a wide suspend that goes on, as far as is known here: a resume that is not heard of yet is not answered
+        yet, so the request may as well have come before it.
+        """
         ref = keys.schedule_ref(request.namespace, request.name)
         while before is not None and before.next_nominal is not None and before.has_due(lane.host.now):
             row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
             yield from lane.decide_alone(FireSchedule(row, self.memory))
             # There may be thousands, after an outage: the schedules behind this one fire meanwhile.
             yield from lane.give_way()
-            before = yield from self._state(lane, request)
+            former, before = before, (yield from self._state(lane, request))
+            if before == former:
+                break
         return before
 
     def _decide(
@@ -270,9 +288,10 @@ class ApplyRequest(Procedure):
             case ScheduleSuspend():
                 return suspended(before, definition, request, position, now)
             case ScheduleResume():
-                applied = resumed(before, definition, request, position, now)
+                latest = latest_satisfied(self.memory, keys.schedule_ref(request.namespace, request.name))
+                applied = resumed(before, definition, request, position, now, latest)
                 if _begins_anew(applied, before) and applied.state is not None and definition is not None:
-                    yield from listen(lane, applied.state, parsed(definition.spec))
+                    yield from listen(lane, applied.state, parsed(definition.spec), self.arrived)
                 return applied
             case _:
                 raise AssertionError(f"{request!r} does not move a schedule's state")
@@ -308,7 +327,7 @@ class ApplyRequest(Procedure):
             return Applied(ReceiptStatus.REJECTED, errors=errors)
         applied = control.applied_spec(before, spec, position, request.actor, request.reason, now, how)
         if applied.state is not None and fires(applied.state) and _begins_anew(applied, before):
-            yield from listen(lane, applied.state, spec)
+            yield from listen(lane, applied.state, spec, self.arrived)
         return applied
 
     # -- reading ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ What each policy makes of them is in `overlap.py`; here is whom it judges. Calle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tidegate_core.decisions.run_plane import overlap, permits
 from tidegate_core.decisions.run_plane.definitions import spec_of
@@ -17,7 +17,14 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 
 def settle_jobs(
-    unit: UnitOfWork, jobs: Sequence[Job], most: int, now: int, *, parked: bool = False, only_asks: bool = False
+    unit: UnitOfWork,
+    jobs: Sequence[Job],
+    most: int,
+    now: int,
+    ends: Callable[[str], None],
+    *,
+    parked: bool = False,
+    only_asks: bool = False,
 ) -> bool:
     """Ends some of a schedule's jobs, as their overlap says; returns whether there was one to end.
 
@@ -28,6 +35,7 @@ def settle_jobs(
         jobs: All that wait, in their order, as the schedule's state makes them.
         most: Jobs that may end.
         now: The present.
+        ends: Called with each that is to end.
         parked: The schedule is held: nothing runs, and what is parked stays within `max_pending`.
         only_asks: Ends none: the decision has enough to do.
     """
@@ -40,6 +48,7 @@ def settle_jobs(
             continue
         if not only_asks:
             for each in settled.ended:
+                ends(each.job.id)
                 end_job(unit, each.job, each.disposition, each.reason, now, each.detail)
             if settled.kept is not None:
                 unit.put(settled.kept, settled.kept.key(unit.shard))

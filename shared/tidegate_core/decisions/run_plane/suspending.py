@@ -111,9 +111,23 @@ def _suspend_problems(spec: ScheduleSpec, mode: str, until: int | None, now: int
 
 
 def resumed(
-    before: ScheduleState | None, definition: Definition | None, request: ScheduleResume, position: Position, now: int
+    before: ScheduleState | None,
+    definition: Definition | None,
+    request: ScheduleResume,
+    position: Position,
+    now: int,
+    latest: int = 0,
 ) -> Applied:
-    """`schedule.resume`: a suspended span is never a miss, time triggers go on from now unless a backlog is asked for."""
+    """`schedule.resume`: a suspended span is never a miss, time triggers go on from now unless a backlog is asked for.
+
+    Args:
+        before: The state, if the schedule is there.
+        definition: Of its version.
+        request: What is asked for.
+        position: Its own.
+        now: The owner's clock.
+        latest: When the last of the jobs that wait was satisfied, by the clock of an owner before this one, it may be.
+    """
     if before is None or before.status == "deleted" or definition is None:
         return Applied(ReceiptStatus.NOT_FOUND)
     if before.status == "active":
@@ -140,14 +154,16 @@ def resumed(
         actor=request.actor,
         reason=request.reason,
     )
+    # All that waits is backlog: `releasing` goes by this instant.
+    state = replace(state, changed_at=max(now, latest))
     if fires(before):
         state = replace(state, shedding=None if request.backlog in (None, "all") else request.backlog)
-        return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=next_instants(spec, state))
+        return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=next_instants(spec, state, now))
     ref = keys.schedule_ref(request.namespace, request.name)
     first = first_nominal(spec, ref, before, now, resumed=True)
     state = replace(state, generation=before.generation + 1, activated_at=now)
     state = state.at_next(first).at_tick(first_tick(spec, before, now))
-    following = next_instants(spec, state)
+    following = next_instants(spec, state, now)
     state = missed.after_pause(state, spec, before, request.backlog)
     backlog = _to_make_up(state, spec) if state.next_nominal != first.at else 0
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=stands_still(before), next=following, backlog=backlog)

@@ -24,17 +24,17 @@ def take_ticks(
 ) -> tuple[ScheduleState, list[Tick]]:
     """Takes the ticks up to an instant that has come; returns the state behind them, and those that count.
 
-    What was due before a wide resume was ended with all that was pending then, as events are.
+    What was due before a wide resume was ended with all that was pending then, as events are: those ticks are passed by at one step.
     """
     if state.next_tick is None or state.next_tick > through:
         return state, []
     ticks = ticks_of(trigger, keys.schedule_ref(state.namespace, state.name), state.ticked)
-    walk = ticks.walk(state.next_tick, through)
+    first = max(state.next_tick, unit.controls.resumed_at(state.namespace))
+    walk = ticks.walk(first, through)
     beyond = _beyond(trigger, walk.ticks)
     if beyond is not None:
-        walk = ticks.walk(state.next_tick, beyond - 1)
-    counting = [tick for tick in walk.ticks if not unit.controls.has_dropped(state.namespace, tick.at)]
-    return replace(state.at_tick(walk.following), ticked=walk.counted), counting
+        walk = ticks.walk(first, beyond - 1)
+    return replace(state.at_tick(walk.following), ticked=walk.counted), walk.ticks
 
 
 def _beyond(trigger: EventTrigger, ticks: list[Tick]) -> int | None:

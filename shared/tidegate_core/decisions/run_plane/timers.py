@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
@@ -32,6 +34,16 @@ def tick_row(state: ScheduleState | None) -> TimerRow | None:
 def job_made(state: ScheduleState, every: Duration, now: Instant) -> ScheduleState:
     """Returns the state of a trigger with `at_least_every` once a job was made: the next reminder counts from it."""
     return replace(state, made_at=now, next_nominal=now + every)
+
+
+def leave(unit: UnitOfWork, row: TimerRow, memory: Memory | None) -> None:
+    """Leaves a row that is due where it is, because a wide suspend goes on.
+
+    Its end counts from the append time of the resume, which is heard of later: then the row is looked at again, and what lies
+    behind the end is neither lost nor taken for suspended.
+    """
+    if memory is not None:
+        unit.after(partial(memory.leave, row))
 
 
 def move_row(unit: UnitOfWork, before: TimerRow | None, after: TimerRow | None) -> None:

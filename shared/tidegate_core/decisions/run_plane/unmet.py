@@ -34,6 +34,8 @@ class Unmet(NamedTuple):
     """It is a shared limit whose permits come back by time."""
     load: LoadKey | None = None
     """The load, if it is that."""
+    behind: Key | None = None
+    """Key of the shared limit, if that has room and others wait for it since longer."""
 
     @property
     def is_limit(self) -> bool:
@@ -79,14 +81,17 @@ def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int) -> list[U
     return [Unmet(_full(limit, len(holders), holders, ahead=ahead), limit.on_unmet == "abort", own=key_text(key))]
 
 
-def unmet_shared(state: SharedLimit, limit: LimitRef, job: Job) -> list[Unmet]:
+def unmet_shared(state: SharedLimit, limit: LimitRef, key: Key, job: Job) -> list[Unmet]:
     """Asks for a permit of a limit that other shards take permits of as well."""
     if state.lets_pass(job.id, limit.max):
         return []
     aborts, others_wait = limit.on_unmet == "abort", state.in_use < limit.max
+    behind = key if others_wait else None
     if limit.span is not None:
-        return [Unmet(_reached(limit, limit.span, state, others_wait), aborts, is_shared=True, is_rate=True)]
-    return [Unmet(_full(limit, state.in_use, state.holders, others_wait=others_wait), aborts, is_shared=True)]
+        reached = _reached(limit, limit.span, state, others_wait)
+        return [Unmet(reached, aborts, is_shared=True, is_rate=True, behind=behind)]
+    full = _full(limit, state.in_use, state.holders, others_wait=others_wait)
+    return [Unmet(full, aborts, is_shared=True, behind=behind)]
 
 
 def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, ahead: int = 0, others_wait: bool = False) -> Hold:

@@ -73,8 +73,15 @@ class ResumeWhenDue(ApplyRequest):
         )
 
 
-def resume_when_due(timer: TimerRow, memory: Memory, recurring: RecurringSource) -> ResumeWhenDue:
-    """Returns the procedure for a timer row of kind `U` that is due."""
+def resume_when_due(timer: TimerRow, memory: Memory, recurring: RecurringSource, begun: int) -> ResumeWhenDue:
+    """Returns the procedure for a timer row of kind `U` that is due.
+
+    Args:
+        timer: The row.
+        memory: Of the run plane.
+        recurring: Of schedules that send messages.
+        begun: Readings of topics' ends that have begun by now: it listens again from later ones on.
+    """
     namespace, name = timer.ref.split("/", 1)
     request = ScheduleResume.model_construct(
         id=f"until/{timer.at}/{keys.text_hash(timer.ref)}",
@@ -86,7 +93,7 @@ def resume_when_due(timer: TimerRow, memory: Memory, recurring: RecurringSource)
     row = InboxRow(
         namespace=namespace, name=name, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode()
     )
-    return ResumeWhenDue(row=row, memory=memory, recurring=recurring, announce=_nobody, timer=timer)
+    return ResumeWhenDue(row=row, memory=memory, recurring=recurring, announce=_nobody, arrived=begun, timer=timer)
 
 
 def _nobody(row: InboxRow, receipt: str) -> None:

@@ -94,7 +94,7 @@ class UpstreamGone(ApplyRequest):
 
 
 def upstream_gone(
-    row: InboxRow, memory: Memory, recurring: RecurringSource, done: Callable[[InboxRow], None]
+    row: InboxRow, memory: Memory, recurring: RecurringSource, done: Callable[[InboxRow], None], arrived: int
 ) -> UpstreamGone:
     """Returns the procedure for an inbox row of kind `G`."""
     matched = json.loads(row.body)
@@ -113,6 +113,7 @@ def upstream_gone(
         memory=memory,
         recurring=recurring,
         announce=_nobody,
+        arrived=arrived,
         gone=upstream,
         heard=frozenset((each["incarnation"], each["generation"]) for each in matched),
         at=told.at,

@@ -36,7 +36,7 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
     give_up, look_for_gaps_at = host.now + PATIENCE_MS, host.now + GAPS_AFTER_MS
     namespaces = {ref.split("/", 1)[0] for ref in refs}
     topics = (yield from present_sources(host)).topics_of(namespaces)
-    ends = yield from own_ends(host)
+    ends = yield from own_ends(host, host.readings.begun)
     upstream = yield from _upstream_schedules(host, shard, refs)
     while True:
         ends |= yield from ends_within(host, [topic for topic in topics if topic not in ends], SILENT_AFTER_MS)

@@ -21,6 +21,7 @@ class PastGeneration:
         fired: Whether its trigger went on: no request within a generation changes that.
         asked_at: Append time of the request that ended it; what was due before is there, one way or another.
         ended_at: When that was applied; what came due between the two may have been made, and need not.
+        suspended_since: Of a wide suspend that went on then, as its shard knew: of what was due since nothing was made.
         interval: Text of its interval as it was closed, of a schedule that sends messages.
         activated_at, fired_through, fires, missed_from, missed_until: As the state had them at its end.
     """
@@ -41,10 +42,18 @@ class PastGeneration:
     missed_from: int | None = None
     missed_until: int | None = None
     interval: str | None = None
+    suspended_since: int | None = None
 
     @classmethod
     def of(
-        cls, before: ScheduleState, asked_at: int, ended_at: int, *, fired: bool, interval: str | None
+        cls,
+        before: ScheduleState,
+        asked_at: int,
+        ended_at: int,
+        *,
+        fired: bool,
+        interval: str | None,
+        suspended_since: int | None = None,
     ) -> PastGeneration:
         """Returns what is kept of the generation in which a state was until now."""
         return cls(
@@ -64,6 +73,7 @@ class PastGeneration:
             missed_from=before.missed_from,
             missed_until=before.missed_until,
             interval=interval,
+            suspended_since=suspended_since,
         )
 
     def key(self, shard: int) -> Key:

@@ -11,20 +11,28 @@ from tidegate_core.decisions.delivery_plane import checkpoints
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, LedgerPlace, LedgerRow
 from tidegate_core.store import keys
+from tidegate_core.transactions.cursor import BETWEEN_RECORDS
 from tidegate_core.transactions.ownership import cursor_of
 from tidegate_testkit.simulation.checks.controls import WideSpans
 from tidegate_testkit.simulation.checks.history import Segment, Step, segments_of, steps_of
 from tidegate_testkit.simulation.cluster import CLUSTER_ID, REQUESTS
+from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
+from tidegate_testkit.simulation.node import PROBE_MS
 from tidegate_testkit.simulation.producing import PRODUCE_PATIENCE_MS
+from tidegate_testkit.simulation.record import Author
+from tidegate_testkit.simulation.swarm import HALF_SESSION_MS, SETTLE_MS
 from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
     from tidegate_core.model.position import Position
+    from tidegate_testkit.simulation.events import Announced
     from tidegate_testkit.simulation.record import Body, Stint
     from tidegate_testkit.simulation.schedules import Life
     from tidegate_testkit.simulation.world import World
 
 Entry: TypeAlias = dict[str, Any]
+Pause: TypeAlias = tuple[str, int, int]
+"""A node that was frozen, from, to."""
 
 SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold", "retry"})
 """Transactions without which no position passes what was sent, so that sending stops at I8's bound."""
@@ -119,15 +127,18 @@ class Case:
         return since if was_empty else None
 
     def is_served(self, shard: int, begin: int, end: int) -> bool:
-        """Whether one stint of its owners lasted from `begin` to `end`, and its node was not frozen meanwhile."""
-        return self._lasts(self.stints_of_shard(shard), begin, end)
+        """Whether one stint of its owners lasted from `begin` to `end`, and its node might send: it was not frozen meanwhile, and
+        its guard had settled.
+        """
+        return self._lasts(self.stints_of_shard(shard), begin, end, self._silenced)
 
     def is_held(self, topic_partition: int, begin: int, end: int, topic_id: str | None = None) -> bool:
         """Whether somebody read it, and served its shards, from `begin` to `end` without a break; of the requests topic of this id, where
         one is named.
         """
         stints = self._stints_of(topic_partition)
-        return self._lasts([stint for stint in stints if topic_id in (None, stint.map.topic_id)], begin, end)
+        here = [stint for stint in stints if topic_id in (None, stint.map.topic_id)]
+        return self._lasts(here, begin, end, self.record.pauses)
 
     def is_gone(self, record: Position, *, open_too: bool = False) -> bool:
         """Whether a record of the requests topic is gone with one that was made anew: nobody ever moved the position behind it.
@@ -146,6 +157,18 @@ class Case:
         position = cursor_of(key, item)
         return record.offset >= position.next or (open_too and record.offset in position.open)
 
+    def was_left_halfway(self, announced: Announced) -> bool:
+        """Whether the topic of one of its records was made anew when that had been handed to some of its schedules only: a repeat of the
+        event counts for none of the others.
+        """
+        for record in announced.records:
+            key = keys.topic_position(CLUSTER_ID, record.topic_id, record.topic_partition)
+            item = self.world.cluster.store.memory.look(key)
+            position = None if item is None else cursor_of(key, item)
+            if position is not None and position.next == record.offset and position.page != BETWEEN_RECORDS:
+                return True
+        return False
+
     def topic_partitions(self, at: int) -> range:
         """Returns those of the requests topic, which may have grown by then."""
         topics = self.swarm.topics
@@ -158,16 +181,26 @@ class Case:
             count += topics.requests_grown[1]
         return range(count)
 
-    def _lasts(self, stints: Sequence[Stint], begin: int, end: int) -> bool:
+    def _lasts(self, stints: Sequence[Stint], begin: int, end: int, pauses: Sequence[Pause]) -> bool:
         return any(
             stint.serving is not None
             and stint.serving <= begin
             and (stint.ended is None or stint.ended >= end)
-            and not any(
-                node == stint.node and start <= end and begin <= goes_on for node, start, goes_on in self.record.pauses
-            )
+            and not any(node == stint.node and start <= end and begin <= goes_on for node, start, goes_on in pauses)
             for stint in stints
         )
+
+    @cached_property
+    def _silenced(self) -> list[Pause]:
+        """Pauses, each until its node could send again. With KIP-848 a probe proves nothing until the guard has settled behind a
+        freeze of half a session, which a node notices as it probes.
+        """
+        if not isinstance(self.world.cluster.coordinator, ConsumerCoordinator):
+            return self.record.pauses
+        return [
+            (node, start, goes_on + SETTLE_MS + PROBE_MS if goes_on - start > HALF_SESSION_MS - PROBE_MS else goes_on)
+            for node, start, goes_on in self.record.pauses
+        ]
 
     def is_disturbed(self, begin: int, end: int, waits_for: frozenset[str] = SENDING_WAITS_FOR) -> bool:
         """Whether store or broker were away, or stalled, at some time in between, or so much aimed at transactions of these names
@@ -188,6 +221,21 @@ class Case:
             *broker.refusals,
         )
         return any(START + start <= end and begin <= START + goes_on for start, goes_on in periods)
+
+    def lane_had(self, shard: int, begin: int, span: int) -> int:
+        """Returns when the shard's lane has had so much time from `begin` on, without what passed while faults kept the fate of a
+        transaction of its present owner from it: that one goes before all that waits (DESIGN 4).
+        """
+        pk = keys.shard_pk(shard)
+        counted, end = begin, begin + span
+        for token, since, until in self.world.cluster.store.lane_waits.spans[pk]:
+            holder = max(((at, who) for at, who in self.record.taken[pk] if at <= since), default=None)
+            if holder is None or not Author.of(token).follows(holder[1]):
+                continue  # A former owner waits in vain, and nobody waits for it.
+            if since < end and until > counted:
+                end += until - max(since, counted)
+                counted = until
+        return end
 
     def is_at_bound(self, shard: int, begin: int, end: int) -> bool:
         """Whether an owner had sent so much behind the shard's durable position, at some time in between, that I8's bound has it

@@ -31,6 +31,27 @@ class WideSpans:
             span.begin.sent_at - SKEW_MS <= end and begin <= _ended(span) + SKEW_MS for span in self._of(namespace)
         )
 
+    def maybe_due(
+        self, namespace: str, begin: int, end: int | None = None, *, slack: int = 0, ended_at: int | None = None
+    ) -> bool:
+        """Whether what came due at some time between two instants may have been due in a suspended span.
+
+        A span ends with the append time of its resume, however late a shard hears of that. Only a request on the schedule that
+        was asked for before the answer may be dealt with by who has not heard of it yet.
+
+        Args:
+            namespace: Whose.
+            begin: The first one.
+            end: The last one; by default the first.
+            slack: How far off the clock may be by which it came due.
+            ended_at: When the request was asked for that made an end of what was due.
+        """
+        end = begin if end is None else end
+        return any(
+            span.begin.sent_at - SKEW_MS <= end and begin < _true_end(span, ended_at) + slack
+            for span in self._of(namespace)
+        )
+
     def surely(self, namespace: str, begin: int, end: int | None = None) -> bool:
         """Whether the namespace was suspended all the time between two instants."""
         end = begin if end is None else end
@@ -61,6 +82,12 @@ class WideSpans:
 
 def _ended(span: WideSpan) -> int:
     return 1 << 60 if span.end is None or span.end.receipt is None else span.end.acked_at
+
+
+def _true_end(span: WideSpan, ended_at: int | None) -> int:
+    if span.end is None or span.end.receipt is None or (ended_at is not None and ended_at <= span.end.acked_at):
+        return _ended(span) + SKEW_MS
+    return max(span.end.appended)
 
 
 def _asked_for(span: WideSpan) -> int:

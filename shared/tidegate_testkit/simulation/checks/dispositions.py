@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, served_deadline
 from tidegate_core.decisions.run_plane.entries import FORGET
 from tidegate_core.model.durations import parse_duration
+from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.constraints import may_abort, waiting_since
 from tidegate_testkit.simulation.checks.evidence import may_be_empty
 from tidegate_testkit.simulation.checks.history import SKEW_MS
@@ -67,6 +69,8 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
             return None if _was_cancelled(case, row) else "nobody asked for it then"
         case "skipped", "ran_recently" | "still_running":
             return None if may_abort(life.definition, row.reason) else "none of its constraints aborts"
+        case "skipped", "concurrency":
+            return None if life.definition.aborts else "its limits let it wait"
         case "skipped", "unresolved_template":
             return None if life.definition.keys and row.correlation is None else "all that it names is there"
         case "skipped", "nothing_new":
@@ -78,7 +82,7 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
         case "cancelled" | "expired", "upstream_deleted":
             return None if _was_ended(case, life, row) else "nothing that it waits for was deleted then"
         case "expired", "constraint_timeout":
-            return _constraint_problem(life, row, since)
+            return _constraint_problem(case, life, row, since)
         case "expired", "trigger_timeout":
             return _trigger_problem(case, life, row)
         case "expired", "evidence_expired":
@@ -120,14 +124,20 @@ def _was_cancelled(case: Case, row: LedgerRow) -> bool:
     )
 
 
-def _constraint_problem(life: Life, row: LedgerRow, since: int) -> str | None:
+def _constraint_problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
     timeout = life.definition.pending_timeout
     if timeout is None:
         return "its schedule waits for a day"
     if life.definition.late != "abort":
         return f"its pending time-out means {life.definition.late}"
-    if row.at < since + parse_duration(timeout) - SKEW_MS:
-        return f"it waited {row.at - since} ms, not {timeout}"
+    # While nobody served its shard it did not wait. Of a fact that went on when it was found again the last word counts.
+    facts = case.record.outages.get(keys.shard_of_run(row.job_id), {})
+    outages = {fact.begin: fact for fact in facts if fact.end <= row.at}
+    deadline = served_deadline(since, since + parse_duration(timeout), list(outages.values())) - SKEW_MS
+    if row.at < deadline:
+        return f"it waited {row.at - since} ms, not {timeout} beside {len(outages)} outages"
+    if row.detail is None and row.at < deadline + OUTAGE_GRACE_MS:
+        return "nothing kept it from running"
     return None
 
 
@@ -187,6 +197,7 @@ def _trigger_problem(case: Case, life: Life, row: LedgerRow) -> str | None:
         and any(
             segment.surely(row.nominal) and segment.surely(announced.appended[0]) for segment in case.segments(life)
         )
+        and not case.was_left_halfway(announced)
     }
     if timely == {leaf.get("dataset") for leaf in life.definition.trigger["triggers"]}:
         return "all that it waited for came in time"

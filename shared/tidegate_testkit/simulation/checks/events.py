@@ -62,7 +62,9 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
                     continue
                 if announced.by_source and not _is_mapped(case, announced.appended[0]):
                     continue
-                if announced.dataset == leaf["dataset"] and _is_heard(case, last[0], announced.appended[0]):
+                if announced.dataset != leaf["dataset"] or not _is_heard(case, last[0], announced.appended[0]):
+                    continue
+                if not case.was_left_halfway(announced):
                     yield f"{number} {announced.id}"
         elif leaf["type"] == "run_status":
             lost = {each.upstream for each in case.record.upstreams_of(life.name)}

@@ -43,7 +43,7 @@ def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
         must.update({instant for segment in mine for instant in surely_due(case, life, segment, ended_at)})
         may.update({instant for segment in mine for instant in maybe_due(life, segment, ended_at)})
     stood_for = list(
-        accounted(life.definition.trigger, rows, lambda at: may[at] > 0 and not case.wide.maybe(NAMESPACE, at))
+        accounted(life.definition.trigger, rows, lambda at: may[at] > 0 and not case.wide.maybe_due(NAMESPACE, at))
     )
     entries = Counter(stood_for)
     yield from (f"I1: {life.name} {at_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
@@ -62,7 +62,14 @@ def surely_due(case: Case, life: Life, segment: Segment, ended_at: int) -> list[
     begin, end = segment.begin.sent, segment.begin.done
     due = _due(life, segment, ended_at)
     spans = [(min(each, begin), max(each, end)) if is_at else (each, each) for each in due]
-    return [each for each, span in zip(due, spans, strict=True) if not case.wide.maybe(NAMESPACE, *span)]
+    # What is due with an activation is due by its owner's clock; else an instant is held against the span itself.
+    slack = SKEW_MS if is_at else 0
+    stopped_at = None if segment.end is None else segment.end.sent
+    return [
+        each
+        for each, span in zip(due, spans, strict=True)
+        if not case.wide.maybe_due(NAMESPACE, *span, slack=slack, ended_at=stopped_at)
+    ]
 
 
 def _due(life: Life, segment: Segment, ended_at: int) -> list[int]:

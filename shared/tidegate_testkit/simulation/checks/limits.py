@@ -32,6 +32,7 @@ def check_limits(case: Case) -> Iterator[str]:
     yield from _check_groups(definitions, bodies, world.ended_at)
     yield from _check_keys(definitions, bodies, world.ended_at)
     yield from _check_admissions(case)
+    yield from _check_refusals(case)
     if world.at_rest:
         yield from _check_permits(world)
 
@@ -68,6 +69,16 @@ def _check_admissions(case: Case) -> Iterator[str]:
         for limit in sorted(begun.in_use.keys() - wanted.keys()):
             yield f"I4: {begun.schedule} was admitted at {begun.at} with a permit of {limit}, which it does not need"
             return
+
+
+def _check_refusals(case: Case) -> Iterator[str]:
+    """Who ends because others wait ends because somebody does: a mark that was left behind is nobody."""
+    definitions, limits = {life.name: life.definition for life in case.lives}, case.world.limits
+    for refused in limits.refused:
+        wanted = _shared_by(definitions[refused.schedule], refused.correlation)
+        waited = max((at for limit, at in refused.waited.items() if limit in wanted), default=0)
+        if waited < refused.at - limits.offer_age:
+            yield f"order: {refused.schedule} ended at {refused.at} because others wait, and none has since {waited}"
 
 
 def _shared_by(definition: Definition, correlation: str | None) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """I1 for `at_least_every`: a job at the latest so long after the last one, and none before that without what it counts.
 
 A reminder that finds nothing makes an empty job, or an entry that says so; either way something of the schedule is in the ledger.
-It waits for what was appended before it and is not read yet, and stands behind what the shard does already: that is the slack.
+It waits for what was appended before it and is not read yet, and stands behind what the shard does already: that is the slack. While faults
+keep the shard's lane from the fate of what it does already, that time does not count.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
     looks = (case.emptied(shard, each) for each in [comes, *sorted(each for each in moments if each > comes)])
     for look in (each for each in looks if each is not None):
         is_healed = look >= healed
-        settled = look + (SETTLE_MS if is_healed else SETTLE_AMID_FAULTS_MS) + case.queued_ms
+        settled = case.lane_had(shard, look, (SETTLE_MS if is_healed else SETTLE_AMID_FAULTS_MS) + case.queued_ms)
         if settled >= until or _waits_for_source(case, unnoticed, look, settled):
             continue
         held = all(case.is_held(number, look, settled) for number in case.topic_partitions(settled))

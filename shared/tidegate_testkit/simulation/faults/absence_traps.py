@@ -16,13 +16,17 @@ AFTERWARDS_MS = 45_000
 TICKS_TAKEN = 8
 LATENCY_MS = 20
 """Of the store, where there are ticks of hours to take."""
+WALKED = "decisions.run_plane.catch_up:WALKED_PER_TRANSACTION"
+WALKED_SLOWLY = 40
+"""Instants that a transaction walks at least where the store is slower than that."""
 
 
 def black_out(swarm: Swarm, chance: Random) -> Swarm:
     """All nodes end, and none comes back for one to three hours; who comes back falls again in the middle of it.
 
     Programs that were on their way to a platform that is not reached are still to be submitted then. Of the ticks of hours each decision
-    takes eight, in a store that is not slow: they would last longer than the world has time to come to rest.
+    takes eight, in a store that is not slow: they would last longer than the world has time to come to rest. Likewise the instants of
+    hours, of four schedules in one shard, where a store of 200 ms takes two or five at a time.
     """
     begin = chance.randint(15_000, 40_000)
     end = begin + chance.randint(65, 180) * MINUTE_MS
@@ -32,7 +36,10 @@ def black_out(swarm: Swarm, chance: Random) -> Swarm:
     )
     node = replace(swarm.node, black_outs=((begin, end),), trouble=(*swarm.node.trouble, *again))
     launcher = replace(swarm.launcher, refused=chance.choice((swarm.launcher.refused, 0.7)))
-    knobs = tuple((name, max(value, TICKS_TAKEN) if name in TAKEN else value) for name, value in swarm.knobs)
+    least = dict.fromkeys(TAKEN, TICKS_TAKEN)
+    if swarm.store.latency_ms > LATENCY_MS:
+        least[WALKED] = WALKED_SLOWLY
+    knobs = tuple((name, max(value, least.get(name, value))) for name, value in swarm.knobs)
     has_ticks = not TAKEN.isdisjoint(dict(knobs))
     store = replace(swarm.store, latency_ms=min(swarm.store.latency_ms, LATENCY_MS)) if has_ticks else swarm.store
     busy_ms = max(swarm.busy_ms, end + AFTERWARDS_MS)

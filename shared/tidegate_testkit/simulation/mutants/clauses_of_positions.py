@@ -8,7 +8,7 @@ from tidegate_core.records.messages import Guard
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Put, Transaction
-from tidegate_core.transactions.cursor import BETWEEN_RECORDS, dedupe_row, move_cursor
+from tidegate_core.transactions.cursor import BETWEEN_RECORDS, Uses, dedupe_row, move_cursor
 from tidegate_core.transactions.delivery import Progress, Tally, checkpoint, raise_guard
 from tidegate_core.transactions.ownership import Cursor
 from tidegate_memory.store import MemoryStore
@@ -74,8 +74,10 @@ def two_repeats_of_an_event_are_counted_at_once() -> Iterable[str]:
         yield f"I3: one event made {len(runs)} runs"
 
 
-def an_id_is_written_down(store: MemoryStore, at: int, token: str) -> bool:
-    return takes(store, Transaction("cursor", (dedupe_row("flights", "d1", at, DAY),), token, None))
+def an_id_is_written_down(store: MemoryStore, at: int, token: str, seen: Uses | None = None) -> bool:
+    uses = Uses((at,), at + DAY) if seen is None else seen.and_at(at, at + DAY)
+    row = dedupe_row("flights", "d1", uses, at + 2 * DAY, seen)
+    return takes(store, Transaction("cursor", (row,), token, None))
 
 
 def an_id_is_used_for_the_first_time() -> Iterable[str]:
@@ -87,8 +89,52 @@ def an_id_is_used_again_after_its_horizon() -> Iterable[str]:
     """The row is still there: its time to live only cleans up."""
     store = MemoryStore()
     assert an_id_is_written_down(store, NOW, "1")
-    if not an_id_is_written_down(store, NOW + DAY, "2"):
+    if not an_id_is_written_down(store, NOW + DAY, "2", Uses((NOW,), NOW + DAY)):
         yield "liveness: an event whose id was used a day ago is never counted"
+
+
+def an_id_whose_row_was_read_is_used_when_the_row_is_gone() -> Iterable[str]:
+    if not an_id_is_written_down(MemoryStore(), NOW + DAY, "1", Uses((NOW,), NOW + DAY)):
+        yield "liveness: an event whose id was used is never counted once its row is cleaned up"
+
+
+def two_earlier_uses_of_an_id_are_counted_at_once() -> Iterable[str]:
+    """Both were read behind a later one: the end of its horizon stays what it was."""
+    store = MemoryStore()
+    later = Uses((NOW + 2 * DAY,), NOW + 3 * DAY)
+    assert an_id_is_written_down(store, NOW + 2 * DAY, "1")
+    assert an_id_is_written_down(store, NOW, "2", later)
+    if an_id_is_written_down(store, NOW + HOUR, "3", later):
+        yield "I3: an event and its repeat of an hour later both count"
+
+
+def a_row_of_before(store: MemoryStore, at: int) -> Uses:
+    key = keys.dedupe("flights", "d1")
+    item: Item = {"pk": key.pk, "sk": key.sk, "until": at + DAY, "at": at, "expires_at": (at + 2 * DAY) // 1000}
+    store.write([Put(key, item)])
+    return Uses.of(item)
+
+
+def an_id_with_a_row_of_before_is_used_again() -> Iterable[str]:
+    store = MemoryStore()
+    if not an_id_is_written_down(store, NOW + DAY, "1", a_row_of_before(store, NOW)):
+        yield "liveness: an event whose id an older node has counted a day ago is never counted"
+
+
+def an_id_is_used_again_while_a_node_of_before_counts_it() -> Iterable[str]:
+    store = MemoryStore()
+    seen = a_row_of_before(store, NOW)
+    a_row_of_before(store, NOW + DAY)
+    if an_id_is_written_down(store, NOW + DAY + HOUR, "1", seen):
+        yield "I3: an event that an older node has counted counts again an hour later"
+
+
+def two_earlier_uses_of_an_id_with_a_row_of_before_are_counted_at_once() -> Iterable[str]:
+    store = MemoryStore()
+    seen = a_row_of_before(store, NOW + 2 * DAY)
+    assert an_id_is_written_down(store, NOW, "1", seen)
+    if an_id_is_written_down(store, NOW + HOUR, "2", seen):
+        yield "I3: an event and its repeat of an hour later both count"
 
 
 # -- the position of delivery ------------------------------------------------------------------------------------------------------
@@ -173,7 +219,7 @@ CLAUSES_OF_POSITIONS = (
     ),
     dropped(
         "not_counted_before",
-        "attribute_not_exists(#pk) OR #until <= :now",
+        "attribute_not_exists(#pk) OR (#until = :until_seen AND attribute_not_exists(#uses))",
         "an event that is announced twice at the same moment counts twice",
         breaks="I3",
         scenario=two_repeats_of_an_event_are_counted_at_once,
@@ -187,7 +233,42 @@ CLAUSES_OF_POSITIONS = (
     ),
     withheld(
         "not_counted_before",
-        "#until <= :now",
+        "(#until = :until_seen AND attribute_not_exists(#uses))",
+        "an event id that an older node has counted is used up until the store's TTL acts",
+        breaks="liveness",
+        scenario=an_id_with_a_row_of_before_is_used_again,
+    ),
+    dropped(
+        "not_counted_before",
+        "#until = :until_seen",
+        "a repeat of what an older node has counted meanwhile counts",
+        breaks="I3",
+        scenario=an_id_is_used_again_while_a_node_of_before_counts_it,
+    ),
+    dropped(
+        "not_counted_before",
+        "attribute_not_exists(#uses)",
+        "a use and its repeat that are read at once, behind a later use that an older node has counted, both count",
+        breaks="I3",
+        scenario=two_earlier_uses_of_an_id_with_a_row_of_before_are_counted_at_once,
+    ),
+    dropped(
+        "used_as_seen",
+        "attribute_not_exists(#pk) OR #uses = :uses_seen",
+        "a use and its repeat that are read at once, behind a later use, both count",
+        breaks="I3",
+        scenario=two_earlier_uses_of_an_id_are_counted_at_once,
+    ),
+    withheld(
+        "used_as_seen",
+        "attribute_not_exists(#pk)",
+        "an event id whose row is cleaned up between its reading and its writing is never counted",
+        breaks="liveness",
+        scenario=an_id_whose_row_was_read_is_used_when_the_row_is_gone,
+    ),
+    withheld(
+        "used_as_seen",
+        "#uses = :uses_seen",
         "an event id is used up until the store's TTL acts, days after its horizon",
         breaks="liveness",
         scenario=an_id_is_used_again_after_its_horizon,

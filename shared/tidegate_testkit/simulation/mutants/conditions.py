@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from tidegate_core.decisions.event_ingest import EventIngest
 from tidegate_core.store.values import Condition, Key
 from tidegate_core.transactions import conditions
+from tidegate_core.transactions.cursor import Uses
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
@@ -40,9 +41,9 @@ def without(builder: str, *, clauses: str = "", values: Sequence[str] = ()) -> P
 
 
 def counting_anew(_: Any) -> Any:
-    def nothing_counted_before(*_: Any) -> Generator[Any, Any, set[Key]]:
+    def nothing_counted_before(*_: Any) -> Generator[Any, Any, dict[Key, Uses]]:
         yield from ()
-        return set()
+        return {}
 
     return nothing_counted_before
 
@@ -111,7 +112,7 @@ CONDITIONS = (
         breaks="I2",
         patches=(without("may_start", clauses="attribute_exists(#state)", values=(":driver",)),),
         within=6,
-        directed=(16,),
+        directed=(8,),
     ),
     Mutant(
         "permit",

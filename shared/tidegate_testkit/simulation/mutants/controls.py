@@ -80,7 +80,7 @@ CONTROLS = (
         breaks="I7",
         patches=(Patch(EndCovered, "_jobs_and_runs", leaving_it_pending),),
         within=75,
-        directed=(50,),
+        directed=(7,),
         trap="wide_controls",
     ),
     Mutant(
@@ -88,6 +88,14 @@ CONTROLS = (
         "occurrences are made of instants at which all was suspended",
         breaks="I7",
         patches=(Patch(Controls, "suspended_until", not_at_all),),
+        within=2,
+        trap="wide_controls",
+    ),
+    Mutant(
+        "span without end",
+        "while a wide suspend goes on cursors pass instants that its resume, of which the shard has not heard, has let go",
+        breaks="I1",
+        patches=(Patch(Controls, "suspended_since", not_at_all),),
         within=2,
         trap="wide_controls",
     ),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tidegate_core.decisions.run_plane import home_limits, permits
+from tidegate_core.decisions.run_plane import admit, home_limits, permits
 from tidegate_core.effects import Commit, Effect
 from tidegate_core.records.limits import SharedLimit, Waiter
 from tidegate_core.store import keys
@@ -108,6 +108,25 @@ def somebody_joins_while_a_queue_is_closed() -> Iterable[str]:
     bench.release()
     if bench.rows("W#") and SharedLimit.of(bench.store.peek(limit)).queued is None:
         yield "order: anybody passes, although somebody waits"
+
+
+def a_queue_is_left_while_its_home_is_away() -> Iterable[str]:
+    """Who waited is cancelled, and the home falls before it looks: the mark that says so is nobody's."""
+    bench = Stage(behaviour=Behaviour(runs_for=10 * SECOND)).first
+    for name, word in (("one", "wait"), ("two", "wait"), ("three", "abort")):
+        shared = [at_most(1, "program", on_unmet=word)]
+        bench.request(an_apply(a_spec(name, every("1h"), file="/jobs/same.py", constraints=shared)))
+    for name in ("one", "two"):
+        bench.request(a_request("trigger", name))
+        bench.run(SECOND)
+    waits = str(bench.rows("W#")[0]["job_id"])
+    bench.request({"id": "cancel", "type": "job.cancel", "namespace": "flights", "job_id": waits})
+    bench.crash()
+    bench.run(60 * SECOND)
+    bench.request(a_request("trigger", "three"))
+    bench.run(SECOND)
+    if any(kind == "skipped/concurrency" for kind, *_ in bench.ledger()):
+        yield "order: a job ended because others wait, and nobody does"
 
 
 def closing(effect: Effect) -> bool:
@@ -229,6 +248,13 @@ LIMITS: Final = (
         breaks="order",
         patches=(without("queue_marked"),),
         scenario=somebody_joins_while_a_queue_is_closed,
+    ),
+    Mutant(
+        "left queue",
+        "jobs that abort end for ever because of somebody who waited once",
+        breaks="order",
+        patches=(Patch(admit, "see_that_others_wait", lambda _: lambda *_: None),),
+        scenario=a_queue_is_left_while_its_home_is_away,
     ),
     Mutant(
         "lapse",

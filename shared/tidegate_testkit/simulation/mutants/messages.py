@@ -120,7 +120,8 @@ MESSAGES = (
         "a checkpoint passes rows that are not written",
         breaks="I8",
         patches=(Patch(Slots, "hold", lambda _: lambda slots, row: None),),
-        within=2,
+        within=3,
+        directed=(2,),
         trap="stalled_batches",
     ),
     Mutant(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate_core.decisions import acquisition, outage_watch
 from tidegate_core.decisions.outage_watch import OutageWatch
-from tidegate_core.decisions.run_plane import catch_up, fire, runs
+from tidegate_core.decisions.run_plane import catch_up, fire, pending_timeout, runs
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store.values import Transaction, Update
@@ -108,5 +108,14 @@ OUTAGES = (
         within=20,
         directed=(6,),
         trap="black_out",
+    ),
+    Mutant(
+        "pending time-outs in an outage",
+        "a job that waited as everybody fell has expired as soon as somebody is back",
+        breaks="I1",
+        patches=(Patch(pending_timeout, "served_deadline", lambda _: lambda since, deadline, outages: deadline),),
+        within=10,
+        trap="black_out",
+        directed=(11,),
     ),
 )

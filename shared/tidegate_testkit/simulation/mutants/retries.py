@@ -40,7 +40,7 @@ RETRIES = (
         breaks="dead letters",
         patches=(Patch(run_ends, "outbox_row", in_silence),),
         within=24,
-        directed=(14,),
+        directed=(24,),
     ),
     Mutant(
         "retry after the stop",
@@ -57,5 +57,6 @@ RETRIES = (
         patches=(Patch(by_id, "conclude", lambda _: lambda unit, run, memory, now: None),),
         within=3,
         trap=FAILURES,
+        directed=(5,),
     ),
 )

@@ -9,7 +9,6 @@ from typing import Any
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.run_plane import count, deadlines, listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
-from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.runs import RunGone
 from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup, Read
 from tidegate_core.records.codec import from_item, to_item
@@ -310,10 +309,7 @@ RULES_OF_RUNS = (
         "order of reading",
         "whether two events are a pair depends on when they are read",
         breaks="I3",
-        patches=(
-            Patch(Gathering, "_older", lambda _: lambda gathering, held, entries: []),
-            Patch(Latches, "is_stale", lambda _: lambda latches, entry: False),
-        ),
+        patches=(Patch(Latches, "ends_amid", lambda _: lambda latches, entry: False),),
         scenario=half_of_a_pair_is_read_when_the_next_one_has_begun,
     ),
     Mutant(

@@ -13,7 +13,9 @@ INSTANT = NOW + MINUTE
 ACTIVATED = INSTANT + 30 * MINUTE
 
 
-def expected(suspended: tuple[int, int], must_before: int | None = None) -> Expected:
+def expected(
+    suspended: tuple[int, int], must_before: int | None = None, suspended_since: int | None = None
+) -> Expected:
     """Returns what is due of an `at` that was asked for in time, and applied half an hour late."""
     spec = ScheduleSpec.model_validate(a_spec(trigger={"type": "at", "instant": format_instant(INSTANT)}))
     generation = Generation(
@@ -26,6 +28,7 @@ def expected(suspended: tuple[int, int], must_before: int | None = None) -> Expe
         missed_until=None,
         must_before=must_before,
         may_through=None if must_before is None else ACTIVATED + 1,
+        suspended_since=suspended_since,
     )
     controls = Controls(version=2, scopes=(Scope(namespace="flights", position="2", spans=(suspended,), dropped=1),))
     return expected_of(
@@ -51,3 +54,20 @@ def test_given_a_past_instant_whose_end_was_asked_for_before_its_activation_then
     found = expected(suspended=(NOW - HOUR, NOW), must_before=ACTIVATED - MINUTE)
 
     assert (found.must, found.may) == ({}, {"01A": {INSTANT}})
+
+
+def test_given_an_instant_right_behind_a_wide_suspend_then_it_has_to_be_made_however_late_its_shard_hears_of_the_end() -> (
+    None
+):
+    found = expected(suspended=(ACTIVATED - MINUTE, ACTIVATED))
+
+    assert (found.must, found.suspended, found.unsure) == ({"01A": {INSTANT}}, set(), set())
+
+
+def test_given_a_generation_that_ended_in_a_wide_suspend_as_its_shard_knew_then_what_was_due_in_that_need_not_be_made() -> (
+    None
+):
+    """The resume was under way, and not answered: the request that ended it may as well have come before."""
+    found = expected((ACTIVATED - MINUTE, ACTIVATED), ACTIVATED + MINUTE, suspended_since=ACTIVATED - MINUTE)
+
+    assert (found.must, found.suspended, found.unsure) == ({}, {INSTANT}, set())

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from tidegate_core.decisions import event_ingest
 from tidegate_core.decisions.event_ingest import DEDUPE_HORIZON_MS, LOOKS_BEHIND_A_REPEAT, ROWS_PER_MOVE
-from tidegate_core.decisions.inputs import RecordsArrived
+from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
 from tidegate_core.effects import Commit, Effect, Read, Taken
-from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX
+from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX, Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     EVENTS,
     EVENTS_ID,
     HOUR,
     MINUTE,
+    NOW,
     SECOND,
     Doc,
     a_spec,
@@ -82,6 +83,191 @@ def test_given_the_same_event_id_beyond_the_horizon_then_it_counts_again() -> No
     bench.event(an_event("d1", event_id="e-1"))
     bench.now += DEDUPE_HORIZON_MS + 1
     bench.event(an_event("d2", event_id="e-1"))
+    bench.run(SECOND)
+    assert counts(bench) == [[2]]
+
+
+# -- the horizon: by append times -----------------------------------------------------------------------------------------------
+
+
+def read(bench: Bench, topic_partition: int, *came: tuple[Doc, int]) -> None:
+    """Records are read now that were appended so many ms after `NOW`."""
+    log = bench.log(EVENTS, topic_partition)
+    first = len(log)
+    for document, after in came:
+        log.append(LogRecord(len(log), NOW + after, None, json.dumps(document).encode()))
+    bench.give(RecordsArrived(EVENTS, topic_partition, tuple(log[first:]), EVENTS_ID))
+    bench.run(SECOND)
+
+
+def marked(bench: Bench) -> dict[str, bool]:
+    chunks = [json.loads(str(row["entries"])) for row in bench.rows("EC#")]
+    return {entry["partition"]: entry.get("dedupe_unknown", False) for chunk in chunks for entry in chunk}
+
+
+def test_given_a_repeat_of_an_hour_later_that_is_read_behind_a_backlog_then_it_counts_once() -> None:
+    bench = a_bench(WAITS, event_topic_partitions=2)
+    read(bench, 0, (an_event("d1", event_id="e-1"), 2 * HOUR))
+    bench.now += 6 * DEDUPE_HORIZON_MS
+    read(bench, 1, (an_event("d2", event_id="e-1"), 3 * HOUR))
+    assert counts(bench) == [[1]]
+    (row,) = bench.rows("DD")
+    assert int(str(row["expires_at"])) * 1000 > bench.now + DEDUPE_HORIZON_MS
+
+
+def test_given_an_id_that_is_used_again_a_day_later_and_the_first_was_read_late_then_both_count() -> None:
+    bench = a_bench(WAITS, event_topic_partitions=2)
+    bench.now += 10 * HOUR
+    read(bench, 0, (an_event("d1", event_id="e-1"), HOUR))
+    bench.now += 16 * HOUR
+    read(bench, 0, (an_event("d2", event_id="e-1"), 26 * HOUR))
+    assert marked(bench) == {"d1": False, "d2": True}
+
+
+def test_given_an_id_that_is_used_again_then_the_program_is_told_so() -> None:
+    bench = a_bench()
+    bench.behaves = lambda order: Behaviour()
+    bench.request(an_apply(a_spec(trigger=on_data(), overlap="allow")))
+    bench.run(SECOND)
+    for day in ("d1", "d2"):
+        bench.event(an_event(day, event_id="e-1"))
+        bench.run(SECOND)
+        bench.now += DEDUPE_HORIZON_MS
+    rows: list[Any] = [order.context["manifest"] for order in bench.started]
+    assert [(row["partition"], row.get("dedupe_unknown")) for (row,) in rows] == [("d1", None), ("d2", True)]
+
+
+def test_given_two_uses_of_an_id_in_one_batch_of_a_backlog_then_both_count() -> None:
+    bench = a_bench(WAITS)
+    bench.now += 50 * HOUR
+    uses = [(an_event(f"d{n}", event_id="e-1"), at) for n, at in enumerate((1, 2, 26, 27))]
+    read(bench, 0, *((document, hours * HOUR) for document, hours in uses))
+    assert marked(bench) == {"d0": False, "d2": True}
+    read(bench, 0, (an_event("d4", event_id="e-1"), 49 * HOUR))
+    assert marked(bench) == {"d0": False, "d2": True}
+
+
+def test_given_an_id_whose_earlier_use_is_read_behind_the_later_one_then_both_count_and_repeats_of_the_later_do_not() -> (
+    None
+):
+    bench = a_bench(WAITS, event_topic_partitions=2)
+    bench.now += 50 * HOUR
+    read(bench, 0, (an_event("d1", event_id="e-1"), 49 * HOUR))
+    read(bench, 1, (an_event("d0", event_id="e-1"), HOUR))
+    read(bench, 0, (an_event("d2", event_id="e-1"), 50 * HOUR))
+    assert marked(bench) == {"d1": False, "d0": True}
+
+
+def test_given_a_repeat_of_the_earlier_use_behind_the_later_one_then_it_counts_once() -> None:
+    bench = a_bench(WAITS, event_topic_partitions=2)
+    bench.now += 50 * HOUR
+    read(bench, 0, (an_event("d1", event_id="e-1"), 49 * HOUR))
+    read(bench, 1, (an_event("d0", event_id="e-1"), HOUR), (an_event("d0 again", event_id="e-1"), 2 * HOUR))
+    assert marked(bench) == {"d1": False, "d0": True}
+
+
+def test_given_a_repeat_of_the_earlier_use_that_is_read_late_then_it_does_not_count() -> None:
+    bench = a_bench(WAITS, event_topic_partitions=2)
+    bench.now += 27 * HOUR
+    read(bench, 0, (an_event("d0", event_id="e-1"), HOUR), (an_event("d1", event_id="e-1"), 26 * HOUR))
+    read(bench, 1, (an_event("d0 again", event_id="e-1"), HOUR + 30 * MINUTE))
+    assert marked(bench) == {"d0": False, "d1": True}
+
+
+@pytest.mark.parametrize("is_of_before", [False, True])
+def test_given_two_earlier_uses_at_once_behind_the_later_one_then_one_of_them_is_a_repeat(is_of_before: bool) -> None:
+    """Both have read the row of the later one, whose end stays what it was."""
+    bench = a_bench(WAITS, event_topic_partitions=3)
+    bench.now += 50 * HOUR
+    read(bench, 0, (an_event("d1", event_id="e-1"), 49 * HOUR))
+    if is_of_before:
+        (row,) = bench.rows("DD")
+        key = Key(str(row["pk"]), str(row["sk"]))
+        bench.store.write([Put(key, {name: value for name, value in row.items() if name != "uses"})])
+    bench.hold_back(a_cursor_move, times=2)
+    for topic_partition in (1, 2):
+        read(bench, topic_partition, (an_event(f"d0 {topic_partition}", event_id="e-1"), topic_partition * HOUR))
+    bench.release()
+    bench.run(SECOND)
+    assert len(marked(bench)) == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    uses=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 80), st.integers(0, 2)), min_size=1, max_size=10),
+    batches=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=10),
+)
+def test_given_any_uses_of_ids_in_several_topic_partitions_then_each_counts_that_lies_beyond_the_horizon_of_all_that_did(
+    uses: list[tuple[str, int, int]], batches: list[tuple[int, int]]
+) -> None:
+    """However late they are read, in whatever batches, and whichever topic partition is read first."""
+    left: list[list[tuple[str, str, int]]] = [[], [], []]
+    for number, (name, hour, topic_partition) in enumerate(sorted(uses, key=lambda use: use[1])):
+        left[topic_partition].append((f"d{number}", name, hour))
+    counted: dict[str, list[int]] = {"a": [], "b": []}
+    wanted: dict[str, bool] = {}
+    bench = a_bench(WAITS, event_topic_partitions=3)
+    bench.now += 100 * HOUR
+    for topic_partition, size in [*batches, (0, 10), (1, 10), (2, 10)]:
+        batch, left[topic_partition] = left[topic_partition][:size], left[topic_partition][size:]
+        for day, name, hour in batch:
+            if all(abs(hour - other) >= 24 for other in counted[name]):
+                wanted[day] = bool(counted[name])
+                counted[name].append(hour)
+        if batch:
+            came = [(an_event(day, event_id=name), hour * HOUR) for day, name, hour in batch]
+            read(bench, topic_partition, *came)
+    assert marked(bench) == wanted
+
+
+@pytest.mark.parametrize("after", range(1, 9))
+def test_given_a_crash_amid_an_id_that_is_used_again_then_all_are_told_so(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_ingest, "ROWS_PER_MOVE", 4)
+    bench = a_bench(*(a_spec(f"s{number}", trigger=on_data(count=1_000)) for number in range(8)))
+    bench.event(an_event("d1", event_id="e-1"))
+    bench.run(SECOND)
+    bench.now += DEDUPE_HORIZON_MS + MINUTE
+    bench.run(SECOND)
+    bench.crash_after = bench.effects_outside + after
+    bench.event(an_event("d2", event_id="e-1"))
+    bench.run(MINUTE)
+    entries = [entry for row in bench.rows("EC#") for entry in json.loads(str(row["entries"]))]
+    assert [entry.get("dedupe_unknown", False) for entry in entries if entry["partition"] == "d2"] == [True] * 8
+
+
+@pytest.mark.parametrize("move", range(3))
+def test_given_a_crash_amid_the_earlier_use_then_the_id_counts_again_behind_it_in_the_same_batch(
+    move: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What had begun is in the row, beside the later use: who writes over it says both."""
+    monkeypatch.setattr(event_ingest, "ROWS_PER_MOVE", 4)
+    bench = a_bench(
+        *(a_spec(f"s{number}", trigger=on_data(count=1_000)) for number in range(8)), event_topic_partitions=2
+    )
+    bench.now += 75 * HOUR
+    read(bench, 0, (an_event("d2", event_id="e-1"), 74 * HOUR))
+    read(bench, 0, (an_event("d2 again", event_id="e-1"), 74 * HOUR + MINUTE))
+    moves = count()
+    bench.hold_back(lambda effect: a_cursor_move(effect) and next(moves) == move, answer_only=True)
+    backlog = [(f"d{number}", hours) for number, hours in enumerate((1, 26))]
+    read(bench, 1, *((an_event(day, event_id="e-1"), hours * HOUR) for day, hours in backlog))
+    assert bench.holds_something
+    bench.crash()
+    bench.run(MINUTE)
+    entries = [entry for row in bench.rows("EC#") for entry in json.loads(str(row["entries"]))]
+    assert sorted(entry["partition"] for entry in entries) == sorted(["d0", "d1", "d2"] * 8)
+
+
+def test_given_an_id_that_two_use_again_at_once_then_one_of_them_is_a_repeat() -> None:
+    bench = a_bench(WAITS, event_topic_partitions=2)
+    bench.event(an_event("d1", event_id="e-1"))
+    bench.now += DEDUPE_HORIZON_MS + MINUTE
+    bench.hold_back(a_cursor_move, times=2)
+    bench.event(an_event("d2", event_id="e-1"), 0)
+    bench.event(an_event("d3", event_id="e-1"), 1)
+    bench.release()
     bench.run(SECOND)
     assert counts(bench) == [[2]]
 
@@ -282,6 +468,22 @@ def test_given_a_repeat_then_ids_are_read_first_until_none_has_come_for_a_while(
     bench.event(an_event("new"))
     assert looks_and_moves(bench)[0] == looks
     assert counts(bench) == [[2 + LOOKS_BEHIND_A_REPEAT]]
+
+
+def test_given_ids_that_are_used_again_each_day_then_one_move_of_them_is_refused_and_the_others_are_not() -> None:
+    """They are read before they are written, as behind a repeat: a refused move costs as much as one that is made (review)."""
+    bench = a_bench(WAITS)
+    made = []
+    for day in range(2):
+        _, before = looks_and_moves(bench)
+        for number in range(20):
+            bench.event(an_event(f"d{day}-{number}", event_id=f"daily-{number}"))
+            bench.run(SECOND)
+        made.append(looks_and_moves(bench)[1] - before)
+        bench.now += DEDUPE_HORIZON_MS
+        bench.run(SECOND)
+    assert made == [20, 21]
+    assert counts(bench) == [[40]]
 
 
 # -- any replay -------------------------------------------------------------------------------------------------------------------

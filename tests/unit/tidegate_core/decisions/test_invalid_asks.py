@@ -24,6 +24,7 @@ from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import (
     EVENTS,
     EVENTS_ID,
+    HOUR,
     MINUTE,
     REQUESTS,
     REQUESTS_ID,
@@ -209,3 +210,21 @@ def test_given_a_key_that_no_item_can_have_then_its_event_is_a_dead_letter_and_t
     bench.run(SECOND)
     assert len(bench.on("tidegate.events.dlq")) == 1
     assert [row["counts"] for row in bench.rows("E#")] == [[1]]
+
+
+def test_given_a_record_that_cannot_be_kept_behind_a_move_then_what_that_move_passed_is_sent_in_time() -> None:
+    """Found in review: a shard was not told how far the log was read, and kept what it knew to be due."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+
+    def is_poison(effect: Effect) -> bool:
+        return (
+            isinstance(effect, Commit) and effect.transaction.name == "cursor" and "poison" in str(effect.transaction)
+        )
+
+    bench.answer_with(is_poison, INVALID, times=1_000)
+    cancels = [a_cancel(f"c-{number}", message_id=f"x-{number}") for number in range(80)]
+    bench.append(REQUESTS, 0, a_send("m-1", after="5s"), *cancels, a_cancel("poison", message_id="y"))
+    bench.run(HOUR)
+    assert len(bench.on(LETTERS)) == 1
+    assert len(bench.on("out")) == 1

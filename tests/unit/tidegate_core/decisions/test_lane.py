@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from tests.unit.tidegate_core.decisions.lane_rig import InParts, Rig, Touch, Wide
 
 from tidegate_core.decisions.lane import GROUP_MAX
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Commit, Poke, Read, Refused
+from tidegate_core.effects import Commit, Poke, Read, ReadRange, Refused
 from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import Job
+from tidegate_core.store.values import Key, RangeRead
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.builders import a_job
+
+ELSEWHERE = RangeRead("SH#0003", "W#a#", "W#a#~", limit=1)
 
 
 @pytest.fixture
@@ -175,3 +181,29 @@ def test_given_a_decision_of_a_procedure_then_all_of_its_parts_are_done_before_t
     rig.host.operations.start(both())
     rig.go()
     assert rig.done == [1, 2, 3]
+
+
+@dataclass(eq=False)
+class Asks:
+    """Wants to know whether there are rows elsewhere, and then an item that may have been read before, or not."""
+
+    number: int
+    done: list[int]
+    stale: tuple[Key, ...] = ()
+    name: str = "asks"
+    about: str = "rows"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        if not unit.holds_any(ELSEWHERE):
+            unit.record(Job, a_job(self.number).key(0))
+            unit.after(lambda: self.done.append(self.number))
+
+
+def test_given_rows_elsewhere_then_each_decision_reads_them_for_itself_and_after_all_items(rig: Rig) -> None:
+    rig.lay(1)
+    rig.lane._queue.append(Asks(1, rig.done))  # In one group with the next.
+    rig.lane.add(Asks(1, rig.done))
+    rig.go()
+    assert rig.done == [1, 1]
+    reads = [type(effect) for effect in rig.asked if isinstance(effect, (Read, ReadRange))]
+    assert reads == [ReadRange, Read, ReadRange, ReadRange]

@@ -14,8 +14,10 @@ from tidegate_core.decisions.outages import (
     OUTAGES_MAX,
     last_sign,
     outage_at,
+    served_between,
     served_deadline,
     with_outage,
+    without_span,
 )
 from tidegate_core.records.outages import Outage
 from tidegate_core.store.values import Item
@@ -116,6 +118,41 @@ def test_given_outages_then_a_time_out_of_ten_minutes_stands_still_in_them(
     outages: tuple[Outage, ...], later: int
 ) -> None:
     assert served_deadline(NOW, NOW + 10 * MINUTE, outages) == NOW + 10 * MINUTE + later
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "left"),
+    [
+        pytest.param(NOW - HOUR, NOW, [ONE], id="before it"),
+        pytest.param(ONE.end, ONE.end + HOUR, [ONE], id="after it"),
+        pytest.param(NOW - HOUR, NOW + MINUTE, [Outage(NOW + MINUTE, ONE.end)], id="it begins in the span"),
+        pytest.param(NOW + MINUTE, ONE.end + 1, [Outage(NOW, NOW + MINUTE)], id="it ends in the span"),
+        pytest.param(NOW, ONE.end, [], id="all of it"),
+        pytest.param(
+            NOW + MINUTE,
+            NOW + 2 * MINUTE,
+            [Outage(NOW, NOW + MINUTE), Outage(NOW + 2 * MINUTE, ONE.end)],
+            id="a part in the middle",
+        ),
+        pytest.param(0, 0, [ONE], id="there is no span"),
+    ],
+)
+def test_given_a_span_then_what_lies_outside_of_it_is_left(begin: int, end: int, left: list[Outage]) -> None:
+    assert without_span([ONE], begin, end) == left
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "served"),
+    [
+        pytest.param(NOW - HOUR, NOW + 2 * HOUR, 2 * HOUR, id="around it"),
+        pytest.param(NOW + MINUTE, NOW + 2 * MINUTE, 0, id="within it"),
+        pytest.param(NOW - HOUR, NOW + MINUTE, HOUR, id="into it"),
+        pytest.param(NOW + 2 * HOUR, NOW + 3 * HOUR, HOUR, id="behind it"),
+        pytest.param(NOW - MINUTE, NOW - HOUR, 0, id="a clock that is behind"),
+    ],
+)
+def test_given_a_span_then_what_of_it_was_served_is_what_lies_in_no_outage(begin: int, end: int, served: int) -> None:
+    assert served_between(begin, end, [ONE]) == served
 
 
 # -- signs of life -----------------------------------------------------------------------------------------------------

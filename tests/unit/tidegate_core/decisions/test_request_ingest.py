@@ -58,6 +58,16 @@ def test_given_a_message_of_an_own_shard_then_it_never_touches_the_inbox(bench: 
     assert not [key for move in bench.commits("cursor") for key in move.actions if key.key.sk.startswith("I#")]
 
 
+def test_given_messages_that_nobody_named_then_none_touches_the_inbox_whatever_else_others_hold() -> None:
+    """Each would go there, for 5 write units more, with a shard by the hash of its position."""
+    bench = half()
+    for _ in range(20):
+        bench.request(a_send(None))
+    assert {str(row["pk"]) for row in bench.rows("M#")} == {"SH#0000"}
+    assert len(bench.rows("M#")) == 20
+    assert bench.rows("I#") == []
+
+
 @pytest.mark.parametrize(
     ("document", "kind"),
     [

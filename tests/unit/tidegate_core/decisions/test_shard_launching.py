@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench, a_submit, states, triggered
 
-from tidegate_core.effects import Cancel, Gone, NotSubmitted, SubmitFailed
-from tidegate_testkit.bench import Behaviour
+from tidegate_core.effects import Cancel, Commit, Effect, Gone, NotSubmitted, Read, SubmitFailed
+from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     HOUR,
     MINUTE,
@@ -180,3 +180,25 @@ def test_given_a_node_that_was_away_then_a_run_before_the_gate_still_has_its_tim
     assert end() == ([] if submitted else ["succeeded"])
     bench.run(2 * MINUTE)
     assert end() == ["failed" if submitted else "succeeded"]
+
+
+def test_given_a_lane_that_stands_for_minutes_then_the_sweeps_of_that_time_are_one_look_at_each_run() -> None:
+    """Each sweep added one: behind a slow store the lane had ever more to do, and nothing of it was new (seed 20510393)."""
+    bench = a_bench(FOR_EVER)
+    run_id = triggered(bench)
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "control")
+    bench.request(a_request("suspend", request_id="held"))
+    assert bench.holds_something
+    bench.run(5 * MINUTE)
+    looks = len(looks_at(bench, run_id))
+    bench.release()
+    bench.run(SECOND)
+    assert bench.status_of("held") == "accepted"
+    assert len(looks_at(bench, run_id)) - looks <= 2
+
+
+def looks_at(bench: Bench, run_id: str) -> list[Effect]:
+    return [
+        each for each in bench.asked if isinstance(each, Read) and any(key.sk == f"R#{run_id}" for key in each.keys)
+    ]

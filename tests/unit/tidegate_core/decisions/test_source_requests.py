@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 
 import pytest
 from tests.unit.tidegate_core.decisions.source_bench import (
@@ -38,6 +39,20 @@ def bench() -> Bench:
     made.create_topic(TOPIC)
     made.run(SECOND)
     return made
+
+
+def test_given_a_crash_anywhere_in_a_delete_then_the_first_offsets_go_with_the_source() -> None:
+    for effects in count(1):
+        bench = Bench(behaviour=Behaviour(starts_after=None))
+        bench.create_topic(TOPIC)
+        bench.run(SECOND)
+        assert ask(bench, a_source_apply())["status"] == "accepted"
+        assert len(bench.rows("VEC")) == 1
+        bench.crash_after = bench.effects_outside + effects
+        assert ask(bench, a_source_delete())["status"] == "accepted"
+        assert bench.rows("VEC") == [], effects
+        if bench.lives == 1:
+            return
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
 
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
-from tidegate_core.effects import Commit, Effect
+from tidegate_core.effects import Commit, Effect, Gone, LaunchOrder
 from tidegate_core.store.values import Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     MINUTE,
+    RUNS,
     SECOND,
     Doc,
     a_request,
@@ -160,6 +162,101 @@ def a_page_of_listeners(effect: Effect) -> bool:
     return isinstance(effect, Commit) and any(
         action.key.sk.startswith("I#flights/down#X") for action in effect.transaction.actions
     )
+
+
+class Unheard(Bench):
+    """What a program reports is told to its shard late, or never: its poke is under way, or lost, and it ends long after its report.
+
+    Attributes:
+        pokes_after: Milliseconds; None: never.
+    """
+
+    pokes_after: int | None = None
+
+    def _poke(self, order: LaunchOrder) -> None:
+        if self.pokes_after is not None:
+            self._later(self.pokes_after, lambda: super(Unheard, self)._poke(order))
+
+    def _end(self, process: Any, gone: Gone) -> None:
+        self._later(MINUTE, lambda: super(Unheard, self)._end(process, gone))
+
+
+def an_unheard_report(
+    trigger: Doc, reported: str, pokes_after: int | None = None, outcome: str = "succeeded", **more: Any
+) -> Unheard:
+    """`up` has a run that has just reported something, which its shard does not know of."""
+    bench = Unheard()
+    bench.pokes_after = pokes_after
+    bench.behaves = lambda order: Behaviour(runs_for=2 * SECOND, outcome=outcome)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("1m"), **more)))
+    bench.request(an_apply(a_spec("down", trigger)))
+    while not any(row.get(reported) for row in bench.rows("R#")):
+        bench.run((bench.next_moment() or bench.now) - bench.now)
+    bench.run(100)
+    assert of(bench, "up") == []
+    return bench
+
+
+def has_run(bench: Bench, name: str = "down") -> bool:
+    return name in {*(row["name"] for row in bench.rows("R#")), *(entry[1] for entry in bench.ledger())}
+
+
+@pytest.mark.parametrize("trigger", [UP, EITHER], ids=["single", "either"])
+@pytest.mark.parametrize("pokes_after", [200, None], ids=["late", "lost"])
+def test_given_an_end_that_is_reported_and_not_told_then_it_counts_before_the_delete(
+    trigger: Doc, pokes_after: int | None
+) -> None:
+    bench = an_unheard_report(trigger, "ended_at", pokes_after)
+    bench.request(a_request("delete", "up", "gone"))
+    assert bench.receipts()["gone"]["running"] == []
+    bench.run(5 * SECOND)
+    assert of(bench, "up") == ["launched"]
+    assert has_run(bench)
+    assert status(bench) == (("deleted", ()) if trigger is UP else ("active", ("flights/up",)))
+
+
+def test_given_a_failure_that_is_not_told_and_tries_left_then_it_is_final_and_counts_before_the_delete() -> None:
+    bench = an_unheard_report(on_run_of("up", "failed"), "ended_at", outcome="failed", retry={"tries": 3})
+    bench.request(a_request("delete", "up", "gone"))
+    assert bench.receipts()["gone"]["running"] == []
+    bench.run(5 * SECOND)
+    assert has_run(bench)
+
+
+def test_given_a_start_that_is_not_told_then_it_counts_before_the_delete() -> None:
+    bench = an_unheard_report(on_run_of("up", "started"), "started_at")
+    bench.request(a_request("delete", "up", "gone"))
+    assert len(bench.receipts()["gone"]["running"]) == 1
+    bench.run(5 * SECOND)
+    assert has_run(bench)
+    told = [each.document["state"] for each in bench.on(RUNS) if each.document["schedule"] == "up"]
+    assert told.count("running") == 1  # Outsiders hear of it as well.
+
+
+def test_given_an_end_that_is_reported_while_the_delete_is_applied_then_it_is_listed_as_running_or_counts() -> None:
+    seen: list[tuple[bool, bool]] = []
+    for ends_in_ms in range(0, 400, 10):
+        bench = an_unheard_report(UP, "started_at")
+        bench.run(2 * SECOND - 100 - ends_in_ms)
+        bench.store_answers_after = 20
+        bench.request(a_request("delete", "up", "gone"))
+        bench.run(MINUTE)
+        seen.append((bench.receipts()["gone"]["running"] == [], has_run(bench)))
+    assert all(counts for is_over, counts in seen if is_over)
+    assert {(True, True), (False, False)} <= set(seen)
+
+
+def test_given_a_crash_anywhere_then_an_end_that_is_not_told_counts_before_the_delete() -> None:
+    for effect in count(1):
+        bench = an_unheard_report(UP, "ended_at")
+        bench.crash_after = bench.effects_outside + effect
+        bench.request(a_request("delete", "up", "gone"))
+        bench.run(5 * SECOND)
+        assert has_run(bench), effect
+        assert (status(bench)[0], of(bench, "up")) == ("deleted", ["launched"]), effect
+        if bench.lives == 1:
+            return
 
 
 def test_given_a_chain_then_each_that_cannot_fire_any_more_ends() -> None:

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.model.shards import hash_of, message_shard, schedule_shard, shard_of, sources_shard
+from tidegate_core.model.shards import (
+    hash_of,
+    message_shard,
+    schedule_shard,
+    shard_of,
+    sources_shard,
+    unnamed_message_shard,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +51,19 @@ def test_given_message_with_key_then_a_replacement_meets_it() -> None:
     assert message_shard("orders", "k", "id-1", 256) == message_shard("orders", "k", "id-2", 256)
     assert message_shard("orders", None, "id-1", 256) == shard_of("orders", "id-1", shard_count=256)
     assert schedule_shard("flights", "join-day", 256) == 36
+
+
+@given(st.integers(1, 10_000), st.data())
+def test_given_a_message_without_key_and_id_then_who_reads_it_owns_it_under_each_map(
+    shards: int, data: st.DataObject
+) -> None:
+    topic_partitions = data.draw(st.integers(1, shards))
+    read_from = data.draw(st.integers(0, topic_partitions - 1))
+    assert unnamed_message_shard(read_from, shards) % topic_partitions == read_from
+
+
+def test_given_more_topic_partitions_than_shards_then_a_message_without_key_and_id_has_a_shard_all_the_same() -> None:
+    assert unnamed_message_shard(37, 32) == 5
 
 
 def test_given_the_sources_then_their_home_never_changes() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tidegate_core.triggers.latches import Counted, Latches, Terms
+from tidegate_core.triggers.latches import Counted, Due, Latches, Terms
 
 LEAVES = 3
 
@@ -106,13 +106,14 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.reference is not None and not self.ended)
     @rule(
         leaf=st.integers(0, LEAVES - 1),
-        name=st.sampled_from("xy"),
-        part=st.sampled_from(["", "1"]),
+        key=st.sampled_from("klm"),
+        about=st.sampled_from("xy"),
         weight=st.integers(0, 3),
         how=st.sampled_from(["", "", "gone", "anew"]),
     )
-    def arrive(self, leaf: int, name: str, part: str, weight: int, how: str) -> None:
-        entry = Counted(leaf, name + part, self.now, weight, name, gone=how == "gone", anew=how == "anew")
+    def arrive(self, leaf: int, key: str, about: str, weight: int, how: str) -> None:
+        """Also a key that was used before, about something else."""
+        entry = Counted(leaf, key, self.now, weight, about, gone=how == "gone", anew=how == "anew")
         if entry.gone and not self.latches.holds(entry):
             return
         assert self.reference is not None
@@ -168,8 +169,18 @@ Machine.TestCase.settings = settings(max_examples=300, stateful_step_count=30, d
 TestLatchesAgainstTheReference = Machine.TestCase
 
 
-@given(ttl=st.integers(1, 20), late=st.integers(0, 40))
-def test_given_an_entry_read_late_then_it_is_stale_when_it_had_ceased_to_hold(ttl: int, late: int) -> None:
+@given(ttl=st.integers(1, 20), late=st.integers(0, 40), is_latched=st.booleans())
+def test_given_an_entry_read_late_then_it_is_stale_when_it_had_ceased_to_hold(
+    ttl: int, late: int, is_latched: bool
+) -> None:
     latches = Latches(lambda counts: False, Terms((ttl, None)))
-    latches.add(Counted(1, "x", 40))
-    assert latches.is_stale(Counted(0, "y", late)) == (late + ttl <= 40)
+    latches.add(Counted(0 if is_latched else 1, "x", 40))
+    assert latches.is_stale(Counted(0, "y", late)) == latches.ends_amid(Counted(0, "y", late)) == (late + ttl <= 40)
+
+
+@given(late=st.integers(0, 40))
+def test_given_an_entry_read_late_then_deadlines_count_from_it(late: int) -> None:
+    latches = Latches(lambda counts: False, Terms((None,), max_wait=50))
+    latches.add(Counted(0, "x", 40))
+    latches.add(Counted(0, "y", late))
+    assert (latches.first_at, latches.due()) == (late, Due(late + 50, "fire"))

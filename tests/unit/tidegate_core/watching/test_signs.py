@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from tidegate_core.records.codec import to_item
+from tidegate_core.records.controls import NO_CONTROLS, Controls, Scope
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.watching.signs import heads, served_until, shard_signs
+from tidegate_testkit.builders import HOUR, SECOND
 
 NOW = 1_763_676_000_000
 RUN: dict[str, Any] = {
@@ -84,7 +86,7 @@ def test_given_rows_then_the_first_fire_and_the_first_start_count() -> None:
         {"outages": [outage]},
         None,
         topic_partition=3,
-        is_stopped=False,
+        controls=NO_CONTROLS,
         messages=[{"sk": keys.message_timer(7, NOW - 60, "m", "v").sk}],
         timers=[{"pk": key.pk, "sk": key.sk} for key in timers],
         runs=[
@@ -95,3 +97,19 @@ def test_given_rows_then_the_first_fire_and_the_first_start_count() -> None:
     )
     assert (signs.message_due, signs.timer_due) == (NOW - 60, NOW - 40)
     assert signs.start_by == NOW - 5_000 + 10_000, "half of the outage lay before its admission"
+
+
+def test_given_a_fire_that_came_due_in_a_wide_suspend_then_it_is_late_from_the_resume_on() -> None:
+    """It stays where it is until its owner has heard of the end: days old then, and nobody's fault."""
+    scope = Scope(namespace="flights", position="2", spans=((NOW - 9 * HOUR, NOW - SECOND),), dropped=1)
+    key = keys.timer(7, NOW - 8 * HOUR, "S", "flights/land")
+    signs = shard_signs(
+        7,
+        a_lease(),
+        None,
+        None,
+        topic_partition=3,
+        controls=Controls(version=2, scopes=(scope,)),
+        timers=[{"pk": key.pk, "sk": key.sk}],
+    )
+    assert signs.timer_due == NOW - SECOND

@@ -12,7 +12,7 @@ from tidegate_testkit.simulation.faults.kinds import INJECTED
 from tidegate_testkit.simulation.transaction_names import NOT_SENT_HERE, OWNERS, TRANSACTIONS
 
 CORE = Path(tidegate_core.__file__).parent
-NOT_TRANSACTIONS = {"request", "until", "upstream_gone", "relisten"}
+NOT_TRANSACTIONS = {"request", "until", "upstream_gone", "relisten", "mark"}
 """Names of work of the lane that writes by other decisions."""
 
 

@@ -11,7 +11,7 @@ from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Guard, Message
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_position, a_send
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_position, a_send
 
 
 @pytest.fixture
@@ -112,3 +112,57 @@ def test_given_a_cancel_whose_later_record_was_begun_by_a_predecessor_then_the_e
     assert bench.rows("D#") == []
     bench.run(10 * MINUTE)
     assert bench.on("out") == []
+
+
+@pytest.mark.parametrize("waited", [0, MINUTE], ids=["before its time", "after it"])
+def test_given_a_message_that_was_cancelled_then_another_cancel_says_so_too(bench: Bench, waited: int) -> None:
+    """Found in review: behind the message's time the second one was told `too_late` of what was never sent."""
+    bench.request(a_send("m-1", after="10s"))
+    bench.run(SECOND)
+    bench.request(a_cancel("c-1", message_id="m-1"))
+    bench.run(SECOND)
+    assert bench.status_of("c-1") == "cancelled"
+    bench.request(a_send("m-2", after="30s"))  # A checkpoint passes what it passes.
+    bench.run(waited)
+    bench.request(a_cancel("c-2", message_id="m-1"))
+    bench.run(SECOND)
+    assert bench.status_of("c-2") == "cancelled"
+    assert [each.document["of"] for each in bench.on("out")] == ["m-2"] * (waited > 0)
+
+
+def test_given_a_message_that_was_delivered_then_each_cancel_is_too_late(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(10 * SECOND)
+    for number in range(2):
+        bench.request(a_cancel(f"c-{number}", message_id="m-1"))
+        bench.run(SECOND)
+        assert bench.status_of(f"c-{number}") == "too_late"
+
+
+def test_given_another_namespaces_cancel_under_the_same_id_then_its_receipt_answers_nobody_else() -> None:
+    """Found in review: who cancelled a printed id of somebody else's message was told `cancelled`."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-1", after="10m"))
+    bench.run(SECOND)
+    (item,) = bench.rows("M#")
+    message = from_item(Message, item)
+    printed = f"0000-{message.id}"
+    bench.request(a_cancel("c-1", message_id="m-1"))
+    for request in (
+        a_send("other", after="10m"),
+        a_cancel("c-1", message_id="other"),
+        a_cancel("c-9", message_id=printed),
+    ):
+        bench.request({**request, "namespace": "flights"})
+        bench.run(SECOND)
+    assert bench.status_of("c-9") == "not_found"
+
+
+def test_given_the_same_namespace_then_a_second_cancel_gets_the_firsts_answer(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="10m"))
+    bench.request(a_cancel("c-1", message_id="m-1"))
+    bench.run(HOUR)
+    bench.request(a_cancel("c-2", message_id="m-1"))
+    bench.run(SECOND)
+    assert bench.status_of("c-2") == "cancelled"

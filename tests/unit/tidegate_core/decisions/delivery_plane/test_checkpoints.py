@@ -33,6 +33,10 @@ def to_out(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic == "out"
 
 
+def reads_payloads(effect: Effect) -> bool:
+    return isinstance(effect, Read) and all(key.sk.startswith("M#") for key in effect.keys)
+
+
 def repeats(bench: Bench) -> int:
     times = Counter(sent.headers["tidegate-id"] for sent in bench.on("out"))
     return sum(times.values()) - len(times)
@@ -356,3 +360,31 @@ def test_given_closed_tallies_then_they_expire_with_the_ledger(bench: Bench) -> 
     closed = bench.rows("Y#")
     assert closed != []
     assert all(int(str(row["expires_at"])) == int(str(row["to"])) // 1000 + TALLY_DAYS * 86_400 for row in closed)
+
+
+def test_given_a_payload_that_is_read_for_longer_than_a_checkpoint_waits_then_one_covers_its_message_all_the_same(
+    bench: Bench,
+) -> None:
+    """Seed 15: the checkpoint that was to come rang while nothing was sent yet; a crash hours later sent the message again (I8)."""
+    bench.request(a_send("m-1", after="2m"))
+    bench.hold_back(reads_payloads, times=UNREACHED)
+    bench.run(2 * MINUTE + CHECKPOINT_AFTER_MS + SECOND)
+    assert bench.holds_something
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == 1
+    bench.crash()
+    bench.run(MINUTE)
+    assert repeats(bench) == 0
+    assert fired_slot(bench) > 0
+
+
+def test_given_a_message_that_expires_while_its_payload_is_read_then_the_position_passes_it(bench: Bench) -> None:
+    bench.request(a_send("m-1", after="2m", expire_after="2s"))
+    bench.hold_back(reads_payloads, times=UNREACHED)
+    bench.run(2 * MINUTE + CHECKPOINT_AFTER_MS + SECOND)
+    assert bench.holds_something
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert bench.on("out") == []
+    assert fired_slot(bench) > 0

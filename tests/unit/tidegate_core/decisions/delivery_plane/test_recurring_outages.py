@@ -14,8 +14,12 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
 
 from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.controls import Controls, Scope, StoredControls
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_request, an_apply
+from tidegate_testkit.builders import MINUTE, SECOND, a_position, a_recurring, a_request, an_apply
 
 
 @pytest.fixture
@@ -121,3 +125,24 @@ def test_given_missed_fires_that_are_not_made_up_for_and_a_suspend_then_they_are
     bench.run(3 * MINUTE)
     assert [tally(bench, name) for name in ("delivered", "cancelled", "coalesced")] == [sent, 0, 0]
     assert tally(bench, "expired") >= 4
+
+
+def test_given_a_wide_suspend_that_began_and_ended_within_an_outage_then_what_was_missed_behind_it_is_made_up_for() -> (
+    None
+):
+    """Found in review: a delivery that stands for many was due with the first of them, so that the suspended span took it."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring()))
+    bench.run(30 * SECOND)
+    spans = ((bench.now + 2 * MINUTE, bench.now + 3 * MINUTE),)
+    scope = Scope(namespace="flights", position=a_position(9, at=bench.now).text(), spans=spans, dropped=1)
+    stored = StoredControls.of(Controls(version=2, scopes=(scope,)))
+    bench.store.write([Put(keys.CONTROLS_KEY, {**to_item(stored, keys.CONTROLS_KEY), "rev": 2})])
+    before = len(bench.on("out"))
+    bench.away(10 * MINUTE)
+    end = bench.now
+    bench.run(MINUTE)
+    made_up = [span for each in bench.on("out")[before:] if (span := covered(each)) is not None]
+    assert len(made_up) == 1
+    assert made_up[0][1] >= end - 10 * SECOND

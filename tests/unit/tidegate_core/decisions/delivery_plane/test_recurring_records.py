@@ -16,9 +16,10 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
 
 from tidegate_core.effects import Committed, Drained
 from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.store.values import Delete, Key
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_request, a_send, an_apply, every
+from tidegate_testkit.bench_matches import a_commit, a_produce
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_recurring, a_request, a_send, an_apply, every
 
 DAY = 24 * HOUR
 
@@ -218,3 +219,38 @@ def test_given_a_far_record_that_went_and_came_then_late_repeats_of_its_moves_ar
             assert not isinstance(bench.transact(replace(late, token=f"{late.token}-{bench.now}")), Committed)
         bench.run(MINUTE)
     assert len(bench.commits("recurring")) >= 3
+
+
+def position(bench: Bench) -> tuple[int, str]:
+    (progress,) = bench.rows("PROGRESS")
+    return int(str(progress["fired_slot"])), str(progress["fired_id"])
+
+
+def test_given_a_summons_that_somebody_removed_then_putting_it_back_does_not_move_the_position_back() -> None:
+    """Found in review: it was put back at its own time, behind the position, which went back to it; what was sent since came again."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("24h"))))
+    bench.run(30 * SECOND)
+    (row,) = records(bench)["D"]
+    due = int(str(row["slot"]))
+    bench.run(due - bench.now - 90 * SECOND)
+    bench.store.write([Delete(Key(str(row["pk"]), str(row["sk"])))])
+    bench.request(a_send("far", after="5h"))
+    number = 0
+    while not bench.notices("recurring_row_missing"):
+        number += 1
+        if bench.now < due + MINUTE:
+            bench.request(a_send(f"m-{number}", after="1s"))
+        bench.run(5 * SECOND)
+    before = position(bench)
+    sent = len(bench.on("out"))
+    assert before[0] > due
+    bench.hold_back(a_produce("out"))
+    bench.request(a_send("on the wire", after="1s"))
+    bench.request(a_cancel(message_id="far"))
+    bench.run(10 * SECOND)
+    assert position(bench) >= before
+    bench.crash()
+    bench.run(MINUTE)
+    assert len(bench.on("out")) <= sent + 3

@@ -10,11 +10,11 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import RE
 from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.retrying import RETRIED_TOGETHER, RETRY_FIRST_MS
 from tidegate_core.effects import Invalid, Read, Refused, Unavailable
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store.values import Transaction
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, an_apply, every
 
 
 @pytest.fixture
@@ -202,3 +202,19 @@ def test_given_refusals_that_a_successor_reads_before_it_comes_to_their_fires_th
     assert begin + 20 * SECOND < max(expected)
     assert expected <= set(nominals(bench))
     assert max(Counter(nominals(bench)).values()) == 1
+
+
+def test_given_a_past_instant_that_is_asked_for_behind_a_resume_and_refused_once_then_it_is_tried_again() -> None:
+    """Found in review: the row of its second try was due with its instant, amid what was suspended before anybody asked for it."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    past = bench.now
+    bench.run(MINUTE)
+    for kind in ("suspend", "resume"):
+        bench.request({"id": kind, "type": f"control.{kind}", "scope": "namespace", "namespace": "flights"})
+        bench.run(2 * SECOND)
+    bench.run(MINUTE)
+    bench.answer_with(to_out, REFUSED)
+    bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(past)})))
+    bench.run(HOUR)
+    assert len(bench.on("out")) == 1

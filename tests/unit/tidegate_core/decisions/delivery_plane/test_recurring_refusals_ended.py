@@ -8,6 +8,7 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     REFUSED,
     covered,
     outage,
+    payload,
     shown,
     tally,
     to_out,
@@ -217,3 +218,125 @@ def test_given_a_refused_message_then_its_printed_id_cancels_it(bench: Bench) ->
     bench.request({**a_cancel("c-1", message_id=printed), "namespace": "flights"})
     bench.run(MINUTE)
     assert bench.on("out") == []
+
+
+def an_at_made_again_while_its_refusal_moves(bench: Bench, refusals: int) -> None:
+    at = {"type": "at", "instant": format_instant(bench.now + 10 * SECOND)}
+    bench.request(an_apply(a_recurring(trigger=at, payload="old"), "a-1"))
+    bench.run(SECOND)
+    bench.answer_with(to_out, REFUSED, times=refusals)
+    bench.hold_back(a_commit("retry"))
+    bench.run(10 * SECOND)
+    assert bench.holds_something
+    bench.request(an_apply(a_recurring(trigger=at, payload="new"), "a-2"))
+
+
+def test_given_an_at_that_an_update_makes_again_while_its_refusal_moves_then_a_successor_sends_it() -> None:
+    """Found in review: the row of the former generation, which ends nobody, stood for that of the new one."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    an_at_made_again_while_its_refusal_moves(bench, refusals=1)
+    bench.answer_with(to_out, AWAY, times=1_000)
+    bench.run(4 * SECOND)
+    assert bench.status_of("a-2") == "accepted"
+    bench.release()
+    bench.run(SECOND)
+    bench._rules.clear()
+    bench.crash()
+    bench.run(10 * MINUTE)
+    assert [payload(each) for each in bench.on("out")] == ["new"]
+
+
+def test_given_an_at_that_is_made_again_and_refused_again_then_the_row_of_the_former_one_does_not_stand_for_it() -> (
+    None
+):
+    """Found in review, with the one above."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    an_at_made_again_while_its_refusal_moves(bench, refusals=2)
+    bench.run(4 * SECOND)
+    assert bench.status_of("a-2") == "accepted"
+    bench.release()
+    bench.run(10 * MINUTE)
+    assert [payload(each) for each in bench.on("out")] == ["new"]
+
+
+def at_once(bench: Bench, seconds: int) -> dict[str, object]:
+    return {"type": "at", "instant": format_instant(bench.now + seconds * SECOND)}
+
+
+def test_given_a_wide_suspend_and_its_resume_while_a_refused_fire_waits_for_its_turn_then_it_is_dropped() -> None:
+    """Found in review: at its new place, which it got behind the resume, it looked as if it had been due then (I7)."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=at_once(bench, 10))))
+    bench.request(an_apply(a_recurring(name="second", trigger=at_once(bench, 12)), "a-2"))
+    bench.run(SECOND)
+    bench.answer_with(to_out, REFUSED, times=2)
+    bench.hold_back(a_commit("retry"), times=1)
+    bench.run(12 * SECOND)
+    assert bench.holds_something
+    for kind in ("suspend", "resume"):
+        bench.request({"id": kind, "type": f"control.{kind}", "scope": "namespace", "namespace": "flights"})
+        bench.run(10 * SECOND)
+        assert bench.status_of(kind) == "accepted"
+    bench.release()
+    bench.run(10 * MINUTE)
+    bench.drain()
+    assert bench.on("out") == []
+    assert tally(bench, "cancelled") == 2
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_given_an_at_made_anew_that_is_refused_then_the_former_one_counts_all_the_same(falls: bool) -> None:
+    """Found in review: behind a fall the former one's fire was taken for the new one's, whose row has the same key."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    trigger = at_once(bench, 10)
+    bench.request(an_apply(a_recurring(trigger=trigger, payload="old"), "a-1"))
+    bench.run(SECOND)
+    bench.answer_with(to_out, AWAY, times=1)
+    bench.hold_back(to_out, times=1)  # Its second try, on the wire.
+    bench.run(9 * SECOND + 500)
+    assert bench.holds_something
+    bench.lose(a_commit("checkpoint"), times=10**9)
+    bench.answer_with(to_out, REFUSED, times=1)
+    bench.request(an_apply(a_recurring(trigger=trigger, payload="new"), "a-2"))
+    bench.run(4 * SECOND)
+    assert bench.status_of("a-2") == "accepted"
+    assert len(bench.rows("M#")) == 1
+    bench.end_scripts()
+    if falls:
+        bench.crash()
+    else:
+        bench.release()
+    bench.run(10 * MINUTE)
+    bench.drain()
+    assert tally(bench, "delivered") + tally(bench, "cancelled") == 2
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_given_an_at_made_anew_where_both_were_refused_then_each_counts_once(falls: bool) -> None:
+    """Found in review: both have one message row, which bears the name of the second; the first was counted at its instant as well."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.lose(a_commit("checkpoint"), times=10**9)
+    trigger = at_once(bench, 5)
+    bench.request(an_apply(a_recurring(trigger=trigger, payload="old"), "a-1"))
+    bench.run(SECOND)
+    bench.answer_with(to_out, REFUSED, times=2)
+    bench.hold_back(a_commit("retry"))
+    bench.run(4 * SECOND + 300)
+    bench.request(an_apply(a_recurring(trigger=trigger, payload="new"), "a-2"))
+    bench.run(WIRE_PATIENCE_MS + SECOND)
+    assert (bench.status_of("a-2"), bench.holds_something) == ("accepted", True)
+    bench.release()
+    bench.run(SECOND)
+    assert len(bench.commits("retry")) == 2
+    bench.end_scripts()
+    if falls:
+        bench.crash()
+    bench.run(10 * MINUTE)
+    bench.drain()
+    assert [payload(each) for each in bench.on("out")] == ["new"]
+    assert (tally(bench, "delivered"), tally(bench, "cancelled")) == (1, 1)

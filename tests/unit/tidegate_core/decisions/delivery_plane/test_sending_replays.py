@@ -9,11 +9,13 @@ from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_i
 
 from tidegate_core.decisions.inputs import Poked, RecordsArrived
 from tidegate_core.effects import Commit
-from tidegate_core.records.codec import to_item
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.messages import Message
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_send
+from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_send
+from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 
 def crashed_with_rows_written(after: str) -> Bench:
@@ -136,4 +138,23 @@ def test_given_a_create_whose_position_is_not_durable_then_it_is_not_delivered_y
     bench = crashed_with_rows_written("1s")
     bench.lose(lambda effect: getattr(getattr(effect, "transaction", None), "name", "") == "cursor", times=1_000)
     bench.run(10 * SECOND)
+    assert bench.on("out") == []
+
+
+def test_given_a_cancel_by_printed_id_of_a_create_without_an_id_then_its_replay_finds_it_cancelled() -> None:
+    """Found in review: nobody looked for the guard of a create without an id, and what was cancelled was delivered."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.hold_back(a_commit("cursor"), times=1_000)
+    bench.request(a_send(None, after="30s"))
+    bench.run(SECOND)
+    (item,) = bench.rows("M#")
+    printed = f"0000-{from_item(Message, item).id}"
+    comes_through_the_inbox(bench, a_cancel(message_id=printed), bench.now)
+    bench.give(Poked(0))
+    bench.run(2 * SECOND)
+    assert bench.status_of("c-1") == "cancelled"
+    bench._rules.clear()
+    bench.crash()
+    bench.run(5 * MINUTE)
     assert bench.on("out") == []

@@ -14,10 +14,11 @@ from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put, Transaction, Update
-from tidegate_core.transactions.limits import Permit, take_permit
+from tidegate_core.transactions.limits import Permit, key_of, take_permit
 from tidegate_testkit.builders import (
     HOUR,
     NOW,
+    SECOND,
     Doc,
     a_definition,
     a_job,
@@ -224,11 +225,12 @@ def test_given_a_window_that_opens_after_the_deadline_then_the_job_is_looked_at_
     assert jobs(desk) == {}
 
 
-def test_given_a_deadline_that_has_passed_then_the_job_expires_also_when_it_could_run() -> None:
-    desk = a_desk(a_job(1, deadline=NOW))
+def test_given_a_deadline_that_has_passed_then_a_job_that_nothing_keeps_from_running_runs() -> None:
+    """It may have waited for nothing but an owner that looks at it."""
+    desk = a_desk(a_job(1, deadline=NOW - SECOND))
     admit(desk)
-    assert desk.ledger() == [(a_job(1).id, "expired", "constraint_timeout")]
-    assert runs(desk) == []
+    assert desk.ledger() == []
+    assert runs(desk) == [a_job(1).id]
 
 
 @pytest.mark.parametrize(
@@ -399,3 +401,11 @@ def test_given_a_far_deadline_then_the_job_is_not_forgotten() -> None:
     desk = a_desk(a_job(1, deadline=NOW + HOUR), a_job(2, deadline=NOW + HOUR), spec=a_spec(trigger=every("1m")))
     admit(desk, times=2)
     assert desk.memory.next_wake() == NOW + HOUR
+
+
+def test_given_a_long_line_before_a_job_in_a_queue_then_its_row_there_is_read_anew_all_the_same() -> None:
+    """Those before it may be passed over; its home may have taken the row away, and only a look would tell."""
+    row = f"{PROGRAM.pk}|W#1"
+    desk = a_desk(*(a_job(number) for number in range(20)), a_job(20, asked=(row,)))
+    desk.memory.remember_shared_limits(REF, [PROGRAM])
+    assert a_look(desk).stale == (PROGRAM, key_of(row))

@@ -232,6 +232,18 @@ def test_given_all_taken_back_then_nothing_is_left_open() -> None:
     assert [row.kind for row in desk.records(TimerRow, "T#")] == ["C"]
 
 
+def test_given_an_id_that_is_used_for_two_data_partitions_then_it_counts_for_the_later_one_alone() -> None:
+    """Ids are remembered for a day. Both were taken back at the second `deleted`, and the row's other events never counted."""
+    desk = a_desk({**on_data("a", 9), "unit": "events", "kinds": ["created", "deleted"]})
+    count(desk, came(1, 0, "p1", id="e-1"), came(2, 0, "p2", 25 * HOUR, id="e-1"), came(3, 0, "q", 25 * HOUR, id="e-2"))
+    count(desk, came(4, 0, "p1", 26 * HOUR, id="e-3", kind="deleted"))
+    assert evidence(desk) == {"": (2,)}
+    count(desk, came(5, 0, "p2", 26 * HOUR, id="e-4", kind="deleted"), came(6, 0, "r", 26 * HOUR, id="e-5"))
+    assert evidence(desk) == {"": (2,)}
+    (held,) = desk.records(Evidence, "E#")
+    assert [entry["partition"] for entry in merged(entries(desk, held.id))] == ["q", "r"]
+
+
 # -- the same, in any cut ----------------------------------------------------------------------------------------------
 
 TRIGGERS: dict[str, Doc] = {

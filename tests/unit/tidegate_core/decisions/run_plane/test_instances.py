@@ -223,3 +223,16 @@ def test_given_a_job_then_its_entries_are_its_own() -> None:
     chunks = [each for each in desk.records(EvidenceChunk, "EC#") if each.evidence_id == job.id]
     assert job.chunks == len(chunks) == 2
     assert deadlines(desk) == []
+
+
+def test_given_what_waits_for_a_tick_then_nothing_that_is_read_late_makes_it_older() -> None:
+    """Seed 20706011: a tick that had passed would have taken the late one; by its time all that waited was given up before the next."""
+    desk = a_ticking_desk(all_of(HOURLY, on_data("a"), timeout="90m"))
+    count(desk, data(1, FIRST - MINUTE), now=FIRST - MINUTE)
+    tick(desk)
+    assert len(jobs(desk)) == 1
+    at = FIRST + 50 * MINUTE
+    count(desk, data(2, at), now=at)
+    count(desk, data(3, FIRST - 35 * MINUTE), now=at + MINUTE)
+    tick(desk)
+    assert "d2" in told(desk, 1)

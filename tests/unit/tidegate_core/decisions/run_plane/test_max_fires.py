@@ -61,7 +61,7 @@ def test_given_few_left_then_no_more_are_shown() -> None:
     spec = ScheduleSpec.model_validate(a_spec(trigger=every("1m", max_fires=5)))
     state = replace(a_schedule(next_nominal=FIRST), fires=3)
 
-    assert next_instants(spec, state) == (FIRST, FIRST + MINUTE)
+    assert next_instants(spec, state, NOW) == (FIRST, FIRST + MINUTE)
 
 
 def test_given_resume_then_the_count_goes_on_and_an_update_begins_anew() -> None:

@@ -137,3 +137,26 @@ def test_given_any_changes_then_waiting_is_what_the_rows_say(changes: list[tuple
     waiting = [number for number, state in sorted(rows.items()) if state == "pending_constraint"]
     assert memory.waiting(REF) == [a_job(number).id for number in waiting]
     assert memory.waiting_refs() == ([REF] if waiting else [])
+
+
+def test_given_a_row_that_is_left_then_no_look_at_the_rows_brings_it_back_before_the_controls_change() -> None:
+    memory = Memory(0)
+    memory.horizon = NOW + 10
+    arm(memory, NOW)
+    (row,) = memory.take_due(NOW)
+    memory.leave(row)
+    arm(memory, NOW)
+    assert memory.next_wake() is None
+    memory.take_up_what_was_left()
+    assert memory.take_due(NOW) == [row]
+
+
+def test_given_a_row_that_is_left_and_deleted_then_it_does_not_come_back() -> None:
+    memory = Memory(0)
+    memory.horizon = NOW + 10
+    arm(memory, NOW)
+    (row,) = memory.take_due(NOW)
+    memory.leave(row)
+    memory.learn(row.key(0), None)
+    memory.take_up_what_was_left()
+    assert memory.next_wake() is None

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.effects import Notice
+from tidegate_core.decisions.run_plane.parking import park_run
+from tidegate_core.effects import Commit, Notice
+from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import Job, LedgerRow, OwnLimit, Run
-from tidegate_testkit.builders import HOUR, NOW, Doc, a_definition, a_job, a_schedule, a_spec, at_most
+from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    NOW,
+    SECOND,
+    Doc,
+    a_definition,
+    a_job,
+    a_request,
+    a_run,
+    a_schedule,
+    a_spec,
+    an_apply,
+    at_most,
+    every,
+)
 from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
@@ -96,3 +117,159 @@ def test_given_alert_then_it_is_told_once_and_the_job_waits_on() -> None:
     opens = json.loads(the_job(desk).unmet or "{}")["until"]
     assert desk.memory.next_wake() == opens
     assert len(look(desk, opens)) == 1
+
+
+# -- outages -----------------------------------------------------------------------------------------------------------
+
+
+def waits_through(desk: Desk, outage: Outage) -> None:
+    """The outage is a fact, and is over."""
+    desk.memory.outages_are((outage,))
+    look(desk, outage.end)
+
+
+@pytest.mark.parametrize("action", ["abort", "force", "alert"])
+def test_given_an_outage_then_the_time_out_stands_still_in_it_and_the_job_wakes_up_when_it_is_over(action: str) -> None:
+    """DESIGN 6, as of runs."""
+    desk = a_desk(action, {"type": "time_window", "opens": "01:00", "closes": "02:00"})
+    waits_through(desk, Outage(NOW + MINUTE, DEADLINE + 9 * HOUR))
+    served = DEADLINE + 9 * HOUR + 59 * MINUTE
+    assert desk.memory.next_wake() == served
+    look(desk, served - 1)
+    assert desk.records(Job, "J#")[0].alerted is None
+    assert (desk.records(Run, "R#"), desk.ledger(), desk.told) == ([], [], [])
+    look(desk, served)
+    ended = [entry[1:] for entry in desk.ledger()], len(desk.records(Run, "R#")), len(desk.told)
+    assert (
+        ended
+        == {
+            "abort": ([("expired", "constraint_timeout")], 0, 0),
+            "force": ([], 1, 0),
+            "alert": ([], 0, 1),
+        }[action]
+    )
+
+
+def test_given_an_outage_before_the_job_was_satisfied_then_its_time_out_is_as_long_as_ever() -> None:
+    desk = a_desk("abort", CLOSED)
+    waits_through(desk, Outage(NOW - 2 * HOUR, NOW - HOUR))
+    look(desk, DEADLINE)
+    assert [entry[1] for entry in desk.ledger()] == ["expired"]
+
+
+@pytest.mark.parametrize(
+    ("outage", "left"),
+    [
+        pytest.param(Outage(NOW + 5 * MINUTE, NOW + 25 * MINUTE), 20 * MINUTE, id="before the schedule stood still"),
+        pytest.param(Outage(NOW + 3 * HOUR, NOW + 4 * HOUR), 0, id="while it stood still"),
+        pytest.param(Outage(NOW + 20 * MINUTE, NOW + 2 * HOUR), 10 * MINUTE, id="it was stopped amid the outage"),
+        pytest.param(Outage(NOW + 3 * HOUR, NOW + 5 * HOUR), 30 * MINUTE, id="it went on amid the outage"),
+        pytest.param(Outage(NOW + 20 * MINUTE, NOW + 5 * HOUR), 40 * MINUTE, id="it stood still amid the outage"),
+    ],
+)
+def test_given_an_outage_and_a_suspended_span_then_no_moment_of_both_counts_twice(outage: Outage, left: int) -> None:
+    """`left`: what the outage adds to what the suspended span has added."""
+    desk = a_desk("abort", CLOSED)
+    desk.lay(a_schedule(stopped_ms=4 * HOUR, last_stop=(NOW + 30 * MINUTE, NOW + 270 * MINUTE)))
+    waits_through(desk, outage)
+    look(desk, max(DEADLINE + 4 * HOUR + left - 1, outage.end))
+    assert desk.ledger() == []
+    look(desk, DEADLINE + 4 * HOUR + left)
+    assert [entry[1] for entry in desk.ledger()] == ["expired"]
+
+
+def test_given_one_that_makes_up_for_the_past_then_only_an_outage_in_its_turn_counts() -> None:
+    spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
+    job = a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True)
+    desk = Desk(a_definition(spec), a_schedule(), job)
+    desk.memory.outages_are(
+        (Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 2 * HOUR + 10 * MINUTE, NOW + 2 * HOUR + 30 * MINUTE))
+    )
+    look(desk, NOW + 3 * HOUR + 20 * MINUTE - 1)
+    assert desk.ledger() == []
+    look(desk, NOW + 3 * HOUR + 20 * MINUTE)
+    assert [entry[1] for entry in desk.ledger()] == ["expired"]
+
+
+def test_given_one_that_was_stopped_in_its_turn_then_an_outage_of_before_that_counts_as_well() -> None:
+    spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
+    state = a_schedule(stopped_ms=HOUR, last_stop=(NOW + 150 * MINUTE, NOW + 210 * MINUTE))
+    desk = Desk(a_definition(spec), state, a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True))
+    desk.memory.outages_are((Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 125 * MINUTE, NOW + 145 * MINUTE)))
+    look(desk, NOW + 4 * HOUR + 20 * MINUTE - 1)
+    assert desk.ledger() == []
+    look(desk, NOW + 4 * HOUR + 20 * MINUTE)
+    assert [entry[1] for entry in desk.ledger()] == ["expired"]
+
+
+def test_given_a_job_that_was_made_right_before_a_fall_then_it_goes_behind_the_outage() -> None:
+    bench = Bench(behaviour=Behaviour(runs_for=SECOND))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10s", end="2025-11-13T02:13:35Z"), pending_timeout="5m")))
+    bench.hold_back(lambda each: isinstance(each, Commit) and each.transaction.name == "admit")
+    bench.run(12 * SECOND)
+    bench.away(10 * MINUTE)
+    bench.run(5 * MINUTE)
+    assert {entry[0] for entry in bench.ledger()} == {"launched"}
+
+
+def test_given_one_behind_another_whose_time_out_passed_unseen_then_it_expires_though_nothing_holds_it_back_now() -> (
+    None
+):
+    """Nobody looks at it while the first waits, whose turn, and time-out, came later (review)."""
+    spec = a_spec(trigger=every("1h"), overlap="allow", constraints=[CLOSED], pending_timeout="1h")
+    opens = NOW + 12 * HOUR - NOW % (12 * HOUR)
+    assert opens % (24 * HOUR) == 12 * HOUR
+    first = a_job(1, deadline=opens + 10 * MINUTE, catch_up=True, in_turn=True)
+    second = a_job(2, due=opens - 2 * HOUR, deadline=opens - HOUR)
+    desk = Desk(a_definition(spec), a_schedule(), first, second)
+    for now in (opens - 90 * MINUTE, opens):
+        desk.decide(AdmitNext(REF, desk.memory, lambda goes_on: None), now)
+    assert [each.id for each in desk.records(Run, "R#")] == [first.id]
+    assert [(row.job_id, row.reason) for row in desk.records(LedgerRow, "L#")] == [(second.id, "constraint_timeout")]
+
+
+def test_given_a_gap_in_service_that_is_no_outage_then_who_could_go_does() -> None:
+    desk = a_desk("abort")
+    (run,) = look(desk, DEADLINE + OUTAGE_GRACE_MS - 1)
+    assert run.id == a_job(1).id
+
+
+@pytest.mark.parametrize("action", ["force", "alert"])
+def test_given_a_job_that_has_waited_long_for_a_permit_then_it_runs_when_that_is_free(action: str) -> None:
+    """What may be waived is no longer there, and nobody has to be told any more (review)."""
+    bench = Bench(behaviour=Behaviour(runs_for=2 * HOUR))
+    bench.run(SECOND)
+    spec = a_spec(trigger=every("100h"), overlap="queue", pending_timeout="1h", pending_timeout_action=action)
+    bench.request(an_apply(spec))
+    for number in (1, 2):
+        bench.request(a_request("trigger", request_id=f"t-{number}"))
+    bench.run(3 * HOUR)
+    assert len(bench.started) == 2
+    assert bench.notices("decision_failed") == []
+
+
+class _Parked(NamedTuple):
+    """The decision that makes a run a job again."""
+
+    run: Run
+    outages: tuple[Outage, ...]
+    name: str = "park"
+    about: str = REF
+    stale: tuple[Key, ...] = ()
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        park_run(unit, self.run, now, self.outages)
+
+
+def test_given_an_outage_while_it_was_launched_then_that_stands_still_once() -> None:
+    """It waited 10 minutes, then came the launch, the outage, a suspend and its resume: 50 are left (review)."""
+    spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
+    run = a_run(1, admitted_at=NOW + 10 * MINUTE)
+    desk = Desk(a_definition(spec), a_schedule(), a_job(1, deadline=DEADLINE, state="pending_launch"), run)
+    outages = (Outage(NOW + 20 * MINUTE, NOW + 4 * HOUR),)
+    desk.memory.outages_are(outages)
+    back = NOW + 4 * HOUR + MINUTE
+    desk.decide(_Parked(run, outages), back)
+    assert look(desk, back) == []
+    assert desk.memory.next_wake() == back + 50 * MINUTE

@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions import lane
+from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Effect, Invalid
 from tidegate_core.model.identity import nominal_mark, run_id
 from tidegate_core.model.shards import schedule_shard
+from tidegate_core.store.values import Key, Put
+from tidegate_core.transactions import view
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
+    DAY,
     HOUR,
     MINUTE,
     SECOND,
@@ -196,6 +202,50 @@ def test_given_a_poisoned_job_then_those_behind_it_run_and_it_does_later(bench: 
     assert poisoned in {str(row["job_id"]) for row in bench.rows("L#")}
 
 
+def test_given_a_poisoned_job_behind_what_makes_up_for_the_past_then_it_alone_is_set_aside() -> None:
+    """That goes one at a time, and lets those behind it pass: they are decided on before it."""
+    bench = Bench(behaviour=Behaviour(runs_for=20 * SECOND))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("5m"), overlap="allow", catchup={"mode": "all"})))
+    bench.run(MINUTE)
+    bench.away(21 * MINUTE)
+    bench.run(SECOND)
+    innocent = [str(row["id"]) for row in bench.rows("J#")]
+    assert len(innocent) == 5
+    refuse(bench, lambda sk: sk.startswith("R#") and sk[2:] not in innocent, "admit")
+    bench.request(a_request("trigger"))
+    poisoned = str(bench.receipts()["trigger-nightly"]["id"])
+    bench.run(3 * MINUTE)
+    assert [str(row["id"]) for row in bench.rows("J#")] == [poisoned]
+    assert len(bench.notices("decision_failed")) == 1
+
+
+def test_given_a_poisoned_job_that_overlap_ends_then_those_before_it_go_in_their_turn() -> None:
+    bench = Bench(behaviour=Behaviour(runs_for=210 * SECOND))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("1m"), max_pending=2, on_overflow="reject")))
+    refuse(bench, lambda sk: sk.startswith("L#"), "admit")
+    bench.run(8 * MINUTE)
+    assert failed(bench) == {"admit"}
+    nominals = [each.context["nominal"] for each in bench.started]
+    assert nominals == ["2025-11-13T02:14:00Z", "2025-11-13T02:15:00Z", "2025-11-13T02:16:00Z"]
+
+
+def test_given_a_job_of_a_former_version_that_cannot_be_ended_then_the_new_ones_run(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
+    bench.run(11 * MINUTE)
+    refuse(bench, lambda sk: sk.startswith("J#"), "end_pending")
+    bench.request(an_apply(a_spec(trigger=every("1m")), "apply-2"))
+    bench.run(5 * MINUTE)
+    assert failed(bench) == {"request"}
+    assert len(of(bench, "nightly")) >= 4
+    assert len(bench.rows("J#")) == 1
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS)
+    assert bench.status_of("apply-2") == "accepted"
+    assert of(bench, "nightly").count("cancelled/superseded") == 1
+
+
 def _next_job(bench: Bench) -> str:
     state = bench.state_of()
     assert state is not None
@@ -281,3 +331,50 @@ def test_given_a_poisoned_record_then_it_is_a_dead_letter_and_those_around_it_co
     (letter,) = bench.on("tidegate.events.dlq")
     assert letter.headers["tidegate.error.offset"] == "1"
     assert failed(bench) == {"cursor"}
+
+
+def test_given_a_job_that_cannot_be_read_behind_one_that_is_admitted_then_that_one_runs(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is decided on alone is not held against whoever stands behind it (review)."""
+    bench.request(an_apply(a_spec(trigger=every("100h"), overlap="allow", constraints=SHUT)))
+    bench.request(a_request("trigger", request_id="t1"))
+    bench.run(SECOND)
+    changed = a_spec(trigger=every("100h"), overlap="allow", priority="high", constraints=SHUT)
+    bench.request(an_apply(changed, "apply-2", on_update="finish_old"))
+    bench.request(a_request("trigger", request_id="t2"))
+    bench.run(SECOND)
+    first = bench.receipts()["t1"]["id"]
+
+    def unreadable(unit: UnitOfWork, namespace: str, name: str, version: int) -> object:
+        if version == 2:
+            raise ValueError("cannot be read")
+        return spec_of(unit, namespace, name, version)
+
+    monkeypatch.setattr("tidegate_core.decisions.run_plane.admit.spec_of", unreadable)
+    bench.run((DAY // 2 - bench.now) % DAY + 2 * MINUTE)  # The window opens, and nobody is taken back yet.
+    assert [each.run_id for each in bench.started] == [first]
+
+
+def test_given_a_fall_amid_the_pages_of_an_update_then_jobs_of_the_former_version_are_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There may be more than the view holds: read one by one, a look at them never ended (review)."""
+    monkeypatch.setattr(view, "ITEMS_MAX", 100)
+    monkeypatch.setattr(lane, "READS_PER_DECISION_MAX", 50)
+    bench = Bench(behaviour=Behaviour(runs_for=SECOND))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("100h"), constraints=SHUT)))
+    bench.request(a_request("trigger"))
+    (row,) = bench.rows("J#")
+    for number in range(200):
+        job_id = f"{str(row['id'])[:-3]}{number:03d}"
+        more = {**row, "sk": f"J#{job_id}", "id": job_id, "satisfied_at": bench.now + number}
+        bench.store.write([Put(Key(str(row["pk"]), f"J#{job_id}"), more)])
+    bench.crash()
+    bench.run(SECOND)
+    bench.crash_after = bench.effects_outside + 4
+    bench.request(an_apply(a_spec(trigger=every("100h")), "apply-2"))
+    bench.run(MINUTE)
+    assert bench.notices("decision_failed") == []
+    assert bench.status_of("apply-2") == "accepted"

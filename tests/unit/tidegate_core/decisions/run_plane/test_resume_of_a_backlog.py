@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
-from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench, suspend
+from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench, suspend, waiting
 
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every, on_data
+from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
+from tidegate_core.effects import Commit, Invalid
+from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 
 @pytest.mark.parametrize(
@@ -131,3 +133,42 @@ def test_given_an_event_trigger_then_its_backlog_is_not_merged() -> None:
     suspend(bench, "hold")
     receipt = answer(bench, a_request("resume", backlog="coalesce"))
     assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "backlog")
+
+
+# -- owners whose clocks differ ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("backlog", "goes_on"), [("none", 0), ("last", 1), ("coalesce", 1), ("all", 4)])
+def test_given_a_successor_whose_clock_is_behind_then_what_was_made_before_it_is_backlog(
+    backlog: str, goes_on: int
+) -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
+    suspend(bench, "hold")
+    bench.run(40 * SECOND - bench.now % (10 * SECOND))
+    assert waiting(bench)[-1].satisfied_at == bench.now
+    bench.crash()
+    bench.now -= 400
+    receipt = answer(bench, a_request("resume", backlog=backlog), run=5 * SECOND)
+    assert receipt["backlog"] == len(bench.started) == goes_on
+
+
+def test_given_a_job_that_is_made_amid_a_resume_by_an_owner_whose_clock_is_behind_then_it_is_no_backlog() -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=on_data(), overlap="allow")))
+    suspend(bench, "hold")
+    bench.event(an_event("d1"))
+    bench.run(5 * SECOND)
+    bench.answer_with(
+        lambda each: isinstance(each, Commit) and each.transaction.name == "release", Invalid("too large"), times=100
+    )
+    bench.request(a_request("resume", backlog="none"))
+    bench.crash()
+    bench.now -= 400
+    bench.request(a_request("trigger"))
+    parked, made_since = waiting(bench)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    assert bench.receipts()["resume-nightly"]["discarded"]["jobs"] == [parked.id]
+    assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
+    assert [each.run_id for each in bench.started] == [made_since.id]

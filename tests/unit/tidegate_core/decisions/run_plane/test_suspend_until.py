@@ -6,6 +6,7 @@ import pytest
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend
 
+from tidegate_core.effects import Commit, ReadRange
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.builders import (
     HOUR,
@@ -84,3 +85,42 @@ def test_given_a_crash_at_any_effect_of_the_end_then_the_successor_resumes(effec
     bench.event(an_event("d1", "b"))
     bench.run(SECOND)
     assert len(bench.started) == 1
+
+
+def test_given_a_drop_whose_pages_were_cut_and_whose_end_has_passed_then_what_was_counted_before_it_is_gone() -> None:
+    """Found in review: a successor resumed the schedule before it had read the rest of the suspend from its inbox."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=on_data("a", 3))))
+    bench.run(3 * SECOND)
+    for day in ("d1", "d2"):
+        bench.event(an_event(day, "a"))
+    bench.run(SECOND)
+    assert len(bench.rows("E#")) == 1
+    bench.lose(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "end_pending")
+    bench.request(a_request("suspend", mode="drop", until=format_instant(bench.now + MINUTE)))
+    bench.away(2 * MINUTE)
+    bench.run(20 * SECOND)
+    state = bench.state_of()
+    assert state is not None
+    assert state.status == "active"
+    assert bench.rows("E#") == []
+    bench.event(an_event("d3", "a"))
+    bench.run(5 * SECOND)
+    assert bench.started == []
+
+
+def test_given_many_ends_at_once_behind_an_outage_then_the_inbox_is_not_read_for_each() -> None:
+    """Found in review: each read all of it, when it is longest."""
+    bench = a_bench()
+    for number in range(20):
+        bench.request(an_apply(a_spec(name=f"s-{number}", trigger=every("10h")), f"apply-{number}"))
+    bench.run(3 * SECOND)
+    until = format_instant(bench.now + MINUTE)
+    for number in range(20):
+        bench.request(a_request("suspend", f"s-{number}", f"suspend-{number}", until=until))
+    bench.run(5 * SECOND)
+    bench.asked.clear()
+    bench.away(2 * MINUTE)
+    bench.run(5 * SECOND)
+    assert [row for row in bench.rows("T#") if row["kind"] == "U"] == []
+    assert sum(isinstance(each, ReadRange) and each.range.low.startswith("I#") for each in bench.asked) < 20

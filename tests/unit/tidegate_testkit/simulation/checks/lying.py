@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_testkit.simulation.checks.case import Case
 
-SEED = 6
+SEED = 10
 MINUTE_MS = 60_000
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tidegate_core.model.durations import parse_duration
+from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.store.keys import shard_pk
 from tidegate_testkit.simulation.checks import violations
 from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
@@ -18,7 +20,10 @@ from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.limits import check_limits
 from tidegate_testkit.simulation.checks.reminders import NOTICED_MS, check_reminders
+from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.drawing import swarm_of
+from tidegate_testkit.simulation.lane_waits import LaneWait
+from tidegate_testkit.simulation.record import Author
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.sources import TRAP, SourceSpan
 from tidegate_testkit.simulation.timeline import START
@@ -137,6 +142,36 @@ def test_given_a_source_that_is_gone_then_no_reminder_waits_for_its_topic(
     (span,) = user.spans
     monkeypatch.setattr(user, "spans", [SourceSpan(span.begin, end=span.begin)])
     assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "whose", "is_wrong"),
+    [
+        pytest.param(100, 8_000, "its owner's", False, id="what stood before it has no fate"),
+        pytest.param(-4_000, 8_000, "its owner's", False, id="since before it came"),
+        pytest.param(100, 200, "its owner's", True, id="the lane had time enough behind that"),
+        pytest.param(-8_000, 0, "its owner's", True, id="that was over when it came"),
+        pytest.param(10_000, 30_000, "its owner's", True, id="that began when it should have been dealt with"),
+        pytest.param(100, 8_000, "a former owner's", True, id="of one whom nothing waits for"),
+        pytest.param(100, 8_000, "another shard's", True, id="nor for another lane"),
+    ],
+)
+def test_given_a_lane_that_is_kept_from_a_transaction_s_fate_then_a_reminder_behind_it_has_its_time_when_that_is_over(
+    case: Case, monkeypatch: pytest.MonkeyPatch, begin: int, end: int, whose: str, is_wrong: bool
+) -> None:
+    """Seed 20612852: the fate of a look at a run came after 17 s, and all that the shard had to decide stood behind it."""
+    since = START + case.swarm.busy_ms + 2 * HEAL_AFTER_MS
+    lost = next(row for row in reminders(case) if row.nominal > since)
+    lie = Case(case.world)
+    lie.rows = [row for row in case.rows if row != lost]
+    shard = schedule_shard(NAMESPACE, REMINDED, case.swarm.shards)
+    _, owner = case.record.taken[shard_pk(shard)][-1]
+    author = Author("another", 1, 1) if whose == "a former owner's" else owner
+    pk = shard_pk((shard + 1) % case.swarm.shards if whose == "another shard's" else shard)
+    token = f"{author.owner}/0.{author.tenure}/{author.number + 1}"
+    wait = LaneWait(token, lost.nominal + begin, lost.nominal + end)
+    monkeypatch.setitem(case.world.cluster.store.lane_waits.spans, pk, [wait])
+    assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded") is is_wrong
 
 
 def test_given_a_job_of_before_a_freeze_that_waits_on_then_reminders_after_the_resume_are_of_it(case: Case) -> None:

@@ -1,0 +1,65 @@
+"""How long a client may take to come into its group, and what becomes of one that does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.tidegate_kafka.test_member import Parts, Stage
+
+from tidegate_kafka.settings import KafkaSettings
+from tidegate_ports.bus import Topic
+
+if TYPE_CHECKING:
+    from tests.unit.tidegate_kafka.conftest import FakeClient, ManualClock, Notes
+
+
+@pytest.fixture
+def stage(client: FakeClient, settings: KafkaSettings, topic: Topic, clock: ManualClock, notes: Notes) -> Stage:
+    return Stage(client, settings, topic, clock, notes)
+
+
+def test_given_a_client_that_never_comes_into_its_group_then_it_is_given_up_without_a_goodbye(
+    stage: Stage, settings: KafkaSettings
+) -> None:
+    """`tests/cluster/test_outages.py`: behind a broker's restart one node of two was in no group for 70 s, and nobody replaced its client."""
+    stage.clock.now += settings.joining_ms_max
+    stage.member.turn()
+    stage.clock.now += 1
+    with pytest.raises(RuntimeError, match="not come into its group"):
+        stage.member.turn()
+    assert not stage.member.may_say_goodbye
+
+
+def test_given_a_share_without_topic_partitions_then_the_client_has_joined(
+    stage: Stage, settings: KafkaSettings, parts: Parts
+) -> None:
+    stage.member.on_assign(parts([]))
+    stage.clock.now += 10 * settings.joining_ms_max
+    stage.member.turn()
+    assert stage.member.joined
+    assert stage.member.may_say_goodbye
+
+
+def test_given_a_loss_then_the_time_to_join_again_begins_with_it(
+    stage: Stage, settings: KafkaSettings, parts: Parts
+) -> None:
+    stage.member.on_assign(parts([0]))
+    stage.clock.now += 10 * settings.joining_ms_max
+    stage.proven()
+    stage.member.on_lost(parts([0]))
+    stage.clock.now += settings.joining_ms_max
+    stage.member.turn()
+    stage.member.on_lost(parts([0]))  # It may say so again: no new time begins.
+    stage.clock.now += 1
+    with pytest.raises(RuntimeError, match="not come into its group"):
+        stage.member.turn()
+
+
+def test_given_kip_848_then_a_member_of_which_nobody_knows_whether_it_has_joined_stays(
+    client: FakeClient, settings: KafkaSettings, topic: Topic, clock: ManualClock, notes: Notes
+) -> None:
+    stage = Stage(client, settings.model_copy(update={"group_protocol": "consumer"}), topic, clock, notes)
+    clock.now += 10 * settings.joining_ms_max
+    stage.member.turn()
+    assert stage.member.may_say_goodbye
