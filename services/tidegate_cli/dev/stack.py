@@ -42,7 +42,7 @@ class Stack:
     """Starts everything, watches it, and stops it in the right order.
 
     Attributes:
-        ready: What was announced once all answered; None before.
+        ready: What is announced once all answer; None before.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class Stack:
         )
         self._initialise(wiring)
         wiring = self._start_children(wiring)
-        self.ready = self._announce(wiring, time.monotonic() - begun)
+        ready = self._announce(wiring, time.monotonic() - begun)
         for brick in bricks.started:
             self._supervisor.watch(SupervisedBrick(brick))
         for child in (*self._nodes.values(), self._started_api()):
             self._supervisor.watch(child)
-        return self.ready
+        return ready
 
     def look(self) -> None:
         """Starts again what has crashed; to be called a few times a second."""
@@ -216,6 +216,8 @@ class Stack:
             nodes=tuple(wiring.node_url(number) for number in range(1, self._options.nodes + 1)),
             pid=os.getpid(),
         )
+        # Before anybody can know of it: who reads the line may interrupt before this returns.
+        self.ready = ready
         if self._options.announced:
             write_pointer(state_dir(self._environment), ready)
         self._console.show(ready)

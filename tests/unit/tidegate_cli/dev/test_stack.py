@@ -1,4 +1,4 @@
-"""A stack that cannot be started as it is asked for."""
+"""A stack that cannot be started as it is asked for, and one that is interrupted as it is ready."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tidegate_cli.context import POINTER_FILE
 from tidegate_cli.dev.console import console_for
 from tidegate_cli.dev.environment import DYNAMODB_VARIABLE, KAFKA_VARIABLE
+from tidegate_cli.dev.events import Ready, StackEvent, Stopped, Stopping
 from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.options import StackOptions
 from tidegate_cli.dev.stack import Stack
@@ -31,3 +33,37 @@ def test_given_a_port_that_no_machine_has_then_the_setting_is_named(tmp_path: Pa
             stack.start()
     finally:
         stack.stop()
+
+
+class _InterruptedAtReady:
+    """A console whose reader sends Ctrl-C as soon as it has the line."""
+
+    def __init__(self) -> None:
+        self.shown: list[StackEvent] = []
+
+    def show(self, event: StackEvent) -> None:
+        self.shown.append(event)
+        if isinstance(event, Ready):
+            raise KeyboardInterrupt
+
+    def close(self) -> None: ...
+
+
+def test_given_ctrl_c_right_behind_the_ready_line_then_the_stop_is_told_and_the_pointer_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # From a failure of a busy build machine: the stop said nothing, and `dev.json` stayed.
+    environment = {
+        KAFKA_VARIABLE: "127.0.0.1:1",
+        DYNAMODB_VARIABLE: "http://127.0.0.1:1",
+        "TIDEGATE_STATE_DIR": str(tmp_path / "state"),
+    }
+    monkeypatch.setattr(Stack, "_initialise", lambda _stack, _wiring: None)
+    monkeypatch.setattr(Stack, "_start_children", lambda _stack, wiring: wiring)
+    console = _InterruptedAtReady()
+    stack = Stack(StackOptions(data_dir=tmp_path / "data"), console, environment)
+    with pytest.raises(KeyboardInterrupt):
+        stack.start()
+    stack.stop()
+    assert [type(event) for event in console.shown[-3:]] == [Ready, Stopping, Stopped]
+    assert not (tmp_path / "state" / POINTER_FILE).exists()
