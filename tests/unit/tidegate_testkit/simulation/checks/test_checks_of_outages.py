@@ -81,3 +81,16 @@ def test_given_a_fact_that_begins_late_then_only_a_freeze_until_then_excuses_it(
     monkeypatch.setattr(case.record, "outages", facts)
     monkeypatch.setattr(case.record, "pauses", [("node0", START + begin - 1, START + late)] if frozen else [])
     assert found(check_outages(case), "I1", "its facts are") is not frozen
+
+
+@pytest.mark.parametrize(("went_on", "objects"), [(None, True), (25_000, True), (32_000, False)])
+def test_given_no_fact_then_only_a_freeze_that_leaves_less_than_the_grace_excuses_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, went_on: int | None, objects: bool
+) -> None:
+    """Seed 20620416: a node that was frozen heard of its last answers 17 s into a silence of 75 s, and was put out then."""
+    begin, end = 20_000, 90_000
+    frozen = [("node0", START + begin - 1, START + went_on)] if went_on is not None else []
+    monkeypatch.setattr(outages, "absences", lambda _: [(begin, end)])
+    monkeypatch.setattr(case.record, "outages", {})
+    monkeypatch.setattr(case.record, "pauses", frozen)
+    assert found(check_outages(case), "I1", "its facts are []") is objects
