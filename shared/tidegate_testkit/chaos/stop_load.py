@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -30,8 +31,11 @@ SPREAD_MS = 450
 """Answers are wanted within that of the instant, before it and after."""
 VOLLEY = 72
 VOLLEY_FROM_MS, VOLLEY_TO_MS = 7_000, 13_000
-"""Instants of a volley, after its begin: about the moment at which what it is aimed at has been taken over, 8 s on an idle
+"""Instants of the first volley, after its begin: about the moment at which what it is aimed at has been taken over, 8 s on an idle
 machine. Its stops are answered together then, so that twelve of them are near."""
+VOLLEY_LAST_MS = 60_000
+"""What was answered later than this stood in an outage: nobody waits so long for an instant."""
+VOLLEYS_KEPT = 5
 VOLLEY_STOP_MS = 2_000
 """After its begin its stops are sent: just after the strike, so that only a successor can answer them."""
 LOOK_S = 0.02
@@ -77,6 +81,7 @@ class StopLoad(Background):
         self._every_s = every_s
         self._agenda = Agenda()
         self._numbers = itertools.count(1)
+        self._volleys: deque[tuple[int, list[Trial]]] = deque(maxlen=VOLLEYS_KEPT)
 
     def run(self) -> None:
         due = time.monotonic()
@@ -98,11 +103,30 @@ class StopLoad(Background):
 
     def volley(self, shards: frozenset[int]) -> None:
         """Begins many at once in those shards, whose instants lie about the end of a take-over that begins in a second."""
-        now = now_ms()
-        for number in range(VOLLEY):
-            due = now + VOLLEY_FROM_MS + (VOLLEY_TO_MS - VOLLEY_FROM_MS) * number // VOLLEY
+        now, before = now_ms(), len(self.trials)
+        for number, after_ms in enumerate(self._wanted_ms()):
             what: Literal["suspend", "delete"] = "suspend" if number % 2 else "delete"
-            self._begin(self._name(shards), what, due, now + VOLLEY_STOP_MS, in_volley=True)
+            self._begin(self._name(shards), what, now + after_ms, now + VOLLEY_STOP_MS, in_volley=True)
+        volley = [trial for trial in self.trials[before:] if trial.in_volley]
+        self._volleys.append((now, volley))
+
+    def _wanted_ms(self) -> list[int]:
+        """Returns the instants of a volley, after its begin, in the order of its stops: when those of an earlier one were answered.
+
+        A busy machine answers them over many seconds, in about their order: of instants that lie evenly about the end of an idle
+        machine's take-over it meets one or two.
+        """
+        answered_at = self._client.answered_at()
+        known = []
+        for begun, trials in self._volleys:
+            after = sorted(answered_at[each.stop_id] - begun for each in trials if each.stop_id in answered_at)
+            fit = [each for each in after if VOLLEY_STOP_MS < each <= VOLLEY_LAST_MS]
+            if 2 * len(fit) >= VOLLEY:
+                known.append(fit)
+        if not known:
+            return [VOLLEY_FROM_MS + (VOLLEY_TO_MS - VOLLEY_FROM_MS) * number // VOLLEY for number in range(VOLLEY)]
+        fit = self._chance.choice(known)
+        return [fit[len(fit) * number // VOLLEY] for number in range(VOLLEY)]
 
     def _name(self, shards: frozenset[int] = ALL_SHARDS) -> str:
         """Returns a name that was never used, of a schedule in one of those shards."""

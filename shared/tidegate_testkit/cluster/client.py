@@ -75,6 +75,7 @@ class Client(Background):
         self._receipts = TopicWatcher(bootstrap_servers, f"{PREFIX}.receipts")
         self._seen = 0
         self._by_request: dict[str, dict[str, Any]] = {}
+        self._answered_at: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         self._receipts.__enter__()
@@ -157,10 +158,17 @@ class Client(Background):
 
     def receipts(self) -> Mapping[str, dict[str, Any]]:
         """Returns the first receipt of each request so far."""
-        for document in self._receipts.documents(self._seen):
+        for arrived in self._receipts.records[self._seen :]:
             self._seen += 1
+            document = arrived.document
             self._by_request.setdefault(document["request_id"], document)
+            self._answered_at.setdefault(document["request_id"], arrived.appended_at)
         return self._by_request
+
+    def answered_at(self) -> Mapping[str, int]:
+        """Returns when the first receipt of each request so far was appended, ms since the epoch."""
+        self.receipts()
+        return self._answered_at
 
     def run(self) -> None:
         while not self.stopping.is_set():

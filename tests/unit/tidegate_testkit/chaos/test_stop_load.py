@@ -9,13 +9,14 @@ from typing import Any, cast
 import pytest
 
 from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.chaos.stop_load import NAMESPACE, VOLLEY, StopLoad
+from tidegate_testkit.chaos.stop_load import NAMESPACE, VOLLEY, VOLLEY_FROM_MS, VOLLEY_LAST_MS, StopLoad
 from tidegate_testkit.cluster.client import Acknowledged, Client
 from tidegate_testkit.cluster.cluster import SHARDS
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.judging.stops import StopAnswer
 from tidegate_testkit.cluster.message_load import MessageBook
 from tidegate_testkit.cluster.topics import Arrived
+from tidegate_testkit.cluster.waiting import now_ms
 
 NEVER_S = 3_600.0
 """No trial by itself: tests begin them."""
@@ -27,6 +28,10 @@ class Broker:
 
     def __init__(self) -> None:
         self.taken: list[Mapping[str, Any]] = []
+        self.answered: dict[str, int] = {}
+
+    def answered_at(self) -> Mapping[str, int]:
+        return self.answered
 
     def send(
         self,
@@ -71,6 +76,33 @@ def test_given_a_volley_then_each_schedule_lies_in_a_shard_that_it_aims_at_and_g
     stops = broker.of("schedule.suspend", "schedule.delete")
     assert sorted(value["name"] for value in stops if value["name"] in applied) == sorted(applied)
     assert {value["type"] for value in stops} == {"schedule.suspend", "schedule.delete"}
+
+
+def test_given_a_volley_that_was_answered_late_then_the_next_ones_instants_lie_where_its_answers_did(
+    broker: Broker, load: StopLoad
+) -> None:
+    """A machine under load answered 72 stops from 12 to 33 s after their begin, and met one instant of those from 7 to 13 s."""
+    load.volley(HELD)
+    begun = load.trials[0].due - VOLLEY_FROM_MS
+    for number, trial in enumerate(load.trials):
+        broker.answered[trial.stop_id] = begun + 12_000 + 250 * number
+    at = now_ms()
+    load.volley(HELD)
+    due = [trial.due for trial in load.trials[VOLLEY:]]
+    assert due[0] >= at + 12_000
+    assert [each - due[0] for each in due] == [250 * number for number in range(VOLLEY)]
+
+
+@pytest.mark.parametrize("answers", ["few", "of an outage"])
+def test_given_a_volley_that_says_nothing_then_the_next_ones_instants_are_the_usual_ones(
+    broker: Broker, load: StopLoad, answers: str
+) -> None:
+    load.volley(HELD)
+    first = [trial.due - load.trials[0].due for trial in load.trials]
+    for trial in load.trials[: VOLLEY // 3] if answers == "few" else load.trials:
+        broker.answered[trial.stop_id] = trial.due + (5_000 if answers == "few" else VOLLEY_LAST_MS)
+    load.volley(HELD)
+    assert [trial.due - load.trials[VOLLEY].due for trial in load.trials[VOLLEY:]] == first
 
 
 def test_given_receipts_then_a_trial_has_its_answer_and_one_whose_apply_was_refused_is_none(load: StopLoad) -> None:
