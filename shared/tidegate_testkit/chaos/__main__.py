@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tidegate_testkit.chaos.campaign import Campaign, endless, run
+from tidegate_testkit.chaos.campaign import PROTOCOLS, Campaign, endless, run
 from tidegate_testkit.chaos.load import Sizes
 from tidegate_testkit.chaos.nemeses import NEMESES
 
@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
         seconds=options.minutes * 60,
         nodes=options.nodes,
         calm_s=options.calm,
+        protocol=options.protocol,
     )
     figures = run(campaign, folder, _say)
     _say("")
@@ -44,6 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=10.0, help="no fault is made later (default 10)")
     parser.add_argument("--seed", type=int, default=None, help="of order, moments and loads (default: a new one)")
     parser.add_argument("--nodes", type=int, default=3, help="that serve (default 3)")
+    parser.add_argument(
+        "--protocol", choices=PROTOCOLS, default=PROTOCOLS[0], help="of the nodes' group (default %(default)s)"
+    )
     parser.add_argument("--nemesis", action="append", choices=sorted(NEMESES), help="only this one; may be repeated")
     parser.add_argument("--strikes", type=int, default=3, help="of a phase (default %(default)s)")
     parser.add_argument(

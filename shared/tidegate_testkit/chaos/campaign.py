@@ -32,6 +32,7 @@ CALM_S_MIN = 0.5
 """Between two strikes: they shall not always meet a cluster that has just come back."""
 AIM_S = 1.0
 """From a volley of stops to the strike: the schedules are applied by then."""
+PROTOCOLS = ("classic", "consumer")
 AIMED = ("kill", "pause", "cut from the broker")
 """Nemeses after which somebody takes over, some seconds later."""
 
@@ -47,6 +48,7 @@ class Campaign:
         seconds: No strike begins later; None for all phases that there are.
         nodes: That serve.
         calm_s: The longest pause between two strikes.
+        protocol: Of the nodes' group: `consumer` is KIP-848.
     """
 
     seed: int
@@ -55,6 +57,7 @@ class Campaign:
     seconds: float | None = None
     nodes: int = 3
     calm_s: float = 4.0
+    protocol: str = PROTOCOLS[0]
 
 
 def endless(chance: random.Random, nemeses: Sequence[Nemesis], strikes: int) -> Iterator[tuple[Nemesis, int]]:
@@ -74,7 +77,8 @@ def run(campaign: Campaign, folder: Path, say: Callable[[str], None]) -> Figures
     """
     chance = random.Random(campaign.seed)
     begun, begun_at = time.monotonic(), now_ms()
-    with ChaosCluster(folder, campaign.seed, campaign.nodes) as cluster, ExitStack() as around:
+    settings = {"TIDEGATE_KAFKA__GROUP_PROTOCOL": campaign.protocol}
+    with ChaosCluster(folder, campaign.seed, campaign.nodes, **settings) as cluster, ExitStack() as around:
         client = around.enter_context(Client(cluster.bootstrap_servers, folder / "acknowledged.jsonl"))
         meter = Meter()
         rig = Rig(cluster, client, StoreView(cluster.store), meter, chance)
