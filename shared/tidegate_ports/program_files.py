@@ -45,13 +45,22 @@ class FileLooks:
             FileSystemSilent: No answer in time, or none to all who look, one of whom would have to come back first.
         """
         silent = FileSystemSilent(f"{file} cannot be looked at: its file system gave no answer to {who}")
-        if self._silent >= LOOKS_MAX:
-            raise silent
+        while not await self._has_room():
+            if self._silent >= LOOKS_MAX:
+                raise silent
         try:
-            await asyncio.wait_for(self._room.acquire(), self._patience_s)
             return await asyncio.wait_for(self._seen(file, who), self._patience_s)
         except TimeoutError:
             raise silent from None
+
+    async def _has_room(self) -> bool:
+        """Waits for it as long as one look may take: by then one has come back, or it is silent as well."""
+        if self._silent >= LOOKS_MAX:
+            return False
+        try:
+            return await asyncio.wait_for(self._room.acquire(), self._patience_s)
+        except TimeoutError:
+            return False
 
     async def _seen(self, file: str, who: str) -> str | None:
         """Has a thread look, and gives its room back when it returns, whoever still waits for it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,33 @@ async def test_given_far_more_looks_at_once_than_threads_then_all_get_their_answ
     files = [str(tmp_path / ("land.py" if number % 2 else "none.py")) for number in range(8 * LOOKS_MAX)]
     found = await asyncio.gather(*(looks.problem_with(file, "this host") for file in files))
     assert [each is None for each in found] == [bool(number % 2) for number in range(len(files))]
+
+
+async def test_given_a_crowd_whose_turns_take_longer_than_the_patience_with_one_then_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """10,000 applies at once on a machine with others on its cores: 32 of them were told that the file system was silent."""
+    patience_s, look_s, turns = 2.0, 0.6, 4
+
+    def look(file: str, who: str) -> str | None:
+        time.sleep(look_s)  # What each takes here, no synchronisation.
+        return problem_with(file, who)
+
+    monkeypatch.setattr(program_files, "problem_with", look)
+    looks = FileLooks(patience_s)
+    (tmp_path / "land.py").write_text("")
+    found = await asyncio.gather(
+        *(looks.problem_with(str(tmp_path / "land.py"), "this host") for _ in range(turns * LOOKS_MAX))
+    )
+    assert found == [None] * turns * LOOKS_MAX
+
+
+async def test_given_a_crowd_before_a_mount_that_hangs_then_all_of_it_is_told_so(hung_mount: threading.Event) -> None:
+    looks = FileLooks(patience_s=0.05)
+    told = await asyncio.gather(
+        *(looks.problem_with("/hung/land.py", "this host") for _ in range(4 * LOOKS_MAX)), return_exceptions=True
+    )
+    assert {type(each) for each in told} == {FileSystemSilent}
 
 
 async def test_given_looks_that_come_back_late_then_there_is_room_again(
