@@ -22,7 +22,7 @@ LOOK_MS = 5_000
 class Controlled(Protocol):
     """A shard, as far as this file knows it."""
 
-    def controls_are(self, controls: Controls) -> None: ...
+    def controls_are(self, controls: Controls, read_at: int) -> None: ...
 
 
 class ControlsWatch:
@@ -30,14 +30,16 @@ class ControlsWatch:
 
     Args:
         host: Shared parts of the partition actor.
-        shards: Who is told of a change; filled as they are acquired.
+        shards: Who is told of what was read; filled as they are acquired.
 
     Attributes:
         known: As last read; its version never goes back.
+        read_at: When that read began: what moves the item later is not in it.
     """
 
     def __init__(self, host: Host, shards: Mapping[int, Controlled]) -> None:
         self.known = NO_CONTROLS
+        self.read_at = 0
         self._host = host
         self._shards = shards
         self._poked = Signal("controls")
@@ -49,20 +51,20 @@ class ControlsWatch:
 
     def learn(self) -> Operation[None]:
         """Reads the present controls."""
+        began = self._host.now
         found = yield from self._host.read_for_good(Read((keys.CONTROLS_KEY,)))
         assert isinstance(found, Items)
         item = found.found.get(keys.CONTROLS_KEY)
         if item is not None and (stored := from_item(StoredControls, item)).version > self.known.version:
             self.known = stored.controls
+        self.read_at = began
 
     def serve(self) -> Operation[None]:
         """Looks for good, and tells the shards."""
         while True:
-            told = self.known
             yield from self.learn()
-            if self.known is not told:
-                for shard in list(self._shards.values()):
-                    shard.controls_are(self.known)
+            for shard in list(self._shards.values()):
+                shard.controls_are(self.known, self.read_at)
             self._look_later()
             yield self._poked
 

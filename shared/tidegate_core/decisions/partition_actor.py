@@ -250,7 +250,8 @@ class PartitionActor:
         return requests
 
     def _recover_all(self) -> Operation[None]:
-        yield from side_by_side(self._host, [each.recover(self._controls.known) for each in self.shards.values()])
+        known, read_at = self._controls.known, self._controls.read_at
+        yield from side_by_side(self._host, [each.recover(known, read_at) for each in self.shards.values()])
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

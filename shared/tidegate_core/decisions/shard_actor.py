@@ -93,19 +93,21 @@ class ShardActor:
         self._attempts = Attempts(self._lane, self.memory, index)
         self._outgoing = Outgoing(self._lane, self.memory, index, self._attempts)
         self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._inbox, self._attempts)
-        self._controls = ShardControls(self._lane, self.memory, plane, carried.done, self._arm)
+        self._controls = ShardControls(self._lane, self.memory, plane, carried.done, self._look_again)
         self._draining = False
         self._wake_at: int | None = None
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def recover(self, controls: Controls) -> Operation[None]:
+    def recover(self, controls: Controls, read_at: int) -> Operation[None]:
         """Reads all that is open (strictly after the fence: nothing of an older epoch can change any more), then serves.
 
         Args:
             controls: As read after the fence.
+            read_at: When the read of them began.
         """
         rows: list[Item] = []
+        self.memory.left_rows.controls_are(controls.version, read_at)
         yield from self._wait_for_the_present()
         yield from self._controls.begin(controls)
         yield from self._recover_recurring()
@@ -166,9 +168,17 @@ class ShardActor:
         self._lane.close()
         yield from self._host.wait_while(lambda: not self._lane.is_idle)
 
-    def controls_are(self, controls: Controls) -> None:
-        """The wide controls have changed."""
+    def controls_are(self, controls: Controls, read_at: int) -> None:
+        """The wide controls were read, whether they have changed or not."""
+        self.memory.left_rows.controls_are(controls.version, read_at)
         self._controls.take(controls)
+        self._inbox.clear_what_was_left()
+
+    def _look_again(self) -> None:
+        """The lease carries another version of the wide controls: what was left is due."""
+        self._inbox.look_at_what_was_left()
+        self.memory.take_up_what_was_left()
+        self._arm()
 
     def poke(self, run_id: str | None) -> None:
         """Somebody says that there is something in the inbox, that a run's item has changed, that its job was offered a slot,

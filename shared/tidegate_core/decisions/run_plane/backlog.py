@@ -7,12 +7,12 @@ came days later, and what it would have met would come behind it and expire.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from tidegate_core.decisions.run_plane.count import CountEvents
+from tidegate_core.decisions.run_plane.count import CountEvents, append_times
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Key
 
@@ -34,14 +34,15 @@ class _Piece(NamedTuple):
     events: int
 
 
-def in_decisions(ref: str, rows: Iterable[tuple[Key, InboxRow]]) -> list[CountEvents]:
+def in_decisions(ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: Memory | None = None) -> list[CountEvents]:
     """Returns the decisions that count a schedule's inbox rows, in their order.
 
     Args:
         ref: The schedule.
         rows: All of them that are there: what is left out would be counted behind it.
+        memory: As of `CountEvents`.
     """
-    ordered = sorted((_append_times(row), key) for key, row in rows)
+    ordered = sorted((append_times(row), key) for key, row in rows)
     left = [piece for together in _overlapping(ordered) for piece in _pieces(together)]
     decisions: list[CountEvents] = []
     while left:
@@ -50,7 +51,7 @@ def in_decisions(ref: str, rows: Iterable[tuple[Key, InboxRow]]) -> list[CountEv
         rows_taken = tuple(dict.fromkeys(piece.key for piece in taken))
         # Of one instant some rows may be left: then all of it that is here is counted, whichever comes first.
         before = max(taken[-1].at + 1, left[0].at) if left else None
-        decisions.append(CountEvents(ref, rows_taken, before))
+        decisions.append(CountEvents(ref, rows_taken, before, memory))
     return decisions
 
 
@@ -89,10 +90,3 @@ def _pieces(together: list[Row]) -> list[_Piece]:
         return [_Piece(times[0] if times else 0, key, len(times))]
     found = ((at, key, number) for times, key in together for at, number in Counter(times or [0]).items())
     return sorted(_Piece(*each) for each in found)
-
-
-def _append_times(row: InboxRow) -> list[int]:
-    try:
-        return sorted(int(matched["at"]) for matched in json.loads(row.body))
-    except (ValueError, TypeError, KeyError):
-        return []  # Whoever counts it fails, and it alone.

@@ -39,15 +39,17 @@ class ShardControls:
         memory: Jobs and runs that are open.
         plane: Holds messages back and lets them go.
         done: Version of which the lease says that all is done.
-        arm: Called when timer rows may have become due.
+        look_again: Called when the lease carries another version: at what a wide suspend has left.
     """
 
-    def __init__(self, lane: Lane, memory: Memory, plane: DeliveryPlane, done: int, arm: Callable[[], None]) -> None:
+    def __init__(
+        self, lane: Lane, memory: Memory, plane: DeliveryPlane, done: int, look_again: Callable[[], None]
+    ) -> None:
         self._lane = lane
         self._memory = memory
         self._plane = plane
         self._done = done
-        self._arm_timers = arm
+        self._look_again = look_again
         self._wanted = NO_CONTROLS
         self._under_way = False
         self._something_is_left = False
@@ -87,7 +89,7 @@ class ShardControls:
             while self._done < self._wanted.version:
                 controls = self._wanted
                 on_their_way = self._plane.holding.on_their_way()
-                yield from self._in_lane(partial(EndCovered, self._memory, controls, self._done, self._arm_timers))
+                yield from self._in_lane(partial(EndCovered, self._memory, controls, self._done, self._look_again))
                 yield from self._plane.holding.settle(on_their_way)
                 yield from self._let_go()
                 yield from self._in_lane(FinishControls)
@@ -129,14 +131,14 @@ class EndCovered(Procedure):
 
     Attributes:
         since: What was suspended up to this version has ended before.
-        arm: Called when timer rows may have become due.
+        look_again: As of `ShardControls`.
         told: Called when all of it has ended.
     """
 
     memory: Memory
     controls: Controls
     since: int
-    arm: Callable[[], None]
+    look_again: Callable[[], None]
     told: Callable[[], None]
     name: str = "controls"
 
@@ -146,8 +148,7 @@ class EndCovered(Procedure):
 
     def run(self, lane: Lane) -> Operation[None]:
         yield from lane.carry(self.controls)
-        self.memory.take_up_what_was_left()
-        self.arm()
+        self.look_again()
         if self.controls.names_dropped(self.since):
             # From here on nothing that is covered is made or admitted, so this is all.
             pending = [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.entries import Entry, as_json, entry_of
@@ -16,6 +17,7 @@ from tidegate_core.decisions.run_plane.gathering import Groups
 from tidegate_core.decisions.run_plane.hearing import Heard, heard_by
 from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.listening import RUNS
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.facts import fact_from_json
 from tidegate_core.records.codec import from_item
@@ -32,11 +34,13 @@ class CountEvents:
 
     Attributes:
         before: Only what was appended earlier; the rest stays in its rows for the decisions behind this one. None: all.
+        memory: Keeps what waits for the end of a wide suspend; without it nothing does.
     """
 
     ref: str
     rows: tuple[Key, ...]
     before: int | None = None
+    memory: Memory | None = None
     stale: tuple[Key, ...] = ()
     name: str = "count"
 
@@ -49,12 +53,23 @@ class CountEvents:
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
         cut = None
-        if state is not None and fires(state) and not unit.controls.covers(namespace):
-            cut = self._count(unit, state, rows, now)
+        if state is not None and fires(state):
+            if unit.controls.covers(namespace):
+                rows = [row for row in rows if not self._leave(unit, row)]
+            else:
+                cut = self._count(unit, state, rows, now)
         for row in rows:
             _drop_counted(unit, row, self.before if cut is None else cut)
         if cut is not None:
             unit.go_on()
+
+    def _leave(self, unit: UnitOfWork, row: InboxRow) -> bool:
+        """Leaves a row of a suspended namespace as it is where some of it may count once a resume is heard of."""
+        last = max(append_times(row), default=0)
+        if self.memory is None or not self.memory.left_rows.may_count(unit.controls.version, last):
+            return False
+        unit.after(partial(self.memory.leave_in_inbox, row.key(unit.shard), last))
+        return True
 
     def _count(self, unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int) -> int | None:
         """Counts what was appended before the first tick that there was no room for; returns that one's instant."""
@@ -73,6 +88,14 @@ class CountEvents:
         cut = gathering.fold_all(sorting.groups, sorting.last_at)
         gathering.close()
         return cut
+
+
+def append_times(row: InboxRow) -> list[int]:
+    """Returns when what the row holds was appended, in that order."""
+    try:
+        return sorted(int(matched["at"]) for matched in json.loads(row.body))
+    except (ValueError, TypeError, KeyError):
+        return []  # Whoever counts it fails, and it alone.
 
 
 def _matches(row: InboxRow) -> list[Entry]:

@@ -14,6 +14,7 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.upstream_gone import upstream_gone
 from tidegate_core.decisions.sources_home import ApplySource
+from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Produce
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import InboxRow
@@ -26,6 +27,10 @@ with.
 """
 ROWS_DEALT_WITH_PER_MS = 1
 """Then it is read again all the same: what comes is dealt with by others than what is there, or nothing gets on."""
+
+LEFT_ROWS_READ_AGAIN_PER_MS = 1
+LEFT_ROWS_PAUSE_MS_MAX = 1_000
+"""A minute's rows that nobody deals with would be read at each poke: up to so much later for all others, until the wide suspend is over."""
 
 
 class Inbox:
@@ -81,11 +86,18 @@ class Inbox:
             yield from self._until_half_is_done()
 
     def _until_half_is_done(self) -> Operation[None]:
-        known = len(self._memory.inbox)
+        """What a wide suspend leaves here is read each time as well; nobody waits until it is dealt with."""
+        if left := len(self._memory.left_rows):
+            yield from self._host.sleep(min(left // LEFT_ROWS_READ_AGAIN_PER_MS, LEFT_ROWS_PAUSE_MS_MAX))
+        known = self._being_dealt_with
         latest = self._host.now + known // ROWS_DEALT_WITH_PER_MS
         pause = known // ROWS_READ_AGAIN_PER_MS
-        while pause and 2 * len(self._memory.inbox) > known and self._host.now < latest and not self._closed:
+        while pause and 2 * self._being_dealt_with > known and self._host.now < latest and not self._closed:
             yield from self._host.sleep(pause)
+
+    @property
+    def _being_dealt_with(self) -> int:
+        return len(self._memory.inbox) - len(self._memory.left_rows)
 
     def look(self) -> Operation[None]:
         """Reads all that is here, and hands on what is new."""
@@ -105,22 +117,40 @@ class Inbox:
         self._route(fresh)
         self.has_been_read = True
 
+    def look_at_what_was_left(self) -> None:
+        """The lease carries another version of the wide controls: what it does not cover any more is counted, in front of what came later."""
+        controls, inbox = self._lane.controls, self._memory.inbox
+        left = self._memory.left_rows
+        going_on = [key for key in left if not controls.covers(inbox[key].namespace)]
+        self._lane.add_first(*self._countings([(key, inbox[key]) for key in left.take(going_on)]))
+
+    def clear_what_was_left(self) -> None:
+        """The wide controls were read, and are known: what is too old for any other ones goes."""
+        old = self._memory.left_rows.take_old(self._lane.controls.version)
+        for work in self._countings([(key, self._memory.inbox[key]) for key in old]):
+            self._lane.add(work)
+
     def _route(self, fresh: list[tuple[Key, InboxRow]]) -> None:
-        events: dict[str, list[tuple[Key, InboxRow]]] = {}
-        for key, row in fresh:
-            if row.kind == "X":
-                events.setdefault(keys.schedule_ref(row.namespace, row.name), []).append((key, row))
         self._hand([row for _, row in fresh if row.kind == "M"])
         requests = sorted((row for _, row in fresh if row.kind == "Q"), key=lambda row: row.origin)
         for row in requests:
             self._lane.add(self._application_of(row))
-        for ref, rows in events.items():
-            for decision in in_decisions(ref, rows):
-                self._lane.add(decision)
+        for work in self._countings(fresh):
+            self._lane.add(work)
+
+    def _countings(self, rows: Sequence[tuple[Key, InboxRow]]) -> list[Work]:
+        """Returns what counts the events of some rows, and then takes out what is gone."""
+        events: dict[str, list[tuple[Key, InboxRow]]] = {}
+        for key, row in rows:
+            if row.kind == "X":
+                events.setdefault(keys.schedule_ref(row.namespace, row.name), []).append((key, row))
+        memory = self._memory
+        works: list[Work] = [each for ref, heard in events.items() for each in in_decisions(ref, heard, memory)]
         # Behind the ends of runs from before, which were there first: their rows are read after these.
-        for row in (row for _, row in fresh if row.kind == "G"):
+        for row in (row for _, row in rows if row.kind == "G"):
             arrived = self._host.readings.begun
-            self._lane.add(upstream_gone(row, self._memory, self._plane.recurring, self._done, arrived))
+            works.append(upstream_gone(row, memory, self._plane.recurring, self._done, arrived))
+        return works
 
     def _hand(self, messages: Sequence[InboxRow]) -> None:
         if messages:

@@ -12,6 +12,7 @@ from bisect import insort
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from tidegate_core.decisions.run_plane.left_rows import LeftRows
 from tidegate_core.decisions.run_plane.loads import Loads
 from tidegate_core.decisions.run_plane.retry_budget import RetryBudget
 from tidegate_core.records.codec import from_item
@@ -37,6 +38,7 @@ class Memory:
         shards: Of the cluster.
         inbox: Rows that are being dealt with.
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
+        left_rows: Those of `inbox` that nobody deals with while a wide suspend goes on.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
         outages: Facts of the shard, as PROGRESS says.
         retries: What of retries its owner has seen; a successor begins with those of runs that are open.
@@ -50,6 +52,7 @@ class Memory:
         self.runs: dict[str, Run] = {}
         self.inbox: dict[Key, InboxRow] = {}
         self.inbox_gone: set[Key] = set()
+        self.left_rows = LeftRows()
         self.outbox: dict[Key, OutboxRow] = {}
         self.horizon = 0
         self.outages: tuple[Outage, ...] = ()
@@ -140,7 +143,13 @@ class Memory:
     def inbox_row_gone(self, key: Key) -> None:
         """The row is deleted; a read that is under way may still bring it, and it must not be dealt with again."""
         self.inbox.pop(key, None)
+        self.left_rows.forget(key)
         self.inbox_gone.add(key)
+
+    def leave_in_inbox(self, key: Key, appended: int) -> None:
+        """Nobody deals with the row for now (`LeftRows.leave`), unless the same transaction has removed it."""
+        if key in self.inbox:
+            self.left_rows.leave(key, appended)
 
     def set_aside(self, job_id: str) -> None:
         """The job cannot be decided on now: those behind it go on."""

@@ -46,15 +46,21 @@ class UpstreamGone(ApplyRequest):
             comes under that name.
         at: When it was deleted.
         done: Removes the inbox row.
+        leave: Leaves it until a wide suspend is over.
     """
 
     gone: str
     heard: frozenset[tuple[str, int]]
     at: int
     done: Callable[[], None]
+    leave: Callable[[], None]
     name: str = "upstream_gone"
 
     def run(self, lane: Lane) -> Operation[None]:
+        controls = lane.controls
+        if controls.covers(self.row.namespace) and self.memory.left_rows.may_count(controls.version, self.at):
+            self.leave()  # As the ends of runs from before are: told first, it would make them those of a later life.
+            return
         yield from self._receipt_once_told(lane)
         self.done()
 
@@ -118,6 +124,7 @@ def upstream_gone(
         heard=frozenset((each["incarnation"], each["generation"]) for each in matched),
         at=told.at,
         done=lambda: done(row),
+        leave=lambda: memory.leave_in_inbox(row.key(memory.shard), told.at),
     )
 
 

@@ -11,6 +11,7 @@ from tidegate_core.decisions.run_plane import gathering, inbox
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
 from tidegate_core.decisions.run_plane.instances import Instances
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row
 from tidegate_core.records.run_plane import InboxRow, ScheduleState
 from tidegate_core.store.values import Key
@@ -68,8 +69,8 @@ def never_again(_: Any) -> Any:
 
 
 def row_by_row(_: Any) -> Any:
-    def cut(ref: str, rows: Iterable[tuple[Key, InboxRow]]) -> list[CountEvents]:
-        return [CountEvents(ref, (key,)) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
+    def cut(ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: Memory) -> list[CountEvents]:
+        return [CountEvents(ref, (key,), memory=memory) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
 
     return cut
 
