@@ -78,6 +78,7 @@ class Generation:
         fired_before: Latest instant that earlier generations of its life have made.
         fires_before: Instants that its version had made before, for `max_fires`.
         suspended_since: Of a wide suspend that went on at its end, as its shard knew.
+        missed_by_update: Whether what it was to make up for was an update's: of that what lay in a wide suspend is no miss.
     """
 
     number: int
@@ -93,10 +94,16 @@ class Generation:
     fired_before: int = 0
     fires_before: int = 0
     suspended_since: int | None = None
+    missed_by_update: bool = False
 
     def due(self, instant: int) -> int:
         """Returns when it came due: one before the activation, such as a past `at`, with that."""
         return max(instant, self.activated_at)
+
+    def outside_of_spans(self, instant: int) -> tuple[int, ...]:
+        """Returns what must not lie in a wide suspend: when it came due, and of what an update is to make up for the instant itself."""
+        due = self.due(instant)
+        return (due, instant) if self.missed_by_update and instant < due else (due,)
 
     def ended_suspended(self, due: int) -> bool:
         """Whether it ended in a wide suspend, and this came due in that, as far as was known: the resume was not answered yet."""
@@ -123,10 +130,11 @@ class Expected:
 
     def add(self, generation: Generation, instant: int, *, wide: WideSuspends) -> None:
         due = generation.due(instant)
+        outside = generation.outside_of_spans(instant)
         self.may.setdefault(generation.incarnation, set()).add(instant)
-        if wide.cover(due) or generation.ended_suspended(due):
+        if any(map(wide.cover, outside)) or generation.ended_suspended(due):
             self.suspended.add(instant)
-        elif wide.may_cover(due):
+        elif any(map(wide.may_cover, outside)):
             self.unsure.add(instant)
         elif generation.must_before is None or due < generation.must_before:
             self.must.setdefault(generation.incarnation, set()).add(instant)
@@ -140,8 +148,9 @@ class Expected:
                 self.unjudged.append(TOO_MANY)
                 return
             is_bounded = isinstance(spec.trigger, TimeTrigger) and spec.trigger.max_fires is not None
-            due = generation.due(instant)
-            if is_bounded and (wide.cover(due) or wide.may_cover(due) or generation.ended_suspended(due)):
+            outside = generation.outside_of_spans(instant)
+            may_be_suspended = any(wide.cover(each) or wide.may_cover(each) for each in outside)
+            if is_bounded and (may_be_suspended or generation.ended_suspended(generation.due(instant))):
                 self.unjudged.append(BOUNDED_AND_SUSPENDED)
                 return
             if instant >= window.begin:
@@ -169,6 +178,7 @@ def generations_of(state: ScheduleState, past: Sequence[PastGeneration]) -> list
                 fired_before=fired_before,
                 fires_before=fires_before,
                 suspended_since=each.suspended_since,
+                missed_by_update=bool(each.missed_by_update),
             )
         )
         before = each
@@ -184,6 +194,7 @@ def generations_of(state: ScheduleState, past: Sequence[PastGeneration]) -> list
         resumed=_resumes(before, state),
         fired_before=fired_before,
         fires_before=fires_before,
+        missed_by_update=bool(state.missed_by_update),
     )
     return [*found, present]
 

@@ -104,13 +104,18 @@ class FireSchedule:
             """Goes on to the first instant outside of all suspended spans: those within are never misses."""
             while (nominal := following.found) is not None and nominal <= now:
                 until = unit.controls.suspended_until(spec.namespace, _due(state, nominal), now)
+                if until is None and brought_by_update is not None and nominal in brought_by_update:
+                    # It comes due with the update, and lies in a span all the same.
+                    until = unit.controls.suspended_until(spec.namespace, nominal, now)
                 if until is None:
                     return following
                 following = next_after(until)
             return following
 
         outages = () if self.memory is None else self.memory.outages
-        rules = Rules(spec.catchup, now, outages, _own(state), state.activated_at)
+        own = _own(state)
+        brought_by_update = own if state.missed_by_update else None
+        rules = Rules(spec.catchup, now, outages, own, state.activated_at)
         first = live(gone_on(state.following, next_after))
         alone = Made(state.alone_since or 0, state.alone or 0)
         counted = at_most(trigger.fires_left(state.fires), next_after)

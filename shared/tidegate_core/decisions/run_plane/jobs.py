@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate_core.decisions.run_plane.asking import leave
-from tidegate_core.decisions.run_plane.standing import stopped
+from tidegate_core.decisions.run_plane.standing import backlog_through, stopped
 from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
@@ -43,7 +43,7 @@ def waiting_job(state: ScheduleState, spec: ScheduleSpec, job_id: str, trigger: 
         trigger=trigger,
         nominal=nominal,
         # While a resume cuts the backlog, what is made is none of it, also where this clock is behind that of who moved the state.
-        satisfied_at=now if state.shedding is None else max(now, state.changed_at + 1),
+        satisfied_at=now if state.shedding is None else max(now, backlog_through(state) + 1),
         deadline=now + spec.pending_timeout,
         stopped=stopped(state, now),
     )

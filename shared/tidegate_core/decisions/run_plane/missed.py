@@ -1,6 +1,9 @@
 """What a schedule itself missed, and is to make up for: written down in its state by the request that ends it (SEMANTICS 3.5).
 
-By default it is nothing: a suspended span is no miss, and what an update brings counts from then on.
+By default it is nothing: a suspended span is no miss, and what an update brings counts from then on. What an update is to make up for begins
+right behind the last occurrence, so it may reach over wide suspends: of these nothing is made (`missed_by_update`; which they were is known to
+the walk, not to the request: their ends are heard of late). Otherwise with the other causes. Who is made after a wide suspend was not suspended
+by it; and who resumes a schedule that was suspended by itself meanwhile, and asks for the backlog, is told how much that is.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ def after_pause(
         before: Its state while it was suspended.
         backlog: What the resume asks for instead of the schedule's own word.
     """
+    state = _missing_nothing(state)
     since = before.suspended_at or before.changed_at
     start = spec.trigger.start if isinstance(spec.trigger, TimeTrigger) else None
     was_never_active = before.suspended_at == before.activated_at
@@ -44,13 +48,27 @@ def after_apply(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState 
         spec: What is applied.
         before: None when the name was not there.
     """
+    if before is not None and before.generation == state.generation:
+        return state  # Carried: what it was to make up for it still is, and its trigger is the same.
+    state = _missing_nothing(state)
     if not isinstance(spec.trigger, TimeTrigger):
         return state
     if before is None or before.status == "deleted":
         start = spec.trigger.start
         return state if start is None else _making_up(state, spec, start, spec.catchup.on_create)
     begin = max(before.fired_through + 1, before.activated_at)
-    return state if before.status != "active" else _making_up(state, spec, begin, spec.catchup.after_update)
+    if before.status != "active":
+        return state
+    making_up = _making_up(state, spec, begin, spec.catchup.after_update)
+    # A past `at` counts with each activation, wherever it lies, and needs nobody to make up for it (SEMANTICS 1.5).
+    counts_anyway = spec.trigger.counts_from(state.activated_at) < state.activated_at
+    is_missing = making_up.missed_as is not None and not counts_anyway
+    return replace(making_up, missed_by_update=True) if is_missing else making_up
+
+
+def _missing_nothing(state: ScheduleState) -> ScheduleState:
+    """What a former generation was to make up for went with it."""
+    return replace(state, missed_from=None, missed_until=None, missed_as=None, missed_by_update=None)
 
 
 def _making_up(state: ScheduleState, spec: ScheduleSpec, begin: int, mode: CatchUp) -> ScheduleState:

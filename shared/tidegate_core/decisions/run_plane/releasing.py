@@ -1,9 +1,9 @@
 """What a resume does after `hold` and `freeze`, a page at a time: the backlog is cut, and time-outs run on (SEMANTICS 10).
 
 Nothing is admitted before the backlog is what was asked for: a successor that looks at the waiting jobs first finds
-`shedding` in the state. The backlog is all that waited when the state moved, so a repeated page goes on with the same jobs. Which those are
-the instants tell, whoever's clock they are by: the state moves no earlier than the last of them was satisfied, and what is made amid the pages is
-satisfied after that.
+`shedding` in the state. The backlog is all that waited when the resume moved the state, so a repeated page goes on with the same jobs, also one
+that comes ten minutes later, when an update or another suspend has moved the state again. Which those are the instants tell, whoever's clock they
+are by: `backlog_through` is no earlier than the last of them was satisfied, and what is made amid the pages is satisfied after that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, PAGE_ACTION
 from tidegate_core.decisions.run_plane.jobs import end_job, evidence_ref
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.overlap import merged_into, standing_for
-from tidegate_core.decisions.run_plane.standing import kept_from, present_evidence, stands_still
+from tidegate_core.decisions.run_plane.standing import backlog_through, kept_from, present_evidence, stands_still
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import ScheduleRequest
 from tidegate_core.records.codec import from_item
@@ -73,13 +73,13 @@ class ReleasePending:
         answer(unit, self.outcome, receipt, now, settled=is_last)
 
     def _backlog(self, state: ScheduleState) -> list[Job]:
-        """Returns the jobs that waited when the state moved, in their order."""
+        """Returns the jobs that waited when the resume moved the state, in their order."""
         jobs = [
             job
             for job in self.memory.jobs_of(self.about)
             if job.state == PENDING_CONSTRAINT
             and job.generation >= kept_from(state)
-            and job.satisfied_at <= state.changed_at
+            and job.satisfied_at <= backlog_through(state)
         ]
         return sorted(jobs, key=lambda job: (job.nominal, job.id))
 

@@ -47,6 +47,11 @@ def kept_from(state: ScheduleState) -> int:
     return state.generation if state.kept_from is None else state.kept_from
 
 
+def backlog_through(state: ScheduleState) -> int:
+    """Returns up to when what waits was satisfied, if it is the backlog of the last resume."""
+    return state.changed_at if state.backlog_through is None else state.backlog_through
+
+
 def stopped(state: ScheduleState, now: int) -> int:
     """Returns for how long, in ms, the clocks of time-outs have stood still until now, all suspensions together."""
     return state.stopped_ms + (max(0, now - state.suspended_at) if stands_still(state) else 0)

@@ -154,8 +154,8 @@ def resumed(
         actor=request.actor,
         reason=request.reason,
     )
-    # All that waits is backlog: `releasing` goes by this instant.
-    state = replace(state, changed_at=max(now, latest))
+    # All that waits is backlog: `releasing` goes by this instant, and an older version that takes over by the other one.
+    state = replace(state, backlog_through=max(now, latest), changed_at=max(now, latest))
     if fires(before):
         state = replace(state, shedding=None if request.backlog in (None, "all") else request.backlog)
         return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=next_instants(spec, state, now))

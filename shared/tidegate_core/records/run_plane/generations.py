@@ -23,7 +23,7 @@ class PastGeneration:
         ended_at: When that was applied; what came due between the two may have been made, and need not.
         suspended_since: Of a wide suspend that went on then, as its shard knew: of what was due since nothing was made.
         interval: Text of its interval as it was closed, of a schedule that sends messages.
-        activated_at, fired_through, fires, missed_from, missed_until: As the state had them at its end.
+        activated_at, fired_through, fires, missed_from, missed_until, missed_by_update: As the state had them at its end.
     """
 
     namespace: str
@@ -41,6 +41,7 @@ class PastGeneration:
     fires: int = 0
     missed_from: int | None = None
     missed_until: int | None = None
+    missed_by_update: bool | None = None
     interval: str | None = None
     suspended_since: int | None = None
 
@@ -72,6 +73,7 @@ class PastGeneration:
             fires=before.fires,
             missed_from=before.missed_from,
             missed_until=before.missed_until,
+            missed_by_update=before.missed_by_update,
             interval=interval,
             suspended_since=suspended_since,
         )

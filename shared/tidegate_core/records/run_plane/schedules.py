@@ -38,6 +38,8 @@ class ScheduleState:
         gathered_as: What is to become of them (`Fate`).
         alone, alone_since: Instants that have jobs of their own although they were missed, and the begin of the span.
         missed_from, missed_until, missed_as: What this schedule itself missed, and is to make up for; None = nothing.
+        missed_by_update: Whether an update brought that: the schedule was there all the while, so nothing is made up for of what lay in a
+            wide suspend. None, as older versions write it: no.
         expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
         mode: How it is suspended, while it is (SEMANTICS 10); `standing.py` says what that lets happen.
         suspended_at: Since when.
@@ -53,6 +55,8 @@ class ScheduleState:
         gone: `<ns>/<name>` of the schedules that were deleted since the trigger listened to them: it does without.
         shedding: What a resume leaves of the backlog (`last`, `coalesce`, `none`), while it is being ended; until then
             nothing is admitted.
+        backlog_through: What waits and was satisfied up to here is the backlog of the last resume, whatever has moved the state since. None,
+            as older versions write it: `changed_at`.
     """
 
     namespace: str
@@ -82,6 +86,7 @@ class ScheduleState:
     missed_from: int | None = None
     missed_until: int | None = None
     missed_as: str | None = None
+    missed_by_update: bool | None = None
     spec_hash: str = ""
     changed_at: int = 0
     reason: str | None = None
@@ -98,6 +103,7 @@ class ScheduleState:
     kept_from: int | None = None
     carried: tuple[int, ...] = ()
     shedding: str | None = None
+    backlog_through: int | None = None
     gone: tuple[str, ...] = ()
 
     def key(self, shard: int) -> Key:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from tidegate_core.audit.expected import Expected, Generation, expected_of
+from typing import Any
+
+import pytest
+
+from tidegate_core.audit.expected import BOUNDED_AND_SUSPENDED, Expected, Generation, expected_of
 from tidegate_core.audit.facts import Window
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.controls import Controls, Scope
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_spec
+from tidegate_core.records.controls import SPANS_KEPT, Controls, Scope
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_spec, every
 
 INSTANT = NOW + MINUTE
 ACTIVATED = INSTANT + 30 * MINUTE
@@ -71,3 +75,51 @@ def test_given_a_generation_that_ended_in_a_wide_suspend_as_its_shard_knew_then_
     found = expected((ACTIVATED - MINUTE, ACTIVATED), ACTIVATED + MINUTE, suspended_since=ACTIVATED - MINUTE)
 
     assert (found.must, found.suspended, found.unsure) == ({}, {INSTANT}, set())
+
+
+# -- what is to be made up for ---------------------------------------------------------------------------------------------
+
+
+def made_up_for(by_update: bool, *spans: tuple[int, int], **more: Any) -> Expected:
+    """Returns what is due of a generation that is to make up for the half an hour before it, until a minute behind its activation."""
+    spec = ScheduleSpec.model_validate(a_spec(trigger={**every("1m"), **more}))
+    generation = Generation(
+        number=1,
+        incarnation="01A",
+        version=1,
+        fired=True,
+        activated_at=ACTIVATED,
+        missed_from=INSTANT,
+        missed_until=ACTIVATED,
+        missed_by_update=by_update,
+    )
+    controls = Controls(version=2, scopes=(Scope(namespace="flights", position="2", spans=spans, dropped=1),))
+    window = Window(NOW, ACTIVATED + MINUTE)
+    return expected_of("flights/nightly", [generation], lambda version: spec.model_dump_json(), controls, window)
+
+
+SPAN = (INSTANT + 10 * MINUTE, INSTANT + 20 * MINUTE)
+
+
+@pytest.mark.parametrize("by_update", [True, False])
+def test_given_a_wide_suspend_in_what_is_made_up_for_then_an_update_makes_nothing_of_it_and_others_do(
+    by_update: bool,
+) -> None:
+    found = made_up_for(by_update, SPAN)
+    (may,) = found.may.values()
+    (must,) = found.must.values()
+    within = {each for each in may if SPAN[0] <= each < SPAN[1]}
+    assert len(within) == 10
+    assert found.suspended == may - must == (within if by_update else set())
+
+
+def test_given_what_nobody_remembers_in_what_an_update_makes_up_for_then_nobody_is_sure_of_it() -> None:
+    spans = [(SPAN[0] + each, SPAN[0] + each + 1) for each in range(1, SPANS_KEPT + 1)]
+    found = made_up_for(True, *spans)
+    (may,) = found.may.values()
+    assert found.unsure == {each for each in may if each <= SPAN[0]} != set()
+
+
+def test_given_a_number_of_fires_then_what_an_update_makes_up_for_around_a_wide_suspend_is_not_judged() -> None:
+    assert made_up_for(True, SPAN, max_fires=40).unjudged == [BOUNDED_AND_SUSPENDED]
+    assert made_up_for(False, SPAN, max_fires=40).unjudged == []

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tidegate_core.records import messages, run_plane
 from tidegate_core.records.codec import STORE_ATTRIBUTES, from_item, to_item
 from tidegate_core.records.messages import MessageName, public_id
-from tidegate_core.records.run_plane import Evidence, Job, Run
+from tidegate_core.records.run_plane import Evidence, Job, PastGeneration, Run, ScheduleState
 from tidegate_core.store.values import Key
-from tidegate_testkit.builders import a_job, a_run, some_evidence
+from tidegate_testkit.builders import NOW, a_job, a_run, a_schedule, some_evidence
 
 KEY = Key("SH#0000", "X")
 
@@ -39,6 +39,18 @@ def test_given_a_record_then_it_comes_back_as_it_was(record: Any) -> None:
     item = to_item(record, KEY)
     assert from_item(type(record), {**item, "rev": 7, "w": "tok"}) == record
     assert (item["pk"], item["sk"]) == KEY[:2]
+
+
+def test_given_a_state_and_the_generation_that_it_ends_then_both_come_back_as_they_were() -> None:
+    state = a_schedule(missed_from=1, missed_until=2, missed_as="all", missed_by_update=True, backlog_through=NOW)
+    past = PastGeneration.of(state, NOW, NOW + 1, fired=True, interval=None)
+    assert past.missed_by_update
+    assert from_item(ScheduleState, to_item(state, KEY)) == state
+    assert from_item(PastGeneration, to_item(past, KEY)) == past
+    items = [
+        to_item(each, KEY) for each in (a_schedule(), PastGeneration.of(a_schedule(), 1, 2, fired=True, interval=None))
+    ]
+    assert [item.keys() & {"missed_by_update", "backlog_through"} for item in items] == [set(), set()]
 
 
 def test_given_absent_values_then_they_are_not_stored() -> None:

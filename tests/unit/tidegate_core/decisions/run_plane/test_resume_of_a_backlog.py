@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
+from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench, suspend, waiting
 
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Invalid
+from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 
@@ -172,3 +173,117 @@ def test_given_a_job_that_is_made_amid_a_resume_by_an_owner_whose_clock_is_behin
     assert bench.receipts()["resume-nightly"]["discarded"]["jobs"] == [parked.id]
     assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
     assert [each.run_id for each in bench.started] == [made_since.id]
+
+
+# -- a state that moves again before the release is through --------------------------------------------------------------
+
+ONE_EACH = {**on_data(), "take": "exactly_n"}
+"""What waits takes nothing up that comes later."""
+
+
+def unreleased(bench: Bench, backlog: str, **more: Any) -> tuple[str, str]:
+    """A resume whose release the store does not take, with a job of before and one that was made since; returns both."""
+    bench.request(an_apply(a_spec(trigger=ONE_EACH, overlap="allow", **more)))
+    suspend(bench, "hold")
+    bench.event(an_event("d1"))
+    bench.run(5 * SECOND)
+    bench.answer_with(
+        lambda each: isinstance(each, Commit) and each.transaction.name == "release", Invalid("too large"), times=100
+    )
+    bench.request(a_request("resume", backlog=backlog))
+    bench.run(SECOND)
+    bench.request(a_request("trigger"))
+    bench.run(SECOND)
+    parked, made_since = waiting(bench)
+    return parked.id, made_since.id
+
+
+@pytest.mark.parametrize("on_update", ["carry", "finish_old"])
+@pytest.mark.parametrize("crashes", [False, True])
+def test_given_an_update_before_the_release_is_through_then_what_was_made_since_the_resume_is_no_backlog(
+    on_update: str, crashes: bool
+) -> None:
+    """Review finding: the update moved the instant by which the release told the backlog."""
+    bench = a_bench()
+    parked, made_since = unreleased(bench, "none")
+    update = an_apply(a_spec(trigger=ONE_EACH, overlap="allow", priority="high"), "update", on_update=on_update)
+    assert answer(bench, update, run=SECOND)["status"] == "accepted"
+    if crashes:
+        bench.crash()
+        bench.now -= 400
+        bench.run(SECOND)
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    assert bench.started == []
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    assert bench.receipts()["resume-nightly"]["discarded"]["jobs"] == [parked]
+    assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched", "launched"]
+    assert made_since in {each.run_id for each in bench.started}
+
+
+def test_given_another_hold_before_the_release_is_through_then_what_was_made_since_the_resume_is_parked() -> None:
+    bench = a_bench()
+    parked, made_since = unreleased(bench, "none")
+    answer(bench, a_request("suspend", mode="hold", request_id="again"), run=SECOND)
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    receipt = bench.receipts()["resume-nightly"]
+    assert (receipt["discarded"]["jobs"], receipt["backlog"]) == ([parked], 0)
+    left = {job.id for job in waiting(bench)}
+    assert (made_since in left, len(left), bench.started) == (True, 2, [])
+    receipt = answer(bench, a_request("resume", request_id="at last"), run=MINUTE)
+    assert (receipt["backlog"], {each.run_id for each in bench.started}) == (2, left)
+
+
+def test_given_another_resume_before_the_release_is_through_then_its_word_is_about_all_that_waits() -> None:
+    bench = a_bench()
+    parked, made_since = unreleased(bench, "none")
+    answer(bench, a_request("suspend", mode="hold", request_id="again"), run=SECOND)
+    bench.request(a_request("resume", backlog="none", request_id="at last"))
+    bench.run(SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    receipts = [bench.receipts()[each] for each in ("resume-nightly", "at last")]
+    ended = [job for receipt in receipts for job in receipt["discarded"]["jobs"]]
+    assert sorted(ended) == sorted([parked, made_since])
+    assert bench.started == []
+
+
+@pytest.mark.parametrize("request_type", ["restart", "delete", "drop"])
+def test_given_what_ends_all_that_waits_before_the_release_is_through_then_the_release_ends_nothing_of_what_comes_then(
+    request_type: str,
+) -> None:
+    bench = a_bench()
+    parked, made_since = unreleased(bench, "none")
+    applied = an_apply(a_spec(trigger=ONE_EACH, overlap="allow", priority="high"), "again")
+    stopped = a_request("suspend", mode="drop", request_id="stopped")
+    before: dict[str, list[Any]] = {
+        "restart": [applied],
+        "delete": [a_request("delete", request_id="gone"), applied],
+        "drop": [stopped, a_request("resume", request_id="again")],
+    }
+    for each in before[request_type]:
+        assert answer(bench, each, run=SECOND)["status"] == "accepted"
+    bench.request(a_request("trigger", request_id="then"))
+    bench.run(SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    ended = sorted(entry[0].split("/")[0] for entry in bench.ledger())
+    assert ended == ["cancelled", "cancelled", "launched"]
+    assert bench.started[0].run_id not in {parked, made_since}
+    assert bench.receipts()["resume-nightly"]["discarded"]["jobs"] == []
+
+
+def test_given_a_carried_update_before_the_release_is_through_then_the_answer_counts_what_waited_at_the_resume() -> (
+    None
+):
+    bench = a_bench()
+    unreleased(bench, "all", constraints=[CLOSED])
+    update = an_apply(a_spec(trigger=ONE_EACH, priority="high", constraints=[CLOSED]), "update", on_update="carry")
+    answer(bench, update, run=SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    assert (bench.receipts()["resume-nightly"]["backlog"], len(waiting(bench))) == (1, 2)
