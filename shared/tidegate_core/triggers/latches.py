@@ -6,6 +6,7 @@ the entries in the order in which they were counted, so whoever reads them back 
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -45,7 +46,7 @@ class Counted(NamedTuple):
 
     Attributes:
         leaf: Place of the leaf.
-        key: Entries of a leaf with the same key are one, the later one replaces the earlier.
+        key: Entries of a leaf with the same key are one, the one that was appended later replaces the earlier.
         at: Append time.
         weight: How much it counts.
         about: The data partition that it speaks of.
@@ -72,24 +73,48 @@ class Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Latch:
-    """What one leaf has counted: by its key, and the keys by what they speak of."""
+    """What one leaf has counted: by its key, and the keys by what they speak of.
+
+    Append times decide, not the order of reading: an older version of what is here replaces nothing, and what had been taken back before it
+    was read stays so.
+
+    Attributes:
+        entries: The latest version of each key, with the time since which something of it is here.
+        times: When each of its versions came that are here, in order.
+        taken_back: When what a data partition counted as was taken back last.
+    """
 
     entries: dict[str, Counted] = field(default_factory=dict)
+    times: dict[str, list[int]] = field(default_factory=dict)
     about: dict[str, set[str]] = field(default_factory=dict)
+    taken_back: dict[str, int] = field(default_factory=dict)
     count: int = 0
     first_at: int | None = None
 
     def copy(self) -> _Latch:
         about = {name: set(keys) for name, keys in self.about.items()}
-        return _Latch(dict(self.entries), about, self.count, self.first_at)
+        times = {key: list(each) for key, each in self.times.items()}
+        return _Latch(dict(self.entries), times, about, dict(self.taken_back), self.count, self.first_at)
 
-    def take_back(self, about: str) -> int | None:
-        """Returns since when something of it was here."""
-        gone = [self.entries.pop(key) for key in sorted(self.about.pop(about, ()))]
-        self.count -= sum(each.weight for each in gone)
+    def holds(self, about: str, at: int) -> bool:
+        """Whether something of it is here that came by then."""
+        return any(self.times[key][0] <= at for key in self.about.get(about, ()))
+
+    def take_back(self, about: str, at: int) -> int | None:
+        """Takes back what of it had come by then; returns since when that was here."""
+        gone: list[int] = []
+        for key in sorted(self.about.get(about, ())):
+            times = self.times[key]
+            gone += [each for each in times if each <= at]
+            left = [each for each in times if each > at]
+            if left:
+                self.times[key], self.entries[key] = left, self.entries[key]._replace(at=left[0])
+            else:
+                self._leave(self.entries.pop(key))
+        self.taken_back[about] = max(at, self.taken_back.get(about, at))
         if not self.entries:
             self.first_at = None
-        return min((each.at for each in gone), default=None)
+        return min(gone, default=None)
 
     def gone_late(self, at: int) -> None:
         """Something was taken back then. Where all that is left came after that, nothing was here in between."""
@@ -97,26 +122,39 @@ class _Latch:
         if first_at > at:
             self.first_at = first_at
 
-    def add(self, entry: Counted, *, from_first_read: bool = False) -> None:
-        replaced = self.entries.get(entry.key)
-        if replaced is not None:
-            self.count -= replaced.weight
-            if replaced.about != entry.about:  # An id that was used again speaks of the later data partition alone.
-                self._leave(replaced)
-        self.count += entry.weight
-        since = entry.at if replaced is None or replaced.about != entry.about else min(replaced.at, entry.at)
-        self.entries[entry.key] = entry._replace(at=since)
-        self.about.setdefault(entry.about, set()).add(entry.key)
+    def add(self, entry: Counted, *, since: int | None = None, from_first_read: bool = False) -> None:
+        """Counts a version; `since` is when what it comes instead of came."""
+        if entry.at < self.taken_back.get(entry.about, entry.at):
+            return
+        here = self.entries.get(entry.key)
+        if here is None or here.about == entry.about or self.times[entry.key][-1] <= entry.at:
+            self._count(entry, here, entry.at if since is None else min(since, entry.at))
         if self.first_at is None:
             self.first_at = entry.at
         elif not from_first_read:  # Of what was read late the first may come last.
             self.first_at = min(self.first_at, entry.at)
 
-    def _leave(self, replaced: Counted) -> None:
-        keys = self.about[replaced.about]
-        keys.discard(replaced.key)
+    def _count(self, entry: Counted, here: Counted | None, since: int) -> None:
+        if here is not None and here.about != entry.about:  # An id that was used again speaks of the later data partition alone.
+            self._leave(here)
+            here = None
+        times = self.times.setdefault(entry.key, [])
+        latest = entry if here is None or times[-1] <= entry.at else here
+        self.count += latest.weight - (0 if here is None else here.weight)
+        insort(times, entry.at)
+        if since < entry.at:
+            insort(times, since)
+        self.entries[entry.key] = latest._replace(at=times[0])
+        self.about.setdefault(entry.about, set()).add(entry.key)
+
+    def _leave(self, here: Counted) -> None:
+        """Nothing of it is here any more."""
+        self.count -= here.weight
+        del self.times[here.key]
+        keys = self.about[here.about]
+        keys.discard(here.key)
         if not keys:
-            del self.about[replaced.about]
+            del self.about[here.about]
 
 
 class Latches:
@@ -171,8 +209,8 @@ class Latches:
         return bool(self._latches[leaf].entries)
 
     def holds(self, entry: Counted) -> bool:
-        """Whether something about the entry's data partition is here, to be taken back."""
-        return entry.about in self._latches[entry.leaf].about
+        """Whether something about the entry's data partition is here, to be taken back: what came later is not."""
+        return self._latches[entry.leaf].holds(entry.about, entry.at)
 
     def has(self, entry: Counted) -> bool:
         """Whether the entry repeats, replaces or takes back something that is here."""
@@ -194,26 +232,25 @@ class Latches:
 
     def add(self, entry: Counted) -> None:
         """Counts an entry, or takes back what it says is gone."""
-        latch, counted = self._latches[entry.leaf], entry
+        latch, since = self._latches[entry.leaf], None
         if entry.gone or entry.anew:
             first_at = latch.first_at
-            since = latch.take_back(entry.about)
+            since = latch.take_back(entry.about, entry.at)
             if entry.anew:
                 latch.first_at = first_at
-                counted = entry if since is None else entry._replace(at=min(since, entry.at))
             elif not latch.entries:
                 latch.first_at = None
             elif entry.at < self._last_at and not self._terms.from_first_read:
                 latch.gone_late(entry.at)
         if not entry.gone:
-            latch.add(counted, from_first_read=self._terms.from_first_read)
+            latch.add(entry, since=since, from_first_read=self._terms.from_first_read)
         self._last_at = max(self._last_at, entry.at)
         if not self.is_satisfied and self._is_enough(self.counts):
             self._satisfied_at = self._last_at  # Not before all of it had come, be it read late.
 
     def forget(self, leaf: int) -> None:
         """Drops what a leaf has counted: it holds no longer."""
-        self._latches[leaf] = _Latch()
+        self._latches[leaf] = _Latch(taken_back=self._latches[leaf].taken_back)
 
     def due(self) -> Due | None:
         """Returns the next deadline. Of several at one instant: what ends the wait before what only shortens it."""

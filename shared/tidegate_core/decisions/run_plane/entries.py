@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -60,7 +61,7 @@ def chunks_of(unit: UnitOfWork, evidence_id: str, chunks: int) -> list[str]:
 
 
 def merged_entries(chunks: list[str]) -> list[Entry]:
-    """Returns the entries of chunks in order; a later one of the same leaf and key replaces an earlier one."""
+    """Returns the entries of chunks in order; of those with the same leaf and key the one that was appended last."""
     return merged(entry for chunk in chunks for entry in json.loads(chunk))
 
 
@@ -75,19 +76,22 @@ def with_former_versions(log: Iterable[Entry]) -> list[Entry]:
 
 
 def _holding(log: Iterable[Entry]) -> list[list[Entry]]:
+    """As the automaton (`latches.py`) has it: append times decide, whatever was read first."""
     latest: dict[tuple[int, str], list[Entry]] = {}
+    taken_back: dict[tuple[int, str | None], int] = {}
     for entry in log:
-        forgets = entry.get("kind") == FORGET
-        if forgets or entry.get("gone") or entry.get("anew"):
-            gone = [
-                place
-                for place, each in latest.items()
-                if place[0] == entry["leaf"] and (forgets or each[-1].get("partition") == entry.get("partition"))
-            ]
-            for place in gone:
-                del latest[place]
-        if not forgets and not entry.get("gone"):
-            latest.setdefault((entry["leaf"], entry["key"]), []).append(entry)
+        leaf, about, at = entry["leaf"], entry.get("partition"), on_the_clock(entry)
+        if entry.get("kind") == FORGET:
+            latest = {place: versions for place, versions in latest.items() if place[0] != leaf}
+            continue
+        if entry.get("gone") or entry.get("anew"):
+            taken_back[leaf, about] = max(at, taken_back.get((leaf, about), at))
+            for place in [each for each in latest if each[0] == leaf and latest[each][-1].get("partition") == about]:
+                latest[place] = [each for each in latest[place] if on_the_clock(each) > at]
+                if not latest[place]:
+                    del latest[place]
+        if not entry.get("gone") and at >= taken_back.get((leaf, about), at):
+            insort(latest.setdefault((leaf, entry["key"]), []), entry, key=on_the_clock)
     return list(latest.values())
 
 
