@@ -89,7 +89,7 @@ class Desk:
                 for low, high in need.ranges:
                     view.learn_range(low, high, self._range(low, high))
                 for rows in need.elsewhere:
-                    view.learn_elsewhere(rows, any_there=bool(self.store.query(rows).items))
+                    view.learn_elsewhere(rows, self.store.query(rows).items)
                 continue
             unit.keep()
             return (None if unit.is_empty else unit.transaction(decision.name, f"desk/{next(self._tokens)}")), unit

@@ -13,8 +13,9 @@ import pytest
 
 from tidegate_core.decisions.run_plane import admit
 from tidegate_core.decisions.run_plane.home_limits import SERVE_MS
+from tidegate_core.store import keys
 from tidegate_testkit.simulation import world as world_module
-from tidegate_testkit.simulation.definitions import Definition
+from tidegate_testkit.simulation.definitions import NAMESPACE, Definition
 from tidegate_testkit.simulation.drawing import swarm_of
 from tidegate_testkit.simulation.faults.traps import CROWD
 from tidegate_testkit.simulation.outcome import judged
@@ -103,7 +104,32 @@ def test_given_a_queue_that_is_left_before_its_home_hears_of_it_then_no_job_ends
 def test_given_jobs_that_end_because_of_a_queue_that_was_left_then_the_audit_says_so() -> None:
     with (
         mock.patch.object(world_module, "with_shared_limits", one_who_waits_and_leaves_soon),
-        mock.patch.object(admit, "see_that_others_wait"),
+        mock.patch.object(admit, "has_its_turn", return_value=False),
     ):
         outcome = judged(run(build(LEFT_IN[0], swarm=a_crowd(LEFT_IN[0], lost_pokes=1.0))))
     assert any("because others wait, and none has since" in each for each in outcome.violations)
+
+
+def some_need_a_busy_limit_as_well(chance: Random, drawn: list[Definition]) -> list[Definition]:
+    """Of those that share the program each second one needs the only slot of another group too; the others abort."""
+    wide, busy = sorted(("x", "y"), key=lambda group: keys.shared_limit(NAMESPACE, "group", group))
+    return [
+        each
+        if each.program is None
+        else replace(
+            each,
+            program=(each.program[0], 50),
+            groups=((wide, 3), (busy, 1))[: 2 - number % 2],
+            aborts=number % 2 == 1,
+        )
+        for number, each in enumerate(drawn)
+    ]
+
+
+def test_given_those_who_wait_for_another_limit_as_well_then_no_job_ends_where_they_leave_it_a_slot() -> None:
+    """Without the look at whose the slots are it would, and the check says so."""
+    with mock.patch.object(world_module, "with_shared_limits", some_need_a_busy_limit_as_well):
+        assert the_world(0, a_crowd(0)).limits.refused
+        with mock.patch.object(admit, "has_its_turn", return_value=False):
+            outcome = judged(run(build(0, swarm=a_crowd(0))))
+    assert any("because others wait, and they leave it a slot" in each for each in outcome.violations)

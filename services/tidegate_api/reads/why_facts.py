@@ -130,15 +130,15 @@ def answered(store: Store, shard: int, ask: Callable[[Views], Answer]) -> Answer
     wanted: list[Key] = []
     found: dict[Key, Item] = {}
     ranges: dict[tuple[str, str], list[Item]] = {}
-    elsewhere: dict[RangeRead, bool] = {}
+    elsewhere: dict[RangeRead, tuple[Item, ...]] = {}
 
     def what_was_read() -> View:
         view = View(shard)
         view.learn(wanted, found)
         for (low, high), rows in ranges.items():
             view.learn_range(low, high, rows)
-        for asked, any_there in elsewhere.items():
-            view.learn_elsewhere(asked, any_there=any_there)
+        for asked, rows_there in elsewhere.items():
+            view.learn_elsewhere(asked, rows_there)
         return view
 
     for _ in range(READS_MAX):
@@ -148,7 +148,7 @@ def answered(store: Store, shard: int, ask: Callable[[Views], Answer]) -> Answer
             wanted += need.keys
             found |= store.get(list(need.keys))
             ranges |= {(low, high): _between(store, shard, low, high, OPEN_ROWS_MAX) for low, high in need.ranges}
-            elsewhere |= {rows: bool(store.query(rows).items) for rows in need.elsewhere}
+            elsewhere |= {rows: store.query(rows).items for rows in need.elsewhere}
     raise AssertionError("a decision reads on and on")
 
 

@@ -258,15 +258,18 @@ class Lane:
             items = yield from self.read_range(low, high)
             self.view.learn_range(low, high, items)
         for rows in need.elsewhere:
-            self.view.learn_elsewhere(rows, any_there=(yield from self._is_any(rows)))
+            self.view.learn_elsewhere(rows, (yield from self._first_of(rows)))
 
-    def _is_any(self, rows: RangeRead) -> Operation[bool]:
+    def _first_of(self, rows: RangeRead) -> Operation[list[Item]]:
+        """Reads as many of the rows as are wanted: a page may hold fewer although there are more."""
+        found: list[Item] = []
         while True:
             page = yield from self.host.read_for_good(ReadRange(rows))
             assert isinstance(page, Page)
-            if page.items or page.next_after is None:
-                return bool(page.items)
-            rows = replace(rows, after=page.next_after)
+            found.extend(page.items)
+            if len(page.items) >= rows.limit or page.next_after is None:
+                return found
+            rows = replace(rows, limit=rows.limit - len(page.items), after=page.next_after)
 
     def read_range(self, low: str, high: str, pk: str | None = None) -> Operation[list[Item]]:
         """Reads a whole range, page by page."""

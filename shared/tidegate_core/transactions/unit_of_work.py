@@ -51,7 +51,7 @@ class NotAtHand(Exception):
     Attributes:
         keys: Of items.
         ranges: Of the shard's own rows, as (low, high).
-        elsewhere: Rows of whichever partition, of which it wants to know whether there are any.
+        elsewhere: Rows of whichever partition, of which it wants the first.
     """
 
     def __init__(
@@ -140,12 +140,12 @@ class UnitOfWork:
                     merged[key.sk] = item
         return [item for _, item in sorted(merged.items()) if item is not None]
 
-    def holds_any(self, rows: RangeRead) -> bool:
-        """Returns whether the store has such rows of whichever partition, read after all items that this decision has read.
+    def elsewhere(self, rows: RangeRead) -> Sequence[Item]:
+        """Returns the first such rows of whichever partition, `rows.limit` at most, read after all items that this decision has read.
 
         What this transaction writes is not among them. Raises NotAtHand.
         """
-        known = self._view.holds_any(rows)
+        known = self._view.elsewhere(rows)
         if known is None:
             raise NotAtHand(elsewhere=[rows])
         return known

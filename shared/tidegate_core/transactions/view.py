@@ -7,7 +7,7 @@ fresh read, never a wrong decision that takes effect.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -46,7 +46,7 @@ class View:
         self._items: OrderedDict[Key, Item | None] = OrderedDict()
         self._ranges: OrderedDict[tuple[str, str], dict[str, Item]] = OrderedDict()
         self._records: dict[Key, tuple[Item, Any]] = {}
-        self._elsewhere: dict[RangeRead, bool] = {}
+        self._elsewhere: dict[RangeRead, Sequence[Item]] = {}
 
     def knows(self, key: Key) -> bool:
         return key in self._items
@@ -83,13 +83,13 @@ class View:
         while len(self._ranges) > RANGES_MAX:
             self._ranges.popitem(last=False)
 
-    def holds_any(self, rows: RangeRead) -> bool | None:
-        """Whether there are such rows of whichever partition; None when that has not been read since."""
+    def elsewhere(self, rows: RangeRead) -> Sequence[Item] | None:
+        """Returns the first such rows of whichever partition; None when they have not been read since."""
         return self._elsewhere.get(rows)
 
-    def learn_elsewhere(self, rows: RangeRead, *, any_there: bool) -> None:
-        """Takes in whether there are rows that others write: true of that moment, and kept right by nothing here."""
-        self._elsewhere[rows] = any_there
+    def learn_elsewhere(self, rows: RangeRead, found: Sequence[Item]) -> None:
+        """Takes in rows that others write: true of that moment, and kept right by nothing here."""
+        self._elsewhere[rows] = found
 
     def forget_elsewhere(self) -> None:
         self._elsewhere.clear()

@@ -5,10 +5,10 @@ It trusts no condition and no decision: what it knows of a queue it knows from t
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
@@ -36,6 +36,20 @@ Place: TypeAlias = tuple[int, str]
 """A job's place in a queue: (since when it waits, less the head start of its class; job id)."""
 
 
+class Load(NamedTuple):
+    """How much of a limit was somebody's.
+
+    Attributes:
+        at: Since then; true time.
+        slots: Permits out, and those in its queue that a slot is for: of those who stand aside the first.
+        narrowest: The least that one of these allows; who comes behind it waits as long as it does. None: nobody is in the queue.
+    """
+
+    at: int
+    slots: int
+    narrowest: int | None
+
+
 @dataclass(slots=True)
 class Watched:
     """One limit.
@@ -49,6 +63,7 @@ class Watched:
         left_at: When the last of the queue left it; None: nobody has ever been in it, or somebody is.
         idle_since: A slot has been free since then, and the first of the queue has not been offered it.
         idle_longest: The longest such time.
+        loads: What of it was somebody's, as far back as an old look at its queue may reach.
     """
 
     runs: set[str] = field(default_factory=set)
@@ -59,6 +74,7 @@ class Watched:
     left_at: int | None = None
     idle_since: int | None = None
     idle_longest: int = 0
+    loads: deque[Load] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +102,14 @@ class Refused:
     Attributes:
         schedule, correlation, at: As of `Begun`.
         waited: When somebody was in the queue of each limit for the last time, by partition key.
+        loads: What of each limit was somebody's as it was judged, at any moment at which that may have been, by partition key.
     """
 
     schedule: str
     correlation: str | None
     at: int
     waited: Mapping[str, int]
+    loads: Mapping[str, Sequence[Load]]
 
 
 class LimitMonitor:
@@ -146,6 +164,7 @@ class LimitMonitor:
         for pk in sorted({key.pk for key in touched} | {str(_limit_of(each, before)) for each in ended_or_begun}):
             if pk in self.limits:
                 self._watch_idling(pk)
+                self._watch_load(pk)
 
     def _note(self, run: Item, in_use: Mapping[str, int], before: BeforeImages) -> None:
         value = run.get("correlation")
@@ -160,7 +179,8 @@ class LimitMonitor:
                 correlation = None if value is None else str(value)
                 waited = {pk: now if each.waits else each.left_at for pk, each in self.limits.items()}
                 told = {pk: at for pk, at in waited.items() if at is not None}
-                self.refused.append(Refused(str(row["name"]), correlation, now, told))
+                loads = {pk: tuple(each.loads) for pk, each in self.limits.items()}
+                self.refused.append(Refused(str(row["name"]), correlation, now, told, loads))
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -282,6 +302,17 @@ class LimitMonitor:
         if watched.idle_since is not None:
             watched.idle_longest = max(watched.idle_longest, now - watched.idle_since)
         watched.idle_since = (watched.idle_since or now) if is_idle else None
+
+    def _watch_load(self, pk: str) -> None:
+        watched, now = self.limits[pk], self._store.now
+        in_use = SharedLimit.of(self._store.memory.look(Key(pk, "LIMIT"))).in_use
+        waits = [job for _, job in sorted(watched.waits)]
+        first_aside = [job for job in waits if job in watched.aside][:1]
+        line = [*(job for job in waits if job not in watched.aside), *first_aside]
+        narrowest = min((watched.mosts[job] for job in line), default=None)
+        watched.loads.append(Load(now, in_use + len(line), narrowest))
+        while len(watched.loads) > 1 and watched.loads[1].at < now - self.offer_age:
+            watched.loads.popleft()
 
     def _fail(self, problem: str) -> None:
         self._failures += 1

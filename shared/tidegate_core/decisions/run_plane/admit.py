@@ -16,7 +16,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.flexible import flexible_hold
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
-from tidegate_core.decisions.run_plane.left_queues import LeftQueue, close_left, see_that_others_wait
+from tidegate_core.decisions.run_plane.left_queues import LeftQueue, close_left, has_its_turn
 from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pacing import Pacing
@@ -241,18 +241,38 @@ class AdmitNext:
         job, unmet = late.job, late.unmet
         # Before its own instant in a flexible window nothing ends it: it has not come yet.
         is_early = flexible_hold(spec, job, now) is not None
-        aborting = None if is_early else next((each for each in unmet if each.aborts), None)
+        aborting = None if is_early or late.has_ended else self._aborting(unit, spec, wanted, job, unmet, now)
         if late.has_ended:
             return None
         if not unmet:
             self._admit(unit, state, spec, wanted, job, now)
         elif aborting is not None:
-            if aborting.behind is not None:
-                see_that_others_wait(unit, aborting.behind, self.memory.shards)
             end_job(unit, job, "skipped", aborting.hold.reason_code, now, aborting.hold.reason)
         else:
             needs = permits.needs_of(unit, wanted, job, now)
             return _Waiting(job, unmet, needs, spec.priority, deadline, alone=remembered_by(spec) > 0)
+        return None
+
+    def _aborting(
+        self,
+        unit: UnitOfWork,
+        spec: ScheduleSpec,
+        wanted: Sequence[permits.Wanted],
+        job: Job,
+        unmet: Sequence[Unmet],
+        now: int,
+    ) -> Unmet | None:
+        """Returns what ends the job instead of having it wait: not that others wait for a limit which has a slot for it as well."""
+        most = {each.key: each.limit.max for each in wanted}
+        for each in unmet:
+            if not each.aborts:
+                continue
+            limit = each.behind
+            if limit is None:
+                return each
+            mine = asking.row_for(job, limit, most[limit], spec.priority, now)
+            if not has_its_turn(unit, limit, mine, self.memory.shards, now):
+                return each
         return None
 
     # -- waiting ------------------------------------------------------------------------------------------------------

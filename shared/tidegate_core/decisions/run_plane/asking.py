@@ -87,17 +87,9 @@ class _Asked(NamedTuple):
 
 def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priority, shards: int, now: int) -> Place:
     """Writes the rows that the job has to have now, and removes those that it must not have any more."""
-    order = order_of(class_of(priority, catch_up=bool(job.catch_up)), job.waits_since)
 
     def row_of(need: Need) -> Waiter:
-        return Waiter(
-            limit=need.limit.pk,
-            job_id=job.id,
-            satisfied_at=job.waits_since,
-            order=order,
-            most=need.most,
-            asked_at=now,
-        )
+        return row_for(job, need.limit, need.most, priority, now)
 
     known: list[_Asked] = []
     for need in sorted(needs):
@@ -130,6 +122,12 @@ def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priori
     return Place(replace(job, asked=asked), tuple(joined), look_again, due, tuple(moved), wrote)
 
 
+def row_for(job: Job, limit: Key, most: int, priority: Priority, now: int) -> Waiter:
+    """Returns the job's row in the queue of a limit, as it is while the job does not stand aside."""
+    order = order_of(class_of(priority, catch_up=bool(job.catch_up)), job.waits_since)
+    return Waiter(limit=limit.pk, job_id=job.id, satisfied_at=job.waits_since, order=order, most=most, asked_at=now)
+
+
 def leave(unit: UnitOfWork, job: Job) -> Job:
     """Takes the job out of all queues: in the transaction that admits or ends it, or finds that something else holds it."""
     for text in job.asked:
@@ -160,4 +158,4 @@ def _in_turn(known: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
     return before, [missing]
 
 
-__all__ = ["ASK_AGAIN_MS", "KEEP_OFFER_MS", "Need", "Place", "leave", "mark", "wait_for"]
+__all__ = ["ASK_AGAIN_MS", "KEEP_OFFER_MS", "Need", "Place", "leave", "mark", "row_for", "wait_for"]

@@ -12,6 +12,7 @@ from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.run_ends import conclude
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
+from tidegate_core.decisions.run_plane.standing import kept_from
 from tidegate_core.model.planned import LANGUAGE
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
@@ -79,7 +80,7 @@ class TriggerNow:
             spec = parsed(definition.spec)
             if spec.sends_messages:
                 status, errors = ReceiptStatus.REJECTED, (NO_MANUAL_MESSAGES,)
-            elif self._waiting(spec) >= spec.max_pending:
+            elif self._waiting(state, spec) >= spec.max_pending:
                 status, errors = ReceiptStatus.REJECTED, (_queue_is_full(spec.max_pending),)
             else:
                 job = manual_job(unit.shard, state, spec, self.position, now)
@@ -99,12 +100,14 @@ class TriggerNow:
         )
         answer(unit, self.outcome, receipt, now)
 
-    def _waiting(self, spec: ScheduleSpec) -> int:
+    def _waiting(self, state: ScheduleState, spec: ScheduleSpec) -> int:
         """Returns how many jobs it would wait behind. They are merged with no other, so nothing but this bounds them.
 
-        Under policies that know no queue, and of those that are forced, what was asked for by hand counts alone.
+        Under policies that know no queue, and of those that are forced, what was asked for by hand counts alone. What a request has ended
+        holds nobody up, also where its entry is still to be written.
         """
-        jobs = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about)]
+        known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about)]
+        jobs = [job for job in known if job.generation >= kept_from(state)]
         if spec.overlap == "queue" and not self.request.force_overlap:
             return len(jobs)
         return sum(job.trigger == "manual" for job in jobs)

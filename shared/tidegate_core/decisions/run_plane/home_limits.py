@@ -14,9 +14,10 @@ offer costs time only. All is derived from the limit's item and the rows: who ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from tidegate_core.decisions.lane import Lane
@@ -79,21 +80,25 @@ def handed_back(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
     return sorted(waiter.job_id for waiter in waiters if waiter.job_id in state.offered - line)
 
 
-def next_offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
-    """Returns who has the word next, in the order of the queue.
+def in_turn(state: SharedLimit, waiters: Sequence[Waiter]) -> Iterator[str]:
+    """Yields those for whom there is a slot, in the order of the queue.
 
     Schedules of one program may allow different numbers of runs. Whoever stands first is waited for, also when those behind
     would be content with less room: else a stream of them could keep it waiting for ever.
     """
-    taken, offers = state.in_use + len(state.offered), list[str]()
+    taken = state.in_use + len(state.offered)
     for waiter in waiters:
         if waiter.job_id in state.offered or waiter.job_id in state.holders:
             continue
-        if taken >= waiter.most or len(state.offered) + len(offers) >= OFFERS_MAX:
-            break
-        offers.append(waiter.job_id)
+        if taken >= waiter.most:
+            return
+        yield waiter.job_id
         taken += 1
-    return offers
+
+
+def next_offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+    """Returns who has the word next, in the order of the queue."""
+    return list(islice(in_turn(state, waiters), max(0, OFFERS_MAX - len(state.offered))))
 
 
 def full_until_of(state: SharedLimit, waiters: Sequence[Waiter]) -> int:

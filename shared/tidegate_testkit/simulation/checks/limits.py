@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.store import keys
@@ -12,6 +12,7 @@ from tidegate_testkit.simulation.definitions import NAMESPACE
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.definitions import Definition
+    from tidegate_testkit.simulation.limit_monitor import Load
     from tidegate_testkit.simulation.record import Body
     from tidegate_testkit.simulation.world import World
 
@@ -72,13 +73,23 @@ def _check_admissions(case: Case) -> Iterator[str]:
 
 
 def _check_refusals(case: Case) -> Iterator[str]:
-    """Who ends because others wait ends because somebody does: a mark that was left behind is nobody."""
+    """Who ends because others wait ends because somebody does, and has the slots: a mark that was left behind is nobody.
+
+    Nor is who waits for another limit meanwhile, but for the first of those that do (decision 24).
+    """
     definitions, limits = {life.name: life.definition for life in case.lives}, case.world.limits
     for refused in limits.refused:
         wanted = _shared_by(definitions[refused.schedule], refused.correlation)
         waited = max((at for limit, at in refused.waited.items() if limit in wanted), default=0)
         if waited < refused.at - limits.offer_age:
             yield f"order: {refused.schedule} ended at {refused.at} because others wait, and none has since {waited}"
+        elif not any(_is_all_others(refused.loads.get(limit, ()), most) for limit, most in wanted.items()):
+            yield f"order: {refused.schedule} ended at {refused.at} because others wait, and they leave it a slot"
+
+
+def _is_all_others(loads: Sequence[Load], most: int) -> bool:
+    """Whether there was a moment at which nothing was left for one who allows so many runs."""
+    return any(load.slots >= (most if load.narrowest is None else min(most, load.narrowest)) for load in loads)
 
 
 def _shared_by(definition: Definition, correlation: str | None) -> dict[str, int]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from tidegate_core.decisions.run_plane import asking, home_limits
-from tidegate_core.effects import LaunchOrder
+from tidegate_core.decisions.run_plane import admit, asking, home_limits, left_queues
+from tidegate_core.effects import LaunchOrder, Poke
 from tidegate_core.records.limits import Waiter
 from tidegate_core.records.run_plane import Job
 from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Key
+from tidegate_core.store.values import Delete, Key, RangeRead
 from tidegate_core.transactions import limits
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.bench import Behaviour, Bench
@@ -141,6 +141,40 @@ def a_home_takes_away_what_its_job_writes_again() -> Iterable[str]:
         yield "order: a row has come back into a queue that was seen empty"
 
 
+def all_who_wait_for_a_limit_stand_aside() -> Iterable[str]:
+    """Whoever waits for it waits for a busy one as well, and a job that aborts comes by: one of two slots is nobody's."""
+    bench = a_stage()
+    applies(bench, "busy", door(LAST))
+    applies(bench, "both", at_most(2, "group", group=FIRST), door(LAST))
+    applies(bench, "aborts", at_most(2, "group", group=FIRST, on_unmet="abort"))
+    triggers(bench, "busy", "both", "both")
+    bench.run(10 * SECOND)
+    triggers(bench, "aborts")
+    bench.run(10 * SECOND)
+    if not ran(bench, "aborts"):
+        yield "order: a job ended because of others whom its slot is not for"
+
+
+def a_job_that_aborts_is_looked_at_while_it_waits_for_another_limit() -> Iterable[str]:
+    """It stands in the queue of the limit at which it aborts, because it asks for both; its home is slow."""
+    bench = a_stage()
+    applies(bench, "busy", door(LAST))
+    applies(bench, "both", at_most(5, "group", group=FIRST, on_unmet="abort"), door(LAST))
+    triggers(bench, "busy")
+    bench.hold_back(lambda effect: isinstance(effect, Poke) and effect.run_id is not None)
+    triggers(bench, "both", "both")
+    if any(kind == "skipped/concurrency" for kind, *_ in bench.ledger()):
+        yield "order: a job ended because it waits itself"
+
+
+def ending_behind_its_own_row(has_its_turn: Callable[..., bool]) -> Any:
+    def has(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: int) -> bool:
+        rows = unit.elsewhere(RangeRead(keys.shard_pk(limits.home_of(limit, shards)), *keys.waiters_of(limit)))
+        return all(row["job_id"] != mine.job_id for row in rows) and has_its_turn(unit, limit, mine, shards, now)
+
+    return has
+
+
 def writing_rows_blindly(put: Callable[..., None]) -> Callable[..., None]:
     def written(unit: UnitOfWork, record: Any, key: Key) -> None:
         (unit.set_row if isinstance(record, Waiter) else partial(put, unit))(record, key)
@@ -161,6 +195,20 @@ def staying_aside(in_turn: Callable[..., Any]) -> Any:
 
 
 ASIDE: Final = (
+    Mutant(
+        "aborted behind those aside",
+        "a job that aborts ends because of others who wait for another limit, and whom the free slots are not for",
+        breaks="order",
+        patches=(Patch(left_queues, "in_line", lambda _: list),),
+        scenario=all_who_wait_for_a_limit_stand_aside,
+    ),
+    Mutant(
+        "aborted behind itself",
+        "a job that waits for one limit, and aborts at another one, ends because of its own row in the queue of that",
+        breaks="order",
+        patches=(Patch(admit, "has_its_turn", ending_behind_its_own_row),),
+        scenario=a_job_that_aborts_is_looked_at_while_it_waits_for_another_limit,
+    ),
     Mutant(
         "word kept",
         "jobs that wait for a busy limit keep every word of another one, and stop it for all",

@@ -185,7 +185,7 @@ def test_given_a_decision_of_a_procedure_then_all_of_its_parts_are_done_before_t
 
 @dataclass(eq=False)
 class Asks:
-    """Wants to know whether there are rows elsewhere, and then an item that may have been read before, or not."""
+    """Wants rows that lie elsewhere, and then an item that may have been read before, or not."""
 
     number: int
     done: list[int]
@@ -194,7 +194,7 @@ class Asks:
     about: str = "rows"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
-        if not unit.holds_any(ELSEWHERE):
+        if not unit.elsewhere(ELSEWHERE):
             unit.record(Job, a_job(self.number).key(0))
             unit.after(lambda: self.done.append(self.number))
 

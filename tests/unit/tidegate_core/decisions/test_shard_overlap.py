@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.run_plane import ending
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job, LedgerRow
@@ -223,6 +224,29 @@ def test_given_as_many_waiting_as_may_then_a_run_by_hand_is_refused_and_the_answ
     (error,) = receipts["late"]["errors"]
     assert "max_pending" in error["problem"]
     assert "raise max_pending" in error["hint"]
+
+
+def test_given_jobs_that_an_update_has_ended_and_cannot_remove_yet_then_a_run_by_hand_does_not_wait_behind_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = a_bench("queue", constraints=[CLOSED], max_pending=1)
+    bench.run(15 * SECOND)
+    monkeypatch.setattr(ending, "end", cannot_be_ended)
+    bench.request(an_apply(a_spec(trigger=every("100h"), overlap="queue", max_pending=1), "anew"))
+    bench.run(SECOND)
+    (old,) = waiting(bench)
+    bench.request(a_request("trigger", request_id="first"))
+    bench.run(SECOND)
+    assert bench.receipts()["first"]["status"] == "accepted"
+    assert [order.run_id for order in bench.started] == [bench.receipts()["first"]["id"]]
+    assert [job.id for job in waiting(bench)] == [old.id]
+    monkeypatch.undo()
+    bench.run(11 * MINUTE)
+    assert waiting(bench) == []
+
+
+def cannot_be_ended(*_: object) -> None:
+    raise RuntimeError
 
 
 def test_given_runs_by_hand_under_allow_then_they_alone_are_counted() -> None:
