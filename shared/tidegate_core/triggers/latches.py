@@ -135,7 +135,9 @@ class _Latch:
             self.first_at = min(self.first_at, entry.at)
 
     def _count(self, entry: Counted, here: Counted | None, since: int) -> None:
-        if here is not None and here.about != entry.about:  # An id that was used again speaks of the later data partition alone.
+        if (
+            here is not None and here.about != entry.about
+        ):  # An id that was used again speaks of the later data partition alone.
             self._leave(here)
             here = None
         times = self.times.setdefault(entry.key, [])
