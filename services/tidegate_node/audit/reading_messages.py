@@ -9,7 +9,7 @@ from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
 from tidegate_core.decisions.delivery_plane.slots import NOWHERE
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Guard, HeldMessage, MessageTimer
-from tidegate_core.records.recurring import HeldSeries, Interval, Recurring
+from tidegate_core.records.recurring import Interval, Recurring
 from tidegate_core.records.run_plane import PastGeneration
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
@@ -46,7 +46,6 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
         held=held,
         tallies=_tallies(reader, shard, present),
         intervals=_intervals(reader, shard, namespace),
-        held_series={row.ref: row for row in reader.records(HeldSeries, shard, "HR#")},
     )
 
 

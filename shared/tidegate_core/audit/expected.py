@@ -23,6 +23,9 @@ from tidegate_core.triggers.base import TimeTrigger
 WALKED_MAX: Final = 1_000_000
 """Instants of one schedule that are looked at (some 30 s); who wants more audits a shorter window."""
 
+HEARD_WITHIN_MS: Final = 60_000
+"""A shard follows a wide resume within 5 s while it is served, and until then sends no recurring message; when each did is not written
+down."""
 TOO_MANY: Final = f"they have more than {WALKED_MAX:,} instants in it: take a shorter window"
 NO_VERSION: Final = "a version of their definition is gone"
 BOUNDED_AND_SUSPENDED: Final = "max_fires counts what was made, and a wide suspend lies among it"
@@ -53,8 +56,10 @@ class WideSuspends:
         return self.controls.suspended_until(self.namespace, instant, instant) is not None
 
     def may_have_dropped(self, instant: int) -> bool:
-        """Whether one that came later may have ended what was due then and not sent in time."""
-        return instant < max(self.forgotten, *self.ends, 0) or self.controls.covers(self.namespace)
+        """Whether one that came later may have ended what was due then and not sent in time, or one that was over did, unheard."""
+        return instant < max(self.forgotten, *(end + HEARD_WITHIN_MS for end in self.ends), 0) or self.controls.covers(
+            self.namespace
+        )
 
     def may_cover(self, instant: int) -> bool:
         """Whether nobody remembers."""

@@ -17,7 +17,7 @@ from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.messages import Guard, MessageName, MessageTimer, public_id
-from tidegate_core.records.recurring import HeldSeries, Interval
+from tidegate_core.records.recurring import Interval
 from tidegate_core.transactions.delivery import Tally
 
 Named: TypeAlias = tuple[str, str]
@@ -65,7 +65,6 @@ class MessageFacts:
         timers: By id and version: one that was slotted anew may have several.
         tallies: In the order of their places.
         intervals: Of recurring messages, past ones included, with the schedule's `<ns>/<name>`.
-        held_series: Recurring messages of which nothing is sent from some slot on, by `<ns>/<name>`.
     """
 
     shard: int
@@ -77,12 +76,6 @@ class MessageFacts:
     held: frozenset[Named] = frozenset()
     tallies: Sequence[ClosedTally] = ()
     intervals: Sequence[tuple[str, Interval]] = ()
-    held_series: Mapping[str, HeldSeries] = field(default_factory=dict)
-
-    def is_held(self, ref: str, interval: Interval, slot: int) -> bool:
-        """Whether a fire of a recurring message waits, wherever the delivery position is."""
-        held = self.held_series.get(ref)
-        return held is not None and held.generation == interval.generation and held.slot <= slot
 
     def is_covered(self, named: Named) -> bool:
         """Whether it was cancelled, replaced or refused: it may have been delivered before."""

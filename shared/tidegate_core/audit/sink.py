@@ -12,7 +12,7 @@ from typing import Final
 
 from tidegate_core.audit.expected import WideSuspends
 from tidegate_core.audit.facts import ShardFacts, Window
-from tidegate_core.audit.findings import Behind, Findings, Unjudged
+from tidegate_core.audit.findings import Findings, Unjudged
 from tidegate_core.audit.messages import MessageFacts, is_passed
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.run_plane.definitions import parsed
@@ -172,12 +172,6 @@ class _Comparison:
                 findings.unjudged.append(Unjudged(TOO_MANY, ref))
                 return
             if name in self._seen or fire.slot >= facts.position[0] or wide.cover(fire.nominal):
-                continue
-            if facts.is_held(ref, interval, fire.slot):
-                findings.counts["pending"] += (
-                    1  # Its shard has not heard of the end of a wide suspend, or goes on with it just now.
-                )
-                findings.behind.append(Behind(facts.shard, "messages", fire.slot))
                 continue
             if (fire.message_id, FIRST_VERSION) in facts.rows:
                 continue  # The broker refused it: its rows say what becomes of it.

@@ -103,28 +103,6 @@ class Summons:
         return keys.message_timer(shard, self.slot, self.id, self.version)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldSeries:
-    """`HR#`: a recurring message that came due while its namespace was suspended; it has no time to live.
-
-    Attributes:
-        generation: Of the schedule; of another one nothing is held back.
-        slot: All that it has before this one is dealt with, and nothing of it was sent from here on, whatever the delivery position says.
-    """
-
-    namespace: str
-    name: str
-    generation: int
-    slot: int
-
-    @property
-    def ref(self) -> str:
-        return keys.schedule_ref(self.namespace, self.name)
-
-    def key(self, shard: int) -> Key:
-        return keys.held_series(shard, self.namespace, self.name)
-
-
 def series_id(namespace: str, name: str) -> str:
     """Returns what stands for the schedule in the places of its fires."""
     return keys.text_hash("recurring", namespace, name)

@@ -16,7 +16,6 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `G#<id>` | guard of a message |
 | `H#<id>#<version>` | message that is held back while its namespace is suspended |
 | `HELD` | counts the moves of held messages |
-| `HR#<ns>/<name>` | recurring message whose fires are held back while its namespace is suspended |
 | `I#<ns>/<name>#<kind>#<origin>` | inbox: requests and events on their way to the owner |
 | `J#<job id>` | open job |
 | `K#<id>` | presence row of a replaceable message |
@@ -254,10 +253,6 @@ def held_message(shard: int, message_id: str, version: str) -> Key:
 
 def held_moves(shard: int) -> Key:
     return Key(shard_pk(shard), "HELD")
-
-
-def held_series(shard: int, namespace: str, name: str) -> Key:
-    return Key(shard_pk(shard), f"HR#{schedule_ref(namespace, name)}")
 
 
 def recurring(shard: int, namespace: str, name: str) -> Key:

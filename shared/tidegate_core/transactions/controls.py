@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.messages import HeldMessage, MessageTimer
-from tidegate_core.records.recurring import HeldSeries
 from tidegate_core.store import keys
 from tidegate_core.store.values import Check, Delete, Put, Transaction, Update
 from tidegate_core.transactions import conditions
@@ -59,30 +58,6 @@ def let_go_messages(shard: int, epoch: int, moves: int, timers: Sequence[Message
     puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in timers]
     deletes = [Delete(keys.held_message(shard, row.id, row.version)) for row in timers]
     return _move("let_go", shard, epoch, moves, (*puts, *deletes), token)
-
-
-def hold_series(shard: int, epoch: int, moves: int, held: Sequence[HeldSeries], token: str) -> Transaction:
-    """Has the checkpoint pass what recurring messages have from some slot on: that it was not sent is written down. Numbered as `hold_messages`."""
-    return _move(
-        "hold", shard, epoch, moves, tuple(Put(row.key(shard), to_item(row, row.key(shard))) for row in held), token
-    )
-
-
-def let_go_series(
-    shard: int, epoch: int, moves: int, left: Sequence[HeldSeries], gone: Sequence[HeldSeries], token: str
-) -> Transaction:
-    """Has recurring messages that were held back go on with the delivery position.
-
-    Args:
-        shard: Whose they are.
-        epoch: Of the owner.
-        moves: Moves of what this shard holds back before this one.
-        left: Those of which something is left to be sent, from a later slot on.
-        gone: Those of which all was sent.
-        token: Unique; written as `w`.
-    """
-    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in left]
-    return _move("let_go", shard, epoch, moves, (*puts, *(Delete(row.key(shard)) for row in gone)), token)
 
 
 def _move(name: str, shard: int, epoch: int, moves: int, rows: tuple[Put | Delete, ...], token: str) -> Transaction:

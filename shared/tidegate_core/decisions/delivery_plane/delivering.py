@@ -29,8 +29,7 @@ PAUSE_MS = 200
 def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     """Delivers a group; each row ends as DONE, GONE (withdrawn, held back, or moved to another slot) or READY again."""
     yield from plane.load_payloads(rows)
-    wanted, held = _in_order(plane, _without_held(plane, rows))
-    wanted, covered = plane.holding.parted(wanted)
+    wanted, covered = plane.holding.parted(_in_order(plane, _without_held(plane, rows)))
     wanted, too_many = plane.checkpoints.parted(wanted)
     put_back(plane, [row for row, _ in too_many])
     for row, _ in wanted:
@@ -53,7 +52,6 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
             # Without an acknowledgement it may be there all the same: a cancel is too late from now on.
             row.maybe_sent = row.maybe_sent or outcome.kind == "unavailable"
             unanswered.append(row)
-    yield from plane.recurring.holding.hold(held)
     yield from plane.holding.hold(covered)
     if problems:
         yield from refused(plane, problems)
@@ -71,10 +69,9 @@ def _without_held(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Sequence[Slo
     return [row for row in rows if row.place not in held]
 
 
-def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> tuple[list[tuple[Slotted, Message]], list[Slotted]]:
-    """Ends what is not to be sent any more; returns the others as they are to be sent, and fires that are held back."""
+def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slotted, Message]]:
+    """Ends what is not to be sent any more, and returns the others as they are to be sent."""
     wanted: list[tuple[Slotted, Message]] = []
-    held: list[Slotted] = []
     for row in rows:
         message = row.message
         if message is None:
@@ -82,10 +79,7 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> tuple[list[tuple
         if plane.has_ended(row):
             plane.withdraw(row)  # While its payload was read.
         elif plane.is_dropped(row, message):
-            if plane.holds_series_of(row, message):
-                held.append(row)
-            else:
-                plane.withdraw(row)
+            plane.withdraw(row)
         elif message.expires is not None and message.expires <= plane.host.now:
             plane.close(row, Stage.DONE, Tally(expired=message.covered_count))
             if row.occurrence is not None:
@@ -93,7 +87,7 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> tuple[list[tuple
                 not_sent(plane.host, row.occurrence.ref, "expire_after", message.covered_count, first, last)
         else:
             wanted.append((row, message))
-    return sorted(wanted, key=lambda each: (each[1].nominal, each[0].origin)), held
+    return sorted(wanted, key=lambda each: (each[1].nominal, each[0].origin))
 
 
 def put_back(plane: DeliveryPlane, rows: Iterable[Slotted]) -> None:

@@ -68,9 +68,8 @@ class Holding:
         return self.controls.covers(namespace)
 
     def has_dropped(self, namespace: str, due: int) -> bool:
-        """Whether a recurring message that was due then is not sent, or not yet: what was due in a suspended span is no miss, and what
-        was due before it is dropped (SEMANTICS 10). While the span goes on, as far as is known here, nobody knows its end
-        (`recurring_holding`).
+        """Whether a recurring message that was due then is not sent any more: it is never held back. What was due in a
+        suspended span is no miss, and what was due before it is dropped (SEMANTICS 10).
         """
         return self.controls.has_dropped(namespace, due)
 
@@ -134,7 +133,7 @@ class Holding:
         # What is held back has no end: its payload must not have one either. Repeated or late it says the same.
         yield from self._keep([message for _, message in group], for_ever=True)
         held = [_held(row, message) for row, message in group]
-        yield from self.move(partial(hold_messages, held=held))
+        yield from self._commit(partial(hold_messages, held=held))
         for row, _ in group:
             self._plane.close(row, Stage.GONE)
             self._have_moved([(row.id, row.version)])
@@ -222,7 +221,7 @@ class Holding:
         for place in places:
             plane.slots.hold(place)  # No checkpoint passes it while it is being written.
         try:
-            yield from self.move(partial(let_go_messages, timers=timers))
+            yield from self._commit(partial(let_go_messages, timers=timers))
         except InvalidWrite:
             for place in places:
                 plane.slots.let_go(place)
@@ -274,11 +273,11 @@ class Holding:
                 plane.checkpoints.count(CANCELLED)
         return moving | {version: row.maybe_sent for version, row in held.items()}
 
-    def move(self, move: Move) -> Operation[None]:
+    def _commit(self, move: Move) -> Operation[None]:
         """Makes a move, one at a time: each consumes the number of those before it. Raises Fenced."""
-        yield from self._turn.of(self._move_next(move))
+        yield from self._turn.of(self._commit_next(move))
 
-    def _move_next(self, move: Move) -> Operation[None]:
+    def _commit_next(self, move: Move) -> Operation[None]:
         plane = self._plane
         if self._moves is None:
             self._moves = yield from self._read_moves()

@@ -36,7 +36,6 @@ from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Committed, Refused
-from tidegate_core.records.controls import Controls
 from tidegate_core.records.messages import Message, MessageTimer, version_without_key
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Transaction
@@ -100,7 +99,6 @@ class DeliveryPlane:
             self._write_in_turn(),
             self._load_payloads_ahead(),
             self.recurring.keep_placed(),
-            self.recurring.holding.serve(),
         )
         for operation in serving:
             self.host.operations.start(operation)
@@ -161,11 +159,6 @@ class DeliveryPlane:
         self._waiting.position_is(next_offset)
         self.inboxed.position_moved()
         self.host.operations.raise_(self.changed)
-
-    def controls_are(self, controls: Controls) -> None:
-        """The wide controls have changed: from this very step on nothing is sent that they cover."""
-        self.holding.controls = controls
-        self.recurring.holding.look()
 
     def _queue(self, work: Callable[[], Operation[None]]) -> None:
         self._work.append(work)
@@ -233,14 +226,10 @@ class DeliveryPlane:
         return self.guards.cover(row.id, row.version) or self.recurring.ended.cover(row)
 
     def is_dropped(self, row: Slotted, message: Message) -> bool:
-        """Whether a wide suspend has dropped the occurrence, or may have: it is not to be sent now; what is no occurrence is held back."""
+        """Whether a wide suspend has dropped the occurrence, which is not to be sent any more; what is no occurrence is held back."""
         return row.occurrence is not None and self.holding.has_dropped(
             message.namespace, self.recurring.due(row, message)
         )
-
-    def holds_series_of(self, row: Slotted, message: Message) -> bool:
-        """Whether a fire that may have been dropped is held back instead, with all that follows on it: the caller has that written down."""
-        return not self.has_ended(row) and self.recurring.holding.takes(row, message)
 
     def withdraw(self, row: Slotted) -> None:
         """The row was cancelled or replaced, and will not be sent."""

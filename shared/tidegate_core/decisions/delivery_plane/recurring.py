@@ -144,14 +144,6 @@ class Series:
             if fire.place > place:
                 yield fire
 
-    def between(self, begin: int, end: int) -> Iterator[Fire]:
-        """Yields all fires with slots `begin <= slot < end`, and first the one that stands for an outage in which `begin` lies."""
-        for fire in self._from(begin):
-            if fire.slot >= end:
-                return
-            if not fire.is_bound:
-                yield fire
-
     def cancelled(self, place: Place) -> Iterator[Fire]:
         """Yields the fires behind a place that were due and not sent when a request ended the interval."""
         end, until = self.interval.end, self.interval.until

@@ -199,12 +199,7 @@ class RecurringChange:
         """
         record = record_of(unit, self._namespace, self._name)
         boundary = self._boundary(record)
-        holding = self._source.holding
-        open_before = [
-            span.closed(min(boundary, holding.slot_of(self.ref, span.generation, boundary)), self.since)
-            for span in record.spans()
-            if span.is_open
-        ]
+        open_before = [span.closed(boundary, self.since) for span in record.spans() if span.is_open]
         spans = [*(span for span in record.spans() if not span.is_open), *open_before]
         if first is not None:
             definition = unit.record(

@@ -14,7 +14,6 @@ from tidegate_core.decisions.delivery_plane.outgoing import not_sent
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.delivery_plane.recurring_belonging import Belongs, belongs_of
 from tidegate_core.decisions.delivery_plane.recurring_ended import EndedFires
-from tidegate_core.decisions.delivery_plane.recurring_holding import SeriesHolding
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
 from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
 from tidegate_core.decisions.delivery_plane.recurring_summons import Summoned
@@ -76,7 +75,6 @@ class RecurringSource:
         self._place: Callable[[str, Key | None], None] | None = None
         self.summoned = Summoned(plane)
         self.ended = EndedFires(plane, self.add)
-        self.holding = SeriesHolding(self)
         self._sent_through = 0
 
     # -- records in and out -------------------------------------------------------------------------------------------
@@ -100,7 +98,6 @@ class RecurringSource:
 
     def recover(self) -> Operation[None]:
         """Puts what is to be sent among the rows, before anything is loaded, fired or passed."""
-        yield from self.holding.begin()
         ended = [self.series_of(record, span) for record in self._read for span in record.spans() if not span.is_open]
         yield from self.ended.read_moved(ended, self.position)
         for record in self._read:
@@ -169,14 +166,10 @@ class RecurringSource:
     def _await_next(self, near: _Near, behind: Place) -> None:
         """Puts the next fire behind a place among the rows; those that are not to be sent are closed from the outset.
 
-        How far was searched stands for it where it is not known: no checkpoint passes that, and it is never sent. Of what is held back
-        none waits: no checkpoint has to.
+        How far was searched stands for it where it is not known: no checkpoint passes that, and it is never sent.
         """
         assert near.series is not None
         near.next = None
-        if self.holding.keeps(near.record.ref, near.generation):
-            self._displaced[near.record.ref] = None
-            return
         fire = near.series.after(behind)
         while fire is not None and fire.skipped:
             self.add(fire, Stage.DONE, Tally(expired=fire.count))
@@ -230,20 +223,6 @@ class RecurringSource:
         near = None if row.occurrence is None else self._near.get(row.occurrence.ref)
         if near is not None and near.next is row:
             self._await_next(near, row.place)
-            self.plane.host.operations.raise_(self.plane.changed)
-
-    def stand_still(self, ref: str) -> None:
-        """What waits of a schedule will not be sent from its place: it is held back, with all that follows on it."""
-        near = self._near.get(ref)
-        if near is not None:
-            self._give_up(near)
-            near.next = None
-
-    def go_on(self, ref: str, behind: Place) -> None:
-        """What was held back is dealt with up to this place."""
-        near = self._near.get(ref)
-        if near is not None and near.series is not None and near.next is None:
-            self._await_next(near, behind)
             self.plane.host.operations.raise_(self.plane.changed)
 
     def open_rows(self, ref: str) -> list[Slotted]:
@@ -314,8 +293,6 @@ class RecurringSource:
                     del self._displaced[ref]
                     if near is not None and self._place is not None:
                         self._place(ref, None)
-                elif len(belongs.spans) == 1 and self.holding.keeps(ref, near.generation):
-                    del self._displaced[ref]
                 elif len(belongs.spans) == 1 and near.next is not None and not self._is_far(near.next.slot):
                     del self._displaced[ref]
                     if near.bound is not None:

@@ -65,12 +65,9 @@ def _move(plane: DeliveryPlane, refused: Sequence[tuple[Slotted, Message]]) -> O
 
 def _move_together(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
     ended = [row for row, message in group if plane.has_ended(row) or plane.is_dropped(row, message)]
-    held = [row for row, message in group if row in ended and plane.holds_series_of(row, message)]
     for row in ended:
         # While it waited for its turn; at its new place it would look as if it had been due after a resume.
-        if row not in held:
-            plane.withdraw(row)
-    yield from plane.recurring.holding.hold(held)
+        plane.withdraw(row)
     left = [(row, message) for row, message in group if row not in ended]
     if not left:
         return

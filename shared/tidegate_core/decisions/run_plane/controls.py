@@ -72,7 +72,7 @@ class ShardControls:
         """The wide controls have changed."""
         if controls.version > self._wanted.version:
             self._wanted = controls
-            self._plane.controls_are(controls)
+            self._plane.holding.controls = controls
             self._go_on()
 
     def _go_on(self) -> None:

@@ -66,17 +66,6 @@ class WideSpans:
             (span.begin.sent_at for span in self._of(namespace) if instant <= _ended(span) + SKEW_MS), default=None
         )
 
-    def heard_by(self, namespace: str, instant: int, ended_at: int | None) -> int:
-        """Returns when all shards had said that they know of the end of each span that was over at this instant."""
-        over = [span for span in self._of(namespace) if _true_end(span, ended_at) <= instant]
-        return max((_ended(span) for span in over), default=0)
-
-    def next_begin_behind(self, namespace: str, instant: int, ended_at: int | None) -> int | None:
-        """As `next_begin`, of what stays where it is until the true end of a span is known: one that was over by then ends nothing."""
-        return min(
-            (span.begin.sent_at for span in self._of(namespace) if instant < _true_end(span, ended_at)), default=None
-        )
-
     def over_before(self, namespace: str, instant: int) -> bool:
         """Whether all that was ever suspended had been resumed before, and said so."""
         return all(_ended(span) < instant for span in self._of(namespace))

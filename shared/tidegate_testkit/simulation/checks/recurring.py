@@ -80,15 +80,14 @@ def _was_made_before(case: Case, life: Life, segment: Segment, nominal: int) -> 
 
 def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bool:
     """Whether some owner had the time to send it before the request that ended the span, or a wide suspend, and nothing in its way."""
-    ended_at = None if segment.end is None else segment.end.sent
-    ends = [case.wide.next_begin_behind(NAMESPACE, nominal, ended_at), ended_at]
+    ends = [case.wide.next_begin(NAMESPACE, nominal), None if segment.end is None else segment.end.sent]
     until = min((each for each in ends if each is not None), default=None)
     if until is None:
         return True
     if f"{life.name}@{nominal}" in case.record.not_sent:
         return False
     shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
-    first = max(nominal, segment.begin.done, case.wide.heard_by(NAMESPACE, nominal, ended_at)) + SKEW_MS
+    first = max(nominal, segment.begin.done) + SKEW_MS
     served = [each.serving for each in case.stints_of_shard(shard) if each.serving is not None]
     passed = [at for at, _slot in case.record.passed[shard]]  # An owner that I8's bound has stopped goes on then.
     looks = [first, *(each for each in (*served, *passed) if each >= first)]

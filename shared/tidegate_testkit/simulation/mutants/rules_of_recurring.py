@@ -8,7 +8,6 @@ from typing import Any
 
 from tidegate_core.decisions.delivery_plane import delivering, retrying
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
-from tidegate_core.decisions.delivery_plane.recurring_holding import SeriesHolding
 from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.shard_actor import ShardActor
@@ -19,7 +18,7 @@ from tidegate_core.store.values import Put, Value
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_produce
 from tidegate_testkit.bench_outcomes import Sent
-from tidegate_testkit.builders import MINUTE, NOW, SECOND, Doc, a_recurring, a_send, an_apply, every
+from tidegate_testkit.builders import MINUTE, NOW, SECOND, a_recurring, a_send, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.rules_of_messages import unfenced_of
 from tidegate_testkit.simulation.mutants.stage import a_commit
@@ -32,8 +31,8 @@ def seeing_the_first_one(_: Callable[[Slots], int | None]) -> Callable[[Slots], 
     return lambda slots: slots._due[0][0] if slots._due else None
 
 
-def at_once(_: Callable[[Any], Operation[None]]) -> Callable[[Any], Operation[None]]:
-    def serve(actor: Any) -> Operation[None]:
+def at_once(_: Callable[[ShardActor], Operation[None]]) -> Callable[[ShardActor], Operation[None]]:
+    def serve(actor: ShardActor) -> Operation[None]:
         yield from ()
 
     return serve
@@ -106,38 +105,6 @@ def two_take_overs_while_the_rows_of_a_refused_fire_are_on_their_way() -> Iterat
         yield "I8: a fire was sent again, by rows of an owner of before, after an orderly hand-over"
 
 
-def a_resume_that_is_heard_late(*, falls: bool = False) -> Iterator[str]:
-    """Its shard sends nothing for five seconds more, and others pass; then it hears, or a successor does."""
-    bench = _a_bench("1s")
-    bench.request(an_apply({**a_recurring("other", every("1s"), topic="elsewhere"), "namespace": "orders"}))
-    bench.request(_a_control("suspend"))
-    bench.run(10 * SECOND)
-    bench.hold_back(lambda effect: _is_a_look(effect) and len(bench.commits("move_controls")) > 1, times=99)
-    bench.request(_a_control("resume"))
-    end = bench.now
-    bench.run(10 * SECOND)
-    if falls:
-        bench.crash()
-    bench.as_usual()
-    bench.run(10 * SECOND)
-    sent = [_nominal(each) for each in bench.on("out")]
-    for nominal in range(-(-end // SECOND) * SECOND, bench.now, SECOND):
-        if nominal not in sent:
-            yield f"I1: the fire of {nominal} was due behind the resume, and was not sent"
-
-
-def a_successor_hears_of_it() -> Iterator[str]:
-    return a_resume_that_is_heard_late(falls=True)
-
-
-def _a_control(kind: str) -> Doc:
-    return {"id": kind, "type": f"control.{kind}", "scope": "namespace", "namespace": "flights"}
-
-
-def _is_a_look(effect: Effect) -> bool:
-    return isinstance(effect, Read) and effect.keys == (keys.CONTROLS_KEY,)
-
-
 def _to_out(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic == "out"
 
@@ -206,20 +173,6 @@ def _nominal(sent: Sent) -> int:
 
 
 RULES_OF_RECURRING = (
-    Mutant(
-        "dropped by hearsay",
-        "a recurring message is dropped by a wide suspend whose resume may have come, and has not been heard of",
-        breaks="I1",
-        patches=(Patch(SeriesHolding, "takes", lambda _: lambda holding, row, message: False),),
-        scenario=a_resume_that_is_heard_late,
-    ),
-    Mutant(
-        "held in memory",
-        "a successor does not know which recurring messages its predecessor held back",
-        breaks="I1",
-        patches=(Patch(SeriesHolding, "begin", at_once),),
-        scenario=a_successor_hears_of_it,
-    ),
     Mutant(
         "sent under a hold",
         "a fire that was taken before a request held its schedule is handed over behind the boundary that the request saw",
