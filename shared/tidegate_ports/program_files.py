@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 LOOK_S_MAX: Final = 2.0
 LOOKS_MAX: Final = 16
@@ -23,10 +23,11 @@ class FileSystemSilent(Exception):
 
 
 class FileLooks:
-    """Looks at files from daemon threads: a mount that hangs holds up who asks for `LOOK_S_MAX`, and neither a pool of threads,
+    """Looks at files from daemon threads: a mount that hangs holds up whose turn it is for `LOOK_S_MAX`, and neither a pool of threads,
     from which others would wait for theirs, nor the end of the process.
 
-    Many looks at once say nothing of the file system: they take turns. Only those that are out of patience do.
+    Many looks at once say nothing of the file system: they take turns, in their order and however long that takes. Only those that are out
+    of patience do.
     """
 
     def __init__(self, patience_s: float = LOOK_S_MAX) -> None:
@@ -45,22 +46,32 @@ class FileLooks:
             FileSystemSilent: No answer in time, or none to all who look, one of whom would have to come back first.
         """
         silent = FileSystemSilent(f"{file} cannot be looked at: its file system gave no answer to {who}")
-        while not await self._has_room():
-            if self._silent >= LOOKS_MAX:
-                raise silent
+        if not await self._has_room():
+            raise silent
         try:
             return await asyncio.wait_for(self._seen(file, who), self._patience_s)
         except TimeoutError:
             raise silent from None
 
     async def _has_room(self) -> bool:
-        """Waits for it as long as one look may take: by then one has come back, or it is silent as well."""
-        if self._silent >= LOOKS_MAX:
-            return False
+        """Waits for its turn; False once all who look are silent: nobody comes back then."""
+        turn = asyncio.create_task(self._room.acquire())
         try:
-            return await asyncio.wait_for(self._room.acquire(), self._patience_s)
-        except TimeoutError:
-            return False
+            while not turn.done() and self._silent < LOOKS_MAX:
+                await asyncio.wait({turn}, timeout=self._patience_s)
+        except asyncio.CancelledError:
+            self._leave(turn)
+            raise
+        if self._silent < LOOKS_MAX:
+            return True
+        self._leave(turn)
+        return False
+
+    def _leave(self, turn: asyncio.Task[Literal[True]]) -> None:
+        if turn.done():
+            self._room.release()
+        else:
+            turn.cancel()
 
     async def _seen(self, file: str, who: str) -> str | None:
         """Has a thread look, and gives its room back when it returns, whoever still waits for it."""

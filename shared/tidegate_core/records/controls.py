@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 SPANS_KEPT = 8
-"""Of one scope; earlier ones matter to a shard only that had no owner through all of them."""
+"""Of one scope; earlier ones matter only to a shard that had no owner through all of them, and to an update that makes up for so much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

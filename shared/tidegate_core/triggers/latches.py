@@ -75,33 +75,36 @@ class Due(NamedTuple):
 class _Latch:
     """What one leaf has counted: by its key, and the keys by what they speak of.
 
-    Append times decide, not the order of reading: an older version of what is here replaces nothing, and what had been taken back before it
-    was read stays so.
+    Append times decide, not the order of reading: an older version of what is here replaces nothing, and what is known to have been taken back
+    before it was read stays so.
 
     Attributes:
         entries: The latest version of each key, with the time since which something of it is here.
         times: When each of its versions came that are here, in order.
-        taken_back: When what a data partition counted as was taken back last.
+        taken_back: When what a data partition counted as was taken back last,
+        renewed: and what came instead of it last: when, and as which key.
     """
 
     entries: dict[str, Counted] = field(default_factory=dict)
     times: dict[str, list[int]] = field(default_factory=dict)
     about: dict[str, set[str]] = field(default_factory=dict)
     taken_back: dict[str, int] = field(default_factory=dict)
+    renewed: dict[str, tuple[int, str]] = field(default_factory=dict)
     count: int = 0
     first_at: int | None = None
 
     def copy(self) -> _Latch:
         about = {name: set(keys) for name, keys in self.about.items()}
         times = {key: list(each) for key, each in self.times.items()}
-        return _Latch(dict(self.entries), times, about, dict(self.taken_back), self.count, self.first_at)
+        over = dict(self.taken_back), dict(self.renewed)
+        return _Latch(dict(self.entries), times, about, *over, self.count, self.first_at)
 
     def holds(self, about: str, at: int) -> bool:
         """Whether something of it is here that came by then."""
         return any(self.times[key][0] <= at for key in self.about.get(about, ()))
 
-    def take_back(self, about: str, at: int) -> int | None:
-        """Takes back what of it had come by then; returns since when that was here."""
+    def take_back(self, about: str, at: int, since: int = 0) -> int:
+        """Takes back what of it had come by then; returns since when that was here, `since` where nothing was."""
         gone: list[int] = []
         for key in sorted(self.about.get(about, ())):
             times = self.times[key]
@@ -111,10 +114,9 @@ class _Latch:
                 self.times[key], self.entries[key] = left, self.entries[key]._replace(at=left[0])
             else:
                 self._leave(self.entries.pop(key))
-        self.taken_back[about] = max(at, self.taken_back.get(about, at))
         if not self.entries:
             self.first_at = None
-        return min(gone, default=None)
+        return min(gone, default=since)
 
     def gone_late(self, at: int) -> None:
         """Something was taken back then. Where all that is left came after that, nothing was here in between."""
@@ -122,23 +124,36 @@ class _Latch:
         if first_at > at:
             self.first_at = first_at
 
-    def add(self, entry: Counted, *, since: int | None = None, from_first_read: bool = False) -> None:
-        """Counts a version; `since` is when what it comes instead of came."""
+    def add(self, entry: Counted, *, from_first_read: bool = False) -> None:
+        """Counts a version: beside what is here, or instead of it."""
         if entry.at < self.taken_back.get(entry.about, entry.at):
             return
+        since, first_at = entry.at, self.first_at
+        if entry.anew:
+            since, self.first_at = self.take_back(entry.about, entry.at, since), first_at
+        renewed_at, renewed = self.renewed.get(entry.about, (entry.at, entry.key))
         here = self.entries.get(entry.key)
-        if here is None or here.about == entry.about or self.times[entry.key][-1] <= entry.at:
-            self._count(entry, here, entry.at if since is None else min(since, entry.at))
+        if entry.at < renewed_at:  # What came instead of it has been here since then.
+            if renewed not in self.entries:
+                self.first_at = first_at if self.entries else None
+                return
+            self._came(renewed, since)
+        elif here is None or here.about == entry.about or self.times[entry.key][-1] <= entry.at:
+            self._count(entry, here, since)
+        if entry.anew and renewed_at <= entry.at:
+            self.renewed[entry.about] = entry.at, entry.key
         if self.first_at is None:
-            self.first_at = entry.at
+            self.first_at = since
         elif not from_first_read:  # Of what was read late the first may come last.
-            self.first_at = min(self.first_at, entry.at)
+            self.first_at = min(self.first_at, since)
+
+    def _came(self, key: str, since: int) -> None:
+        insort(self.times[key], since)
+        self.entries[key] = self.entries[key]._replace(at=self.times[key][0])
 
     def _count(self, entry: Counted, here: Counted | None, since: int) -> None:
-        if (
-            here is not None and here.about != entry.about
-        ):  # An id that was used again speaks of the later data partition alone.
-            self._leave(here)
+        if here is not None and here.about != entry.about:
+            self._leave(here)  # An id that was used again speaks of the later data partition alone.
             here = None
         times = self.times.setdefault(entry.key, [])
         latest = entry if here is None or times[-1] <= entry.at else here
@@ -234,25 +249,21 @@ class Latches:
 
     def add(self, entry: Counted) -> None:
         """Counts an entry, or takes back what it says is gone."""
-        latch, since = self._latches[entry.leaf], None
-        if entry.gone or entry.anew:
-            first_at = latch.first_at
-            since = latch.take_back(entry.about, entry.at)
-            if entry.anew:
-                latch.first_at = first_at
-            elif not latch.entries:
-                latch.first_at = None
-            elif entry.at < self._last_at and not self._terms.from_first_read:
+        latch = self._latches[entry.leaf]
+        if entry.gone:
+            latch.take_back(entry.about, entry.at)
+            latch.taken_back[entry.about] = max(entry.at, latch.taken_back.get(entry.about, entry.at))
+            if latch.entries and entry.at < self._last_at and not self._terms.from_first_read:
                 latch.gone_late(entry.at)
-        if not entry.gone:
-            latch.add(entry, since=since, from_first_read=self._terms.from_first_read)
+        else:
+            latch.add(entry, from_first_read=self._terms.from_first_read)
         self._last_at = max(self._last_at, entry.at)
         if not self.is_satisfied and self._is_enough(self.counts):
             self._satisfied_at = self._last_at  # Not before all of it had come, be it read late.
 
     def forget(self, leaf: int) -> None:
         """Drops what a leaf has counted: it holds no longer."""
-        self._latches[leaf] = _Latch(taken_back=self._latches[leaf].taken_back)
+        self._latches[leaf] = _Latch(taken_back=self._latches[leaf].taken_back, renewed=self._latches[leaf].renewed)
 
     def due(self) -> Due | None:
         """Returns the next deadline. Of several at one instant: what ends the wait before what only shortens it."""

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -95,6 +96,30 @@ async def test_given_a_crowd_whose_turns_take_longer_than_the_patience_with_one_
         *(looks.problem_with(str(tmp_path / "land.py"), "this host") for _ in range(turns * LOOKS_MAX))
     )
     assert found == [None] * turns * LOOKS_MAX
+
+
+class _Places(asyncio.Semaphore):
+    """Counts how often somebody stands in line."""
+
+    asked = 0
+
+    async def acquire(self) -> Literal[True]:
+        self.asked += 1
+        return await super().acquire()
+
+
+async def test_given_a_wait_of_many_patiences_then_who_waits_keeps_its_place_in_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who had waited longest went to the end of it again and again (review)."""
+    looks, places = FileLooks(patience_s=0.001), _Places(0)
+    monkeypatch.setattr(looks, "_room", places)
+    waiting = asyncio.create_task(looks.problem_with(str(tmp_path), "this host"))
+    await asyncio.wait({waiting}, timeout=0.05)
+    monkeypatch.setattr(looks, "_patience_s", 60.0)
+    places.release()
+    assert await waiting == f"{tmp_path} does not exist on this host, or is no file"
+    assert places.asked == 1
 
 
 async def test_given_a_crowd_before_a_mount_that_hangs_then_all_of_it_is_told_so(hung_mount: threading.Event) -> None:

@@ -291,6 +291,9 @@ class Gathering:
     def _until(self, held: Held | None, at: int) -> Held | None:
         """Lets the deadlines pass that lie before `at` or on it, by the schedule's clock."""
         while held is not None and not held.evidence.job:
+            if held.latches.fires:
+                # A node had counted its log by another rule: no deadline is left to wait for.
+                return self._passed(held, Due(at, "fire"))
             due = held.latches.due()
             if due is None or due.at > at:
                 break

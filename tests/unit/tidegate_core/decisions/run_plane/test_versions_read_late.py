@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, entries, evidence, jobs
 from tests.unit.tidegate_core.decisions.run_plane.test_gathering import A, B, C, came, days, expire
 
 from tidegate_core.decisions.run_plane.entries import Entry, merged, replayed
-from tidegate_core.records.run_plane import Evidence
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk
 from tidegate_core.triggers.latches import Latches, Terms
 from tidegate_testkit.builders import HOUR, MINUTE, all_of
 
@@ -61,6 +64,35 @@ def test_given_an_older_version_that_was_deleted_then_what_is_here_counts_from_i
     assert expire(desk) == 12 * HOUR
 
 
+def test_given_what_was_replaced_before_it_was_read_then_its_time_counts_all_the_same() -> None:
+    """In order the newer one takes its time over, and the deadline with it (review)."""
+    sizes = {**SIZE, "rows": 1000, "kinds": [*KINDS, "appended"], "max_wait": "5h"}
+    desk = a_desk(sizes)
+    count(desk, came(2, 0, "x", 3 * HOUR, id="2", kind="replaced", rows=20))
+    count(desk, came(1, 0, "x", HOUR, id="1", kind="appended", rows=10))
+    assert evidence(desk) == {"": (20,)}
+    assert expire(desk) == 6 * HOUR
+
+
+@pytest.mark.parametrize("by", ["its deadline", "another event"])
+def test_given_a_log_that_was_counted_by_the_rule_of_before_and_is_enough_by_this_one_then_it_fires(by: str) -> None:
+    """A node of before let the older version that it had read late replace the newer one, and evidence waits by its row (review)."""
+    desk = a_desk(all_of(SIZE, B, C, timeout="9h"))
+    count(desk, came(1, 2, "z", 2 * HOUR), came(2, 0, "x", 3 * HOUR, id="1", kind="created", rows=10))
+    count(desk, came(3, 1, "y", 4 * HOUR))
+    chunk = desk.records(EvidenceChunk, "EC#")[0]
+    (other,) = (entry for entry in json.loads(chunk.entries) if entry["partition"] == "z")
+    (older,) = (entry for entry in json.loads(chunk.entries) if entry["partition"] == "x")
+    newer = {**older, "weight": 100, "version": "newer"}
+    desk.lay(replace(chunk, entries=json.dumps([other, newer, {**older, "at": older["at"] - HOUR}])))
+    if by == "its deadline":
+        expire(desk)
+    else:
+        count(desk, came(4, 2, "w", 5 * HOUR))
+    (job,) = jobs(desk)
+    assert "newer" in [entry["version"] for entry in merged(entries(desk, job.id))]
+
+
 ABOUT = "pq"
 EVENTS = st.lists(
     st.tuples(st.sampled_from(ABOUT), st.sampled_from(["", "gone", "anew"]), st.integers(1, 5)), max_size=6
@@ -79,20 +111,32 @@ def test_given_two_topic_partitions_then_what_holds_is_that_of_append_times(
     log = [*map(_entry, one, first), *map(_entry, other, late)]
     in_order = sorted(log, key=lambda entry: int(entry["at"]))
     assert _held(log) == _held(in_order)
-    assert _counts(log) == _counts(in_order) == sum(weight for _, _, weight in _held(log))
+    assert _counts(log) == _counts(in_order) == sum(weight for *_, weight in _held(log))
+    if not any(
+        entry.get("gone") for entry in log
+    ):  # What is taken back late takes the time along that another one had from it.
+        assert _first_at(log) == _first_at(in_order)
 
 
 def _entry(at: int, event: tuple[str, str, int]) -> Entry:
     about, kind, weight = event
-    # What is appended counts beside what is there; the rest is one of its data partition.
-    entry: Entry = {"leaf": 0, "key": about, "at": at, "partition": about, "weight": weight, "kind": "data_partition"}
-    return {**entry, kind: True} if kind else entry
+    key = f"{about} at {at}" if kind == "beside" else about
+    entry: Entry = {"leaf": 0, "key": key, "at": at, "partition": about, "weight": weight, "kind": "data_partition"}
+    return {**entry, kind: True} if kind in {"gone", "anew"} else entry
 
 
 def _held(log: Sequence[Entry]) -> list[tuple[Any, ...]]:
-    return sorted((entry["partition"], entry["at"], entry["weight"]) for entry in merged(log))
+    return sorted((entry["partition"], entry["key"], entry["at"], entry["weight"]) for entry in merged(log))
 
 
 def _counts(log: Sequence[Entry]) -> int:
-    (found,) = replayed(Latches(lambda _: False, Terms(ttls=(None,))), log).counts
+    (found,) = _latches(log).counts
     return found
+
+
+def _first_at(log: Sequence[Entry]) -> int | None:
+    return _latches(log).first_at
+
+
+def _latches(log: Sequence[Entry]) -> Latches:
+    return replayed(Latches(lambda _: False, Terms(ttls=(None,))), log)
