@@ -206,8 +206,11 @@ def _made_before(before: PastGeneration | None, present: PastGeneration | Schedu
 
 
 def _resumes(before: PastGeneration | None, present: PastGeneration | ScheduleState) -> bool:
-    """An update makes a new version, a resume does not."""
-    return before is not None and (before.incarnation, before.version) == (present.incarnation, present.version)
+    """Nothing but a resume has a trigger go on that did not. Versions do not tell: one that is carried comes amid a generation."""
+    if before is None or before.incarnation != present.incarnation:
+        return False
+    is_firing = present.fired if isinstance(present, PastGeneration) else fires(present)
+    return is_firing and not before.fired
 
 
 def expected_of(

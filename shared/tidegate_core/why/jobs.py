@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tidegate_core.constraints.base import Compared
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
-from tidegate_core.decisions.run_plane.standing import admits, fires
+from tidegate_core.decisions.run_plane.standing import fires, launches
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import Evidence, Job
 from tidegate_core.triggers.base import EventTrigger
@@ -46,8 +46,8 @@ def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> li
 
 
 def _of_schedule(facts: Facts) -> list[Reason]:
-    """A schedule that is drained admits what waits."""
-    return [each for each in standing(facts) if each.code != "suspended" or not admits(facts.state)]
+    """A schedule that is drained launches what waits."""
+    return [each for each in standing(facts) if each.code != "suspended" or not launches(facts.state)]
 
 
 def _behind(job: Job, line: Line) -> list[Reason]:

@@ -8,6 +8,7 @@ from tidegate_core.constraints.base import Compared
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.controls import Scope
+from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.reason import Reason
 
@@ -27,11 +28,17 @@ def _own(facts: Facts) -> list[Reason]:
         since = format_instant(state.suspended_at)
         ends = "" if state.until is None else f", until {format_instant(state.until)}"
         text = f"suspended since {since} (mode {state.mode}){ends}{by}"
-        return [Reason("suspended", text, state.until, {"mode": state.mode, "since": since})]
-    if state.shedding is not None:
-        text = f"resumed with backlog {state.shedding}: what is not wanted of it is being ended"
-        return [Reason("resuming", text, None, {"backlog": state.shedding})]
-    return []
+        reason = Reason("suspended", text, state.until, {"mode": state.mode, "since": since})
+        return [reason, *(_resuming(state) if state.mode == "drain" else ())]
+    return _resuming(state)
+
+
+def _resuming(state: ScheduleState) -> list[Reason]:
+    """What a resume has cut is being ended; of one that is drained again by now as well, before anything of the rest goes on."""
+    if state.shedding is None:
+        return []
+    text = f"resumed with backlog {state.shedding}: what is not wanted of it is being ended"
+    return [Reason("resuming", text, None, {"backlog": state.shedding})]
 
 
 def _pruned(facts: Facts) -> list[Reason]:

@@ -23,7 +23,7 @@ from tidegate_core.decisions.run_plane.pacing import Pacing
 from tidegate_core.decisions.run_plane.past_runs import note_admission, remembered_by
 from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout, served_until
 from tidegate_core.decisions.run_plane.settling import holders_of, settle_jobs
-from tidegate_core.decisions.run_plane.standing import admits, kept_from, parks, present_job
+from tidegate_core.decisions.run_plane.standing import admits, awaits_cut, kept_from, parks, present_job
 from tidegate_core.decisions.run_plane.unmet import (
     Unmet,
     is_told,
@@ -131,7 +131,9 @@ class AdmitNext:
                 return
         elif state is not None and parks(state):
             most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
-            goes_on = settle_jobs(unit, self._waiting_jobs(state, now), most, now, self._look_at, parked=True)
+            # What a resume has cut, and not ended yet, is merged with nothing that goes on.
+            jobs = [job for job in self._waiting_jobs(state, now) if not awaits_cut(state, job)]
+            goes_on = settle_jobs(unit, jobs, most, now, self._look_at, parked=True)
         unit.after(lambda: self.decided(goes_on))
 
     def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:

@@ -237,7 +237,13 @@ def applied_spec(
         # Same generation: its index rows are those of the same trigger, so no event is lost or counted twice on the way.
         state = replace(state, carried=carried_on(before))
     else:
-        state = replace(_restarted(state, spec, now), kept_from=kept_from(before), carried=before.carried)
+        state = replace(
+            _restarted(state, spec, now),
+            kept_from=kept_from(before),
+            carried=before.carried,
+            shedding=before.shedding,
+            cut_through=before.cut_through,
+        )
     state = replace(
         state,
         version=state.version + 1,
@@ -258,10 +264,18 @@ def applied_spec(
 
 
 def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleState:
-    """Returns the state that counts from now on, and keeps nothing of what was."""
+    """Returns the state that counts from now on, and keeps nothing of what was: nor is there a backlog to wait for the cut of."""
     ref = keys.schedule_ref(spec.namespace, spec.name)
     restarted = replace(
-        state, generation=state.generation + 1, activated_at=now, fires=0, ticked=(), kept_from=None, carried=()
+        state,
+        generation=state.generation + 1,
+        activated_at=now,
+        fires=0,
+        ticked=(),
+        kept_from=None,
+        carried=(),
+        shedding=None,
+        cut_through=None,
     )
     if not fires(state):
         return restarted.at_next(NEVER).at_tick(NEVER)
@@ -297,6 +311,7 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         stopped_for=None,
         kept_from=None,
         shedding=None,
+        cut_through=None,
         version=state.version + 1,
         generation=state.generation + 1,
         spec_hash="",

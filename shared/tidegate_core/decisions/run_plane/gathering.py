@@ -39,7 +39,7 @@ from tidegate_core.decisions.run_plane.jobs import (
     waiting_job,
 )
 from tidegate_core.decisions.run_plane.read_late import sorted_out
-from tidegate_core.decisions.run_plane.standing import fires, present_evidence, stopped, stopped_by
+from tidegate_core.decisions.run_plane.standing import fires, is_cut, present_evidence, stopped, stopped_by
 from tidegate_core.decisions.run_plane.ticking import InVain, take_ticks
 from tidegate_core.decisions.run_plane.timers import job_made, move_rows
 from tidegate_core.model.identity import run_id, seal_mark
@@ -141,16 +141,32 @@ class Gathering:
             self._keep(held)
 
     def stored(self, group: str) -> Held | None:
-        """Returns the group's open evidence."""
+        """Returns the group's open evidence. That of a job which takes nothing up any more is sealed."""
         key = keys.evidence(self._unit.shard, self._state.namespace, self._state.name, group)
         stored = self._unit.record(Evidence, key)
         if stored is None:
             return None
         evidence = present_evidence(self._state, stored, self._now)
-        if evidence.version != self._state.version:
+        if (evidence.job and self._is_sealed(evidence)) or evidence.version != self._state.version:
             return None
         log, latches = self._counted(evidence)
         return Held(evidence, latches, stored, log)
+
+    def _is_sealed(self, evidence: Evidence) -> bool:
+        """Seals a job to which pages are still to come: of an update, or of a resume that has cut it.
+
+        What comes is the next one's, as if the pages had been through at once; and its evidence takes this one's place.
+        """
+        is_former = evidence.version != self._state.version
+        if not is_former and self._state.shedding is None:
+            return False
+        key = keys.job(self._unit.shard, evidence.id)
+        job = self._unit.record(Job, key)
+        if job is None or not (is_former or is_cut(self._state, job)):
+            return False
+        self._unit.put(replace(job, chunks=evidence.chunks), key)
+        self._unit.delete(evidence.key(self._unit.shard))
+        return True
 
     def _counted(self, evidence: Evidence) -> tuple[list[Entry], Latches]:
         """Returns all that was written down of evidence, and where the automaton is after it."""

@@ -3,7 +3,8 @@
 Nothing is admitted before the backlog is what was asked for: a successor that looks at the waiting jobs first finds
 `shedding` in the state. The backlog is all that waited when the resume moved the state, so a repeated page goes on with the same jobs, also one
 that comes ten minutes later, when an update or another suspend has moved the state again. Which those are the instants tell, whoever's clock they
-are by: `backlog_through` is no earlier than the last of them was satisfied, and what is made amid the pages is satisfied after that.
+are by: `backlog_through` is no earlier than the last of them was satisfied, and what is made amid the pages is satisfied after that. No later request
+but one that ends all of it takes the cut back: what a later resume says is about what this one leaves.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, PAGE_ACTION
 from tidegate_core.decisions.run_plane.jobs import end_job, evidence_ref
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.overlap import merged_into, standing_for
-from tidegate_core.decisions.run_plane.standing import backlog_through, kept_from, present_evidence, stands_still
+from tidegate_core.decisions.run_plane.standing import (
+    backlog_through,
+    is_cut,
+    kept_from,
+    present_evidence,
+    stands_still,
+)
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import ScheduleRequest
 from tidegate_core.records.codec import from_item
@@ -61,14 +68,15 @@ class ReleasePending:
                 _end(unit, state, each, survivor, now)
             else:
                 _run_on(unit, state, each, now)
-        if ended and survivor is not None and state.shedding == "coalesce":
-            unit.put(standing_for(survivor, ended), survivor.key(unit.shard))
+        merged = [job for job in ended if not is_cut(state, job)]
+        if merged and survivor is not None and state.shedding == "coalesce":
+            unit.put(standing_for(survivor, merged), survivor.key(unit.shard))
         receipt = grown(self.receipt, [job.id for job in ended], {}, self.receipt.running, now)
         is_last = done == len(pending)
         if is_last:
             receipt = receipt.model_copy(update={"backlog": (receipt.backlog or 0) + len(backlog) - len(unwanted)})
             if state.shedding is not None:
-                unit.put(replace(state, shedding=None), key)
+                unit.put(replace(state, shedding=None, cut_through=None), key)
             unit.after(lambda: self.memory.hold(self.about, now))
         answer(unit, self.outcome, receipt, now, settled=is_last)
 
@@ -92,13 +100,8 @@ class ReleasePending:
         return [each for each in found if not each.job and present_evidence(state, each, now).deadline != each.deadline]
 
 
-def latest_satisfied(memory: Memory, ref: str) -> int:
-    """Returns when the last of a schedule's jobs that wait was satisfied, or 0: its owner's clock may have been ahead of the present one's."""
-    return max((job.satisfied_at for job in memory.jobs_of(ref) if job.state == PENDING_CONSTRAINT), default=0)
-
-
 def _end(unit: UnitOfWork, state: ScheduleState, job: Job, survivor: Job | None, now: int) -> None:
-    if state.shedding == "coalesce" and survivor is not None:
+    if state.shedding == "coalesce" and survivor is not None and not is_cut(state, job):
         ended = merged_into(survivor, job, "backlog")
         end_job(unit, job, ended.disposition, ended.reason, now, ended.detail)
     else:
@@ -106,7 +109,7 @@ def _end(unit: UnitOfWork, state: ScheduleState, job: Job, survivor: Job | None,
 
 
 def _survivor(state: ScheduleState, backlog: list[Job]) -> Job | None:
-    timed = [job for job in backlog if job.trigger == "time"]
+    timed = [job for job in backlog if job.trigger == "time" and not is_cut(state, job)]
     return timed[-1] if timed and state.shedding in {"last", "coalesce"} else None
 
 
@@ -117,7 +120,7 @@ def _unwanted(state: ScheduleState, backlog: list[Job], survivor: Job | None) ->
     if state.shedding == "none":
         return backlog
     # The newest first: the instants in between are all the survivor's own, however many pages it takes.
-    return [job for job in reversed(backlog) if job.trigger == "time" and job is not survivor]
+    return [job for job in reversed(backlog) if is_cut(state, job) or (job.trigger == "time" and job is not survivor)]
 
 
 def _run_on(unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> None:

@@ -19,10 +19,9 @@ from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.listening import listen, unlisten
-from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.quotas import counted_problems
-from tidegate_core.decisions.run_plane.releasing import latest_satisfied
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
 from tidegate_core.decisions.run_plane.updating import update_problems
@@ -288,8 +287,9 @@ class ApplyRequest(Procedure):
             case ScheduleSuspend():
                 return suspended(before, definition, request, position, now)
             case ScheduleResume():
-                latest = latest_satisfied(self.memory, keys.schedule_ref(request.namespace, request.name))
-                applied = resumed(before, definition, request, position, now, latest)
+                jobs = self.memory.jobs_of(keys.schedule_ref(request.namespace, request.name))
+                waiting = [job for job in jobs if job.state == PENDING_CONSTRAINT]
+                applied = resumed(before, definition, request, position, now, waiting)
                 if _begins_anew(applied, before) and applied.state is not None and definition is not None:
                     yield from listen(lane, applied.state, parsed(definition.spec), self.arrived)
                 return applied

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS, resolve_order
 from tidegate_core.decisions.run_plane.retry_budget import RetryBudget
-from tidegate_core.decisions.run_plane.standing import admits, kept_from
+from tidegate_core.decisions.run_plane.standing import kept_from, launches
 from tidegate_core.model.retry import COSTS_NO_TRY, ErrorKind, Retry
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
@@ -143,7 +143,7 @@ def is_waited_for(run: Run) -> bool:
 def _may_launch(unit: UnitOfWork, state: ScheduleState, run: Run) -> bool:
     if state.incarnation != run.incarnation or run.generation < kept_from(state):
         return False
-    return admits(state) and not unit.controls.covers(run.namespace)
+    return launches(state) and not unit.controls.covers(run.namespace)
 
 
 def _order_of(unit: UnitOfWork, spec: ScheduleSpec, run: Run) -> str:

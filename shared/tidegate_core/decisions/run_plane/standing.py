@@ -21,9 +21,12 @@ def fires(state: ScheduleState) -> bool:
 
 
 def admits(state: ScheduleState) -> bool:
-    """Whether what waits may be launched."""
-    if state.shedding is not None:
-        return False
+    """Whether what waits may be launched: not before a resume's cut is through, which says what of it goes on."""
+    return state.shedding is None and launches(state)
+
+
+def launches(state: ScheduleState) -> bool:
+    """Whether what was admitted may be launched, once more as well: no cut is about that."""
     return state.status == "active" or (state.status == "suspended" and state.mode == "drain")
 
 
@@ -50,6 +53,18 @@ def kept_from(state: ScheduleState) -> int:
 def backlog_through(state: ScheduleState) -> int:
     """Returns up to when what waits was satisfied, if it is the backlog of the last resume."""
     return state.changed_at if state.backlog_through is None else state.backlog_through
+
+
+def awaits_cut(state: ScheduleState, job: Job) -> bool:
+    """Whether a job that waits is of the backlog of which a resume leaves only a part, and has not ended the rest yet."""
+    return state.shedding is not None and job.satisfied_at <= backlog_through(state)
+
+
+def is_cut(state: ScheduleState, job: Job) -> bool:
+    """Whether such a job ends, whatever else waits: a resume has left nothing of what waited with it."""
+    if not awaits_cut(state, job):
+        return False
+    return state.shedding == "none" or (state.cut_through is not None and job.satisfied_at <= state.cut_through)
 
 
 def stopped(state: ScheduleState, now: int) -> int:

@@ -11,6 +11,7 @@ Ignoring means a new generation, which hears from its activation on; what is kep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate_core.decisions.run_plane import missed
@@ -22,7 +23,14 @@ from tidegate_core.decisions.run_plane.control import (
     untouched,
 )
 from tidegate_core.decisions.run_plane.definitions import parsed
-from tidegate_core.decisions.run_plane.standing import fires, kept_from, stands_still, stopped
+from tidegate_core.decisions.run_plane.standing import (
+    awaits_cut,
+    backlog_through,
+    fires,
+    kept_from,
+    stands_still,
+    stopped,
+)
 from tidegate_core.decisions.run_plane.ticking import first_tick
 from tidegate_core.model.modes import Backlog
 from tidegate_core.model.position import Position
@@ -30,7 +38,7 @@ from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import ScheduleResume, ScheduleSuspend
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.run_plane import Definition, ScheduleState
+from tidegate_core.records.run_plane import Definition, Job, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 from tidegate_core.triggers.search import NEVER, Search
@@ -94,10 +102,12 @@ def suspended(
         reason=request.reason,
     )
     if not fires(state):
-        kept = None if mode == "drop" else kept_from(before)
-        state = replace(
-            state.at_next(NEVER).at_tick(NEVER), generation=before.generation + 1, kept_from=kept, shedding=None
-        )
+        state = replace(state.at_next(NEVER).at_tick(NEVER), generation=before.generation + 1)
+        if mode == "drop":
+            state = replace(state, kept_from=None, shedding=None, cut_through=None)
+        else:
+            # A cut that is not through stands: the resume that asked for it is still to end what it has not left.
+            state = replace(state, kept_from=kept_from(before))
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True)
 
 
@@ -116,7 +126,7 @@ def resumed(
     request: ScheduleResume,
     position: Position,
     now: int,
-    latest: int = 0,
+    waiting: Sequence[Job] = (),
 ) -> Applied:
     """`schedule.resume`: a suspended span is never a miss, time triggers go on from now unless a backlog is asked for.
 
@@ -126,7 +136,7 @@ def resumed(
         request: What is asked for.
         position: Its own.
         now: The owner's clock.
-        latest: When the last of the jobs that wait was satisfied, by the clock of an owner before this one, it may be.
+        waiting: The jobs that wait: satisfied by the clock of an owner before this one, it may be.
     """
     if before is None or before.status == "deleted" or definition is None:
         return Applied(ReceiptStatus.NOT_FOUND)
@@ -154,11 +164,11 @@ def resumed(
         actor=request.actor,
         reason=request.reason,
     )
-    # All that waits is backlog: `releasing` goes by this instant, and an older version that takes over by the other one.
-    state = replace(state, backlog_through=max(now, latest), changed_at=max(now, latest))
+    state = _with_cut(state, before, request.backlog if fires(before) else None, waiting)
+    since = _made_since_cut(state, before, waiting)
     if fires(before):
-        state = replace(state, shedding=None if request.backlog in (None, "all") else request.backlog)
-        return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=next_instants(spec, state, now))
+        following = next_instants(spec, state, now)
+        return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=following, backlog=since or None)
     ref = keys.schedule_ref(request.namespace, request.name)
     first = first_nominal(spec, ref, before, now, resumed=True)
     state = replace(state, generation=before.generation + 1, activated_at=now)
@@ -166,7 +176,43 @@ def resumed(
     following = next_instants(spec, state, now)
     state = missed.after_pause(state, spec, before, request.backlog)
     backlog = _to_make_up(state, spec) if state.next_nominal != first.at else 0
-    return Applied(ReceiptStatus.ACCEPTED, state, has_pages=stands_still(before), next=following, backlog=backlog)
+    backlog += since if stands_still(before) else 0
+    has_pages = stands_still(before) or state.shedding is not None
+    return Applied(ReceiptStatus.ACCEPTED, state, has_pages=has_pages, next=following, backlog=backlog)
+
+
+def _with_cut(
+    state: ScheduleState, before: ScheduleState, backlog: Backlog | None, waiting: Sequence[Job]
+) -> ScheduleState:
+    """Returns the state with what a resume leaves of what waits.
+
+    All that waits is its backlog: `releasing` goes by the instant of the last of it, and an older version that takes over by the other one. But
+    what an earlier resume has cut, and not ended yet, is nobody's to leave: where this one leaves all of the rest that cut stands as it is,
+    else this word takes its place, behind what ends in any case. Two words that each leave one job leave the same one: the later word is said of all.
+    """
+    latest = max((job.satisfied_at for job in waiting), default=0)
+    through = max(state.changed_at, latest)
+    state = replace(state, changed_at=through)
+    word = None if backlog == "all" else backlog
+    if before.shedding is None:
+        return replace(state, backlog_through=through, shedding=word)
+    cut = backlog_through(before)
+    if word is None:
+        return replace(state, backlog_through=cut)
+    cut_through = cut if before.shedding == "none" else before.cut_through
+    return replace(
+        state,
+        backlog_through=max(through, cut),
+        shedding=word,
+        cut_through=None if word == "none" else cut_through,
+    )
+
+
+def _made_since_cut(state: ScheduleState, before: ScheduleState, waiting: Sequence[Job]) -> int:
+    """Returns how many jobs wait beside a cut that stands: all of them go on, and its pages do not count them."""
+    if before.shedding is None:
+        return 0
+    return sum(job.generation >= kept_from(before) and not awaits_cut(state, job) for job in waiting)
 
 
 def _is_that_suspend(before: ScheduleState, suspended_at: int) -> bool:

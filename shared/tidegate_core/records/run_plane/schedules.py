@@ -56,7 +56,9 @@ class ScheduleState:
         shedding: What a resume leaves of the backlog (`last`, `coalesce`, `none`), while it is being ended; until then
             nothing is admitted.
         backlog_through: What waits and was satisfied up to here is the backlog of the last resume, whatever has moved the state since. None,
-            as older versions write it: `changed_at`.
+            as older versions write it: `changed_at`. While `shedding` is set: of the resume that asked for that.
+        cut_through: What waits and was satisfied up to here ends in any case: an earlier resume left none of it, and was not through when
+            the one that `shedding` is of came.
     """
 
     namespace: str
@@ -104,6 +106,7 @@ class ScheduleState:
     carried: tuple[int, ...] = ()
     shedding: str | None = None
     backlog_through: int | None = None
+    cut_through: int | None = None
     gone: tuple[str, ...] = ()
 
     def key(self, shard: int) -> Key:

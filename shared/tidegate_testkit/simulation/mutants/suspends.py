@@ -6,18 +6,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tidegate_core.decisions.run_plane import admit, by_id, control, count, missed, parking, releasing
+from tidegate_core.decisions.run_plane import (
+    admit,
+    by_id,
+    control,
+    count,
+    gathering,
+    missed,
+    parking,
+    releasing,
+    suspending,
+)
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Effect, Invalid
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import StoredControls
-from tidegate_core.records.run_plane import LedgerRow, ScheduleState
+from tidegate_core.records.run_plane import Evidence, Job, LedgerRow, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 Restarted = Callable[..., ScheduleState]
@@ -50,6 +60,25 @@ def going_by_the_last_change(_: Callable[[ScheduleState], int]) -> Callable[[Sch
     return lambda state: state.changed_at
 
 
+def taking_all_up(_: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda gathering, evidence: False
+
+
+def taking_up_what_is_cut(_: Callable[[ScheduleState, Job], bool]) -> Callable[[ScheduleState, Job], bool]:
+    return lambda state, job: False
+
+
+def forgetting_the_cut(with_cut: Restarted) -> Restarted:
+    def forgotten(state: ScheduleState, before: ScheduleState, *arguments: Any) -> ScheduleState:
+        return with_cut(replace(state, shedding=None), replace(before, shedding=None), *arguments)
+
+    return forgotten
+
+
+def waiting_for_the_cut(restarted: Restarted) -> Restarted:
+    return lambda state, *arguments: replace(restarted(state, *arguments), shedding=state.shedding)
+
+
 # -- the stories -------------------------------------------------------------------------------------------------------
 
 
@@ -73,15 +102,12 @@ def an_update_makes_up_for_what_lies_around_a_wide_suspend() -> Iterator[str]:
 
 
 def an_update_is_carried_before_the_release_is_taken() -> Iterator[str]:
-    def is_release(effect: Effect) -> bool:
-        return isinstance(effect, Commit) and effect.transaction.name == "release"
-
     bench = _a_bench()
     spec: dict[str, Any] = {"trigger": every("1h"), "overlap": "allow"}
     bench.request(an_apply(a_spec(**spec)))
     bench.request(a_request("suspend", mode="hold"))
     bench.run(HOUR)
-    bench.answer_with(is_release, Invalid("too large"), times=100)
+    _refuse(bench, "release")
     bench.request(a_request("resume", backlog="none"))
     bench.run(SECOND)
     bench.request(a_request("trigger"))
@@ -93,6 +119,77 @@ def an_update_is_carried_before_the_release_is_taken() -> Iterator[str]:
     for row in (from_item(LedgerRow, item) for item in bench.rows("L#")):
         if row.job_id == asked and row.disposition != "launched":
             yield f"I1: {row.job_id} was asked for behind the resume, and ended as {row.disposition}/{row.reason}"
+
+
+def an_event_is_counted_before_the_release_is_taken() -> Iterator[str]:
+    bench = _parked_with_an_event()
+    bench.event(an_event("d2"))
+    bench.run(SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    if not bench.started:
+        yield "I3: an event that came behind the resume ended with the backlog that was cut"
+
+
+def all_is_resumed_before_an_earlier_release_is_taken() -> Iterator[str]:
+    bench = _parked_with_an_event()
+    bench.request(a_request("suspend", mode="hold", request_id="again"))
+    bench.run(SECOND)
+    bench.request(a_request("resume", request_id="all"))
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    for run in bench.started:
+        yield f"I7: {run.run_id} waited at a resume that left nothing, and started"
+
+
+def an_update_restarts_before_the_release_is_taken() -> Iterator[str]:
+    bench = _parked_with_an_event()
+    bench.request(an_apply(a_spec(trigger=on_data(), priority="high"), "update"))
+    bench.event(an_event("d2"))
+    bench.run(MINUTE)
+    if not bench.started:
+        yield "liveness: what the new version made waits for a cut that is nothing to it"
+
+
+def an_event_is_counted_before_an_update_has_sealed_what_it_keeps() -> Iterator[str]:
+    bench = _a_bench()
+    spec: dict[str, Any] = {"trigger": on_data(), "overlap": "allow"}
+    bench.request(an_apply(a_spec(**spec, constraints=[{"type": "delay", "after": "1m"}])))
+    bench.event(an_event("d1"))
+    bench.run(SECOND)
+    kept = [from_item(Evidence, row).id for row in bench.rows("E#")]
+    _refuse(bench, "end_pending")
+    bench.request(an_apply(a_spec(**spec), "update", on_update="finish_old"))
+    bench.event(an_event("d2"))
+    bench.run(SECOND)
+    bench.as_usual()
+    bench.run(2 * TRY_AGAIN_MS)
+    started = {run.run_id for run in bench.started}
+    for each in kept:
+        if each not in started:
+            yield f"I1: {each} was to go on under its version, and never started"
+
+
+def _parked_with_an_event() -> Bench:
+    """A held schedule with a job that an event has made, resumed without it; the store takes no release."""
+    bench = _a_bench()
+    bench.request(an_apply(a_spec(trigger=on_data(), overlap="allow")))
+    bench.request(a_request("suspend", mode="hold"))
+    bench.event(an_event("d1"))
+    bench.run(SECOND)
+    _refuse(bench, "release")
+    bench.request(a_request("resume", backlog="none"))
+    bench.run(SECOND)
+    return bench
+
+
+def _refuse(bench: Bench, name: str) -> None:
+    """The store takes no transaction of that name, until all is as usual."""
+
+    def is_it(effect: Effect) -> bool:
+        return isinstance(effect, Commit) and effect.transaction.name == name
+
+    bench.answer_with(is_it, Invalid("too large"), times=100)
 
 
 def _a_bench() -> Bench:
@@ -152,5 +249,33 @@ SUSPENDS = (
         breaks="I1",
         patches=(Patch(releasing, "backlog_through", going_by_the_last_change),),
         scenario=an_update_is_carried_before_the_release_is_taken,
+    ),
+    Mutant(
+        "taken up by what is cut",
+        "a job that a resume has cut, and not ended yet, takes up an event that comes, and it ends with it",
+        breaks="I3",
+        patches=(Patch(gathering, "is_cut", taking_up_what_is_cut),),
+        scenario=an_event_is_counted_before_the_release_is_taken,
+    ),
+    Mutant(
+        "cut forgotten",
+        "a resume of all takes back what an earlier one has cut, and not ended yet",
+        breaks="I7",
+        patches=(Patch(suspending, "_with_cut", forgetting_the_cut),),
+        scenario=all_is_resumed_before_an_earlier_release_is_taken,
+    ),
+    Mutant(
+        "cut of the former",
+        "what an update makes that restarts waits for the cut of a backlog that has ended with the former version",
+        breaks="liveness",
+        patches=(Patch(control, "_restarted", waiting_for_the_cut),),
+        scenario=an_update_restarts_before_the_release_is_taken,
+    ),
+    Mutant(
+        "in the kept one's place",
+        "what a new version counts takes the place of the evidence of a job that goes on under the former one, before that is sealed",
+        breaks="I1",
+        patches=(Patch(gathering.Gathering, "_is_sealed", taking_all_up),),
+        scenario=an_event_is_counted_before_an_update_has_sealed_what_it_keeps,
     ),
 )

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why, why_job
 
+from tidegate_core.effects import Commit, Invalid
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
@@ -48,3 +49,21 @@ def test_given_evidence_that_a_reminder_ends_then_it_says_when() -> None:
     reminder = format_instant(int(str(bench.rows("S#")[0]["next_nominal"])))
     assert line.startswith(f"waiting_for_events [{reminder}]: ")
     assert line.endswith(f"; at_least_every asks for a job at {reminder}")
+
+
+def test_given_a_drain_while_a_backlog_is_being_ended_then_a_job_that_was_to_go_on_says_what_it_waits_for() -> None:
+    """A drained schedule launches what waits: the drain is not what holds it."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=500))
+    bench.request(an_apply(a_spec(trigger=every("1h"), overlap="allow")))
+    bench.request(a_request("suspend", mode="hold"))
+    bench.run(HOUR)
+    bench.answer_with(
+        lambda each: isinstance(each, Commit) and each.transaction.name == "release", Invalid("too large"), times=100
+    )
+    bench.request(a_request("resume", backlog="none"))
+    bench.request(a_request("trigger"))
+    bench.request(a_request("suspend", mode="drain", request_id="again"))
+    last = the_jobs(served(bench))[-1].id
+    assert {reason.code for reason in why_job(bench, last).reasons} >= {"resuming"}
+    assert "suspended" not in {reason.code for reason in why_job(bench, last).reasons}
+    assert [reason.code for reason in why(bench).reasons][:2] == ["suspended", "resuming"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench, sus
 
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Invalid
-from tidegate_testkit.bench import Bench
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import EvidenceChunk, ScheduleState
+from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 
@@ -181,15 +184,24 @@ ONE_EACH = {**on_data(), "take": "exactly_n"}
 """What waits takes nothing up that comes later."""
 
 
+def refuse_releases(bench: Bench) -> None:
+    bench.answer_with(
+        lambda each: isinstance(each, Commit) and each.transaction.name == "release", Invalid("too large"), times=100
+    )
+
+
+def state(bench: Bench) -> ScheduleState:
+    (item,) = bench.rows("S#")
+    return from_item(ScheduleState, item)
+
+
 def unreleased(bench: Bench, backlog: str, **more: Any) -> tuple[str, str]:
     """A resume whose release the store does not take, with a job of before and one that was made since; returns both."""
     bench.request(an_apply(a_spec(trigger=ONE_EACH, overlap="allow", **more)))
     suspend(bench, "hold")
     bench.event(an_event("d1"))
     bench.run(5 * SECOND)
-    bench.answer_with(
-        lambda each: isinstance(each, Commit) and each.transaction.name == "release", Invalid("too large"), times=100
-    )
+    refuse_releases(bench)
     bench.request(a_request("resume", backlog=backlog))
     bench.run(SECOND)
     bench.request(a_request("trigger"))
@@ -287,3 +299,193 @@ def test_given_a_carried_update_before_the_release_is_through_then_the_answer_co
     bench.as_usual()
     bench.run(TRY_AGAIN_MS + MINUTE)
     assert (bench.receipts()["resume-nightly"]["backlog"], len(waiting(bench))) == (1, 2)
+
+
+# -- a cut that is not through: nothing is lost with it, and nothing takes it back -----------------------------------------
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_given_an_event_before_the_release_is_through_then_what_is_cut_does_not_take_it_up(crashes: bool) -> None:
+    """Review finding: it was absorbed by a job that was to end, and ended with it."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=on_data(), overlap="allow")))
+    suspend(bench, "hold")
+    bench.event(an_event("d1"))
+    bench.run(5 * SECOND)
+    (parked,) = waiting(bench)
+    refuse_releases(bench)
+    bench.request(a_request("resume", backlog="none"))
+    bench.run(SECOND)
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    if crashes:
+        bench.crash()
+        bench.now -= 400
+        bench.run(SECOND)
+    bench.event(an_event("d3"))
+    bench.run(5 * SECOND)
+    assert bench.started == []
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    assert bench.receipts()["resume-nightly"]["discarded"]["jobs"] == [parked.id]
+    assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
+    (started,) = bench.started
+    chunks = [from_item(EvidenceChunk, row) for row in bench.rows("EC#")]
+    told = [entry["key"] for each in chunks if each.evidence_id == started.run_id for entry in json.loads(each.entries)]
+    assert told == ["d2", "d3"]
+    assert bench.rows("E#") == []
+
+
+@pytest.mark.parametrize("effect", range(1, 7))
+def test_given_a_crash_as_an_event_is_counted_beside_what_is_cut_then_it_is_taken_up_once(effect: int) -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=on_data(), overlap="allow")))
+    suspend(bench, "hold")
+    bench.event(an_event("d1"))
+    bench.run(5 * SECOND)
+    refuse_releases(bench)
+    bench.request(a_request("resume", backlog="none"))
+    bench.run(SECOND)
+    bench.crash_after = bench.effects_outside + effect
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
+
+
+def test_given_a_restart_before_the_release_is_through_then_the_new_version_waits_for_nothing_of_it() -> None:
+    """Review finding: none of its jobs was admitted until the release was tried again."""
+    bench = a_bench()
+    unreleased(bench, "none")
+    update = an_apply(a_spec(trigger=ONE_EACH, overlap="allow", priority="high"), "update")
+    assert answer(bench, update, run=SECOND)["status"] == "accepted"
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    assert len(bench.started) == 1
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    receipt = bench.receipts()["resume-nightly"]
+    assert (receipt["discarded"]["jobs"], receipt["backlog"]) == ([], 0)
+    ended = sorted(entry[0] for entry in bench.ledger())
+    assert ended == ["cancelled/superseded", "cancelled/superseded", "launched"]
+
+
+@pytest.mark.parametrize("mode", ["hold", "freeze", "drain"])
+@pytest.mark.parametrize("crashes", [False, True])
+def test_given_another_suspend_and_a_resume_of_all_before_the_release_is_through_then_what_was_cut_ends_all_the_same(
+    mode: str, crashes: bool
+) -> None:
+    """Review finding: the cut was forgotten, and its jobs started."""
+    bench = a_bench()
+    parked, made_since = unreleased(bench, "none")
+    answer(bench, a_request("suspend", mode=mode, request_id="again"), run=SECOND)
+    if crashes:
+        bench.crash()
+        bench.now -= 400
+        bench.run(SECOND)
+    assert bench.started == []
+    bench.request(a_request("resume", request_id="at last", **({"backlog": "all"} if mode == "hold" else {})))
+    bench.run(SECOND)
+    assert bench.started == []
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    assert [each.run_id for each in bench.started] == [made_since]
+    assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
+    receipts = [bench.receipts()[each] for each in ("resume-nightly", "at last")]
+    assert [job for receipt in receipts for job in receipt["discarded"]["jobs"]] == [parked]
+    assert receipts[1]["backlog"] == (0 if mode == "drain" else 1)
+    assert (state(bench).shedding, state(bench).cut_through) == (None, None)
+
+
+@pytest.mark.parametrize("mode", ["freeze", "drain"])
+def test_given_another_suspend_before_the_release_is_through_then_it_lets_go_on_what_was_not_cut(mode: str) -> None:
+    bench = a_bench()
+    parked, made_since = unreleased(bench, "none")
+    answer(bench, a_request("suspend", mode=mode, request_id="again"), run=SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE)
+    receipt = bench.receipts()["resume-nightly"]
+    assert (receipt["discarded"]["jobs"], receipt["backlog"]) == ([parked], 0)
+    drained = [made_since] if mode == "drain" else []
+    assert [each.run_id for each in bench.started] == drained
+    assert [job.id for job in waiting(bench)] == ([] if drained else [made_since])
+    assert state(bench).shedding is None
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "started", "coalesced"),
+    [
+        ("none", "last", 1, 0),
+        ("none", "coalesce", 1, 3),
+        ("last", "coalesce", 1, 7),
+        ("last", "all", 5, 0),
+        ("coalesce", "all", 5, 3),
+        ("last", "none", 0, 0),
+    ],
+)
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_given_two_resumes_of_a_backlog_of_four_each_then_the_later_word_is_about_what_the_earlier_one_leaves(
+    first: str, then: str, started: int, coalesced: int, is_refused: bool
+) -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger={**every("1m"), "max_fires": 8}, overlap="allow")))
+    suspend(bench, "hold")
+    bench.run(4 * MINUTE)
+    refuse_releases(bench)
+    bench.request(a_request("resume", backlog=first))
+    bench.run(SECOND)
+    cut = {job.id for job in waiting(bench)}
+    answer(bench, a_request("suspend", mode="hold", request_id="again"), run=4 * MINUTE)
+    since = {job.id for job in waiting(bench)} - cut
+    assert (len(cut), len(since)) == (4, 4)
+    if is_refused:
+        bench.crash()
+        bench.now -= 400
+    else:
+        bench.as_usual()
+    bench.request(a_request("resume", backlog=then, request_id="at last"))
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + MINUTE if is_refused else 30 * SECOND)
+    assert len(bench.started) == started
+    assert is_refused or bench.receipts()["at last"]["backlog"] == started
+    assert first != "none" or {each.run_id for each in bench.started} <= since
+    ended = [entry[0] for entry in bench.ledger()]
+    assert (len(ended), sum(each.startswith("coalesced") for each in ended)) == (8, coalesced)
+    covered = [row["covered"] for row in bench.rows("L#") if "covered" in row and row["disposition"] == "launched"]
+    assert covered == ([coalesced + 1] if coalesced else [])
+
+
+def test_given_another_hold_before_the_release_is_through_then_what_is_cut_is_merged_into_nothing_that_goes_on() -> (
+    None
+):
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"), overlap="coalesce")))
+    suspend(bench, "hold")
+    bench.run(MINUTE)
+    refuse_releases(bench)
+    bench.request(a_request("resume", backlog="none"))
+    bench.run(SECOND)
+    (parked,) = waiting(bench)
+    answer(bench, a_request("suspend", mode="hold", request_id="again"), run=3 * MINUTE)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS)
+    (job,) = waiting(bench)
+    assert (job.covered_from or 0) > parked.nominal
+    assert bench.receipts()["resume-nightly"]["discarded"]["jobs"] == [parked.id]
+
+
+def test_given_a_run_that_fails_before_the_release_is_through_then_it_is_tried_again() -> None:
+    """The cut is about what waits: what was launched before is nothing to it."""
+    bench = a_bench(Behaviour(runs_for=30 * SECOND, outcome="failed"))
+    bench.request(an_apply(a_spec(trigger=ONE_EACH, overlap="allow", retry={"tries": 2})))
+    bench.request(a_request("trigger"))
+    bench.run(SECOND)
+    suspend(bench, "hold")
+    bench.event(an_event("d1"))
+    bench.run(5 * SECOND)
+    refuse_releases(bench)
+    bench.request(a_request("resume", backlog="none"))
+    bench.run(2 * MINUTE)
+    assert state(bench).shedding == "none"
+    assert len(bench.started) == 2

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from tidegate_core.decisions.run_plane.standing import (
     STRETCHES_MAX,
     admits,
+    awaits_cut,
     backlog_through,
     carried_on,
     fires,
+    is_cut,
     keeps_pending,
     kept_from,
+    launches,
     present_evidence,
     present_job,
     stands_still,
@@ -25,7 +28,7 @@ from tidegate_core.decisions.run_plane.standing import (
 )
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Job, ScheduleState
-from tidegate_testkit.builders import MINUTE, NOW, a_job, a_schedule, some_evidence
+from tidegate_testkit.builders import MINUTE, NOW, Doc, a_job, a_schedule, some_evidence
 
 NEW_FIELDS = (
     "mode",
@@ -37,6 +40,7 @@ NEW_FIELDS = (
     "carried",
     "shedding",
     "backlog_through",
+    "cut_through",
     "missed_by_update",
     "made_up",
     "made_up_to",
@@ -64,8 +68,27 @@ def test_given_status_and_mode_then_this_may_happen(
     assert (fires(state), admits(state), stands_still(state), keeps_pending(state)) == expected
 
 
-def test_given_a_backlog_that_is_being_cut_then_nothing_is_admitted() -> None:
-    assert not admits(a_schedule(shedding="last"))
+@pytest.mark.parametrize("suspended", [{}, {"status": "suspended", "mode": "drain"}])
+def test_given_a_backlog_that_is_being_cut_then_nothing_is_admitted_and_what_was_goes_on(suspended: Doc) -> None:
+    state = a_schedule(shedding="last", **suspended)
+    assert (admits(state), launches(state)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("shedding", "expected"),
+    [
+        #        (awaits, is cut): of before the earlier cut, of before the later one, of since
+        ("none", [(True, True), (True, True), (False, False)]),
+        ("last", [(True, True), (True, False), (False, False)]),
+        (None, [(False, False), (False, False), (False, False)]),
+    ],
+)
+def test_given_two_resumes_then_a_job_is_cut_by_the_one_that_it_waited_at(
+    shedding: str | None, expected: list[tuple[bool, bool]]
+) -> None:
+    state = a_schedule(shedding=shedding, backlog_through=NOW, cut_through=NOW - MINUTE)
+    jobs = [a_job(satisfied_at=at) for at in (NOW - MINUTE, NOW, NOW + 1)]
+    assert [(awaits_cut(state, job), is_cut(state, job)) for job in jobs] == expected
 
 
 def test_given_records_of_an_older_version_then_they_load_and_mean_what_they_meant() -> None:

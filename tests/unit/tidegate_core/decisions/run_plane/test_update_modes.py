@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
+from tidegate_core.effects import Commit, Invalid
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Job, ScheduleState
+from tidegate_core.records.run_plane import EvidenceChunk, Job, ScheduleState
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.bench_outcomes import manifest_text
 from tidegate_testkit.builders import (
@@ -295,3 +297,32 @@ def test_given_a_delete_of_what_others_listen_to_then_they_end_and_its_open_runs
     bench.run(3 * MINUTE)
     assert [entry[1] for entry in bench.ledger()] == ["up"]
     assert {row["status"] for row in bench.rows("S#")} == {"deleted"}
+
+
+@pytest.mark.parametrize(("how", "after"), [("finish_old", "1m"), ("finish_old", "15m"), ("restart", "15m")])
+def test_given_an_event_before_the_pages_of_an_update_are_through_then_the_old_job_keeps_what_it_has(
+    bench: Bench, how: str, after: str
+) -> None:
+    """What the new version counts took the place of the old job's evidence: it was never launched, or its chunks stayed for ever."""
+    bench.request(an_apply(a_spec(trigger=on_data(), constraints=[{"type": "delay", "after": after}])))
+    bench.event(an_event("d1"))
+    bench.run(SECOND)
+    (old,) = bench.rows("J#")
+    bench.answer_with(
+        lambda each: isinstance(each, Commit) and each.transaction.name == "end_pending",
+        Invalid("too large"),
+        times=100,
+    )
+    bench.request(an_apply(a_spec(trigger=on_data(), overlap="allow"), "update", on_update=how))
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + 10 * MINUTE)
+    told = ["launched", "launched"] if how == "finish_old" else ["cancelled/superseded", "launched"]
+    assert sorted(entry[0] for entry in bench.ledger()) == told
+    assert (old["id"] in {each.run_id for each in bench.started}) == (how == "finish_old")
+    assert bench.rows("E#") == []
+    chunks = [from_item(EvidenceChunk, row) for row in bench.rows("EC#")]
+    to_go = {row["ref"] for row in bench.rows("T#") if row["kind"] == "C"}
+    assert len(chunks) == 2
+    assert {chunk.evidence_id for chunk in chunks} <= to_go
