@@ -6,12 +6,17 @@ nothing. So before it ends because others wait, it looks whether they do.
 
 Those that are there may stand aside for hours, because they wait for another limit as well (`home_limits.py`), and slots may be
 free beyond those that the others are about to have. Blocked jobs do not block others (SEMANTICS 7.2): a job whose turn it would be
-if it waited does so, until its home offers it the slot, and ends as soon as it is not its turn any more. Nothing but the rows says
-which of the two it is, so whoever looks next, a successor as well, decides the same.
+if it waited does so, until its home offers it the slot, and ends at the first look at which it is not its turn any more. Nothing
+but the rows says which of the two it is, so whoever looks next, a successor as well, decides the same.
+
+That a home is silent says nothing: it may have no owner. So a job waits only where the rows say that it has its turn, and of a long
+queue more are read until they say one or the other. Who waited where they do not tell would see the same rows at each look, and do so
+for as long as its time-out lets it. Behind more than are read at all it ends, as `abort` says of a job whose turn nobody can tell.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate_core.decisions.run_plane.home_limits import in_line, in_turn
@@ -23,7 +28,10 @@ from tidegate_core.transactions.limits import close_queue, home_of
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 ROWS_MAX = 100
-"""Of a queue that are looked at, a read of some 25 KB. Where they do not tell the job asks the home, which goes through all."""
+"""Of a queue that are looked at first, a read of some 25 KB: as good as always they tell."""
+LONG_ROWS_MAX = 1_000
+"""Of a queue that are looked at where these do not tell: some 250 KB; its home reads all of it each second. A schedule has about eight
+jobs in a queue at most, so more than a hundred schedules have to wait for one limit before these do not tell either."""
 
 
 class LeftQueue(Exception):
@@ -37,7 +45,7 @@ class LeftQueue(Exception):
 
 def has_its_turn(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: int) -> bool:
     """Whether the limit's home would offer the job a slot: one read of the queue, wherever it lies, for a job that would end
-    although the limit has room.
+    although the limit has room; two of a long one whose first rows do not tell.
 
     What it finds is a little younger than the limit's item, and gives nothing away: who is taken for one whose turn it is waits
     for the home's word.
@@ -53,16 +61,33 @@ def has_its_turn(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: i
         LeftQueue: Nobody is there.
         NotAtHand: It was not read yet; it is read after the limit's item, as its home does.
     """
-    state = SharedLimit.of(unit.item(limit))
+    state = SharedLimit.of(unit.item(limit)).at(now)
     home = home_of(limit, shards)
-    found = unit.elsewhere(RangeRead(keys.shard_pk(home), *keys.waiters_of(limit), limit=ROWS_MAX))
-    if state.queued is not None and not found:
-        raise LeftQueue(limit, state.queued)
-    others = [row for row in (from_item(Waiter, item) for item in found) if row.job_id != mine.job_id]
+    for most in (ROWS_MAX, LONG_ROWS_MAX):
+        found = unit.elsewhere(RangeRead(keys.shard_pk(home), *keys.waiters_of(limit), limit=most))
+        if state.queued is not None and not found:
+            raise LeftQueue(limit, state.queued)
+        rows = [from_item(Waiter, item) for item in found]
+        if not _leaves_a_slot(state, rows, mine, home):
+            return False  # Whatever lies behind these: it would only take more.
+        if len(rows) < most or _is_all_that_counts(state, rows, mine, home):
+            return True
+    return False
+
+
+def _leaves_a_slot(state: SharedLimit, rows: Sequence[Waiter], mine: Waiter, home: int) -> bool:
+    """Whether these rows of the queue leave the job a slot."""
+    others = [row for row in rows if row.job_id != mine.job_id]
     line = in_line(sorted([*others, mine], key=lambda row: row.key(home).sk))
     # Words of others lapse at the home's next look: of jobs that are gone, and of those that stand aside behind the first of these.
     words = state.offered & {row.job_id for row in line}
-    return mine.job_id in in_turn(replace(state.at(now), offered=words), line)
+    return mine.job_id in in_turn(replace(state, offered=words), line)
+
+
+def _is_all_that_counts(state: SharedLimit, rows: Sequence[Waiter], mine: Waiter, home: int) -> bool:
+    """Whether the rows behind these, the first of a queue, take nothing from the job: they come behind it, and none has a word."""
+    comes_before = mine.key(home).sk <= rows[-1].key(home).sk
+    return comes_before and state.offered <= {row.job_id for row in rows}
 
 
 def close_left(unit: UnitOfWork, found: LeftQueue) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+from unittest import mock
 
 from tidegate_core.decisions.run_plane import admit, asking, home_limits, left_queues
 from tidegate_core.effects import LaunchOrder, Poke
@@ -167,6 +168,23 @@ def a_job_that_aborts_is_looked_at_while_it_waits_for_another_limit() -> Iterabl
         yield "order: a job ended because it waits itself"
 
 
+def one_is_in_line_behind_many_who_stand_aside() -> Iterable[str]:
+    """His own bound is reached for an hour, and a job that aborts comes behind him."""
+    bench = a_stage()
+    with mock.patch.object(left_queues, "ROWS_MAX", 2):
+        applies(bench, "busy", door(LAST))
+        applies(bench, "busy-too", at_most(5, "group", group=FIRST))
+        applies(bench, "both", at_most(5, "group", group=FIRST), door(LAST))
+        applies(bench, "narrow", at_most(1, "group", group=FIRST))
+        applies(bench, "aborts", at_most(5, "group", group=FIRST, on_unmet="abort"))
+        triggers(bench, "busy", "busy-too", "both", "both", "both", "narrow")
+        bench.run(10 * SECOND)
+        triggers(bench, "aborts")
+        bench.run(MINUTE)
+    if not any(kind == "skipped/concurrency" for kind, *_ in bench.ledger()):
+        yield "liveness: a job that aborts waits, although it is not its turn"
+
+
 def ending_behind_its_own_row(has_its_turn: Callable[..., bool]) -> Any:
     def has(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: int) -> bool:
         rows = unit.elsewhere(RangeRead(keys.shard_pk(limits.home_of(limit, shards)), *keys.waiters_of(limit)))
@@ -208,6 +226,13 @@ ASIDE: Final = (
         breaks="order",
         patches=(Patch(admit, "has_its_turn", ending_behind_its_own_row),),
         scenario=a_job_that_aborts_is_looked_at_while_it_waits_for_another_limit,
+    ),
+    Mutant(
+        "waiting behind a long queue",
+        "a job that aborts waits until its time-out, because the rows that it reads of a long queue do not say that others come before it",
+        breaks="liveness",
+        patches=(Patch(left_queues, "_is_all_that_counts", lambda _: lambda *_: True),),
+        scenario=one_is_in_line_behind_many_who_stand_aside,
     ),
     Mutant(
         "word kept",

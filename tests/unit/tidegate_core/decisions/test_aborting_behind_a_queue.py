@@ -48,10 +48,10 @@ def applies(bench: Bench, name: str, *constraints: Doc, **more: Any) -> None:
     bench.run(100)
 
 
-def asides(bench: Bench, most: int = 5, waiting: int = 1, limit: Doc | None = None) -> None:
+def asides(bench: Bench, most: int = 5, waiting: int = 1, limit: Doc | None = None, **more: Any) -> None:
     """Jobs that need a slot of the first group, which has `most`, and one of the last, which is full for hours."""
     applies(bench, "busy", of(LAST, 1))
-    applies(bench, "both", limit or of(FIRST, most), of(LAST, 1))
+    applies(bench, "both", limit or of(FIRST, most), of(LAST, 1), **more)
     trigger(bench, "busy")
     bench.run(SECOND)
     trigger(bench, *["both"] * waiting)
@@ -350,13 +350,147 @@ def test_given_several_jobs_of_one_schedule_then_they_look_into_the_queue_togeth
     assert len(looks(bench)) <= 2
 
 
-def test_given_a_queue_that_is_longer_than_what_is_read_then_the_job_asks_its_home(
+# -- long queues -----------------------------------------------------------------------------------------------------------------
+
+
+def with_a_long_queue(monkeypatch: pytest.MonkeyPatch, waiting: int = 4, most: int = 5, **more: Any) -> Bench:
+    """So many stand aside; two rows are read, and five where these do not tell."""
+    monkeypatch.setattr(left_queues, "ROWS_MAX", 2)
+    monkeypatch.setattr(left_queues, "LONG_ROWS_MAX", 5)
+    bench = a_stage()
+    asides(bench, most, waiting, **more)
+    applies(bench, "aborts", of(FIRST, most, "abort"))
+    bench.asked.clear()
+    return bench
+
+
+def reads(bench: Bench) -> list[int]:
+    """Returns how many rows each look into the first group's queue wanted that was not its home's."""
+    low, _ = keys.waiters_of(keys.shared_limit("flights", "group", FIRST))
+    found = [each.range for each in bench.asked if isinstance(each, ReadRange) and each.range.low == low]
+    return [each.limit for each in found if each.limit <= left_queues.LONG_ROWS_MAX]
+
+
+def joins_with_a_bound_that_is_reached(bench: Bench, **more: Any) -> None:
+    """Somebody is in line whose turn does not come for hours, so that those behind have none either."""
+    applies(bench, "busy-too", of(FIRST, 5))
+    applies(bench, "narrow", of(FIRST, 1), **more)
+    trigger(bench, "busy-too", "narrow")
+
+
+def test_given_a_queue_whose_first_rows_do_not_tell_then_more_are_read_and_a_slot_that_is_free_is_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(left_queues, "ROWS_MAX", 2)
-    bench = a_stage()
-    asides(bench, waiting=4)
-    applies(bench, "aborts", of(FIRST, 5, "abort"))
+    bench = with_a_long_queue(monkeypatch)
     made = trigger(bench, "aborts")
     bench.run(2 * SECOND)
     assert started(bench)[-1:] == made
+    assert reads(bench)[:2] == [2, 5]
+
+
+def test_given_one_in_line_behind_the_first_rows_then_all_that_abort_behind_him_end_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = with_a_long_queue(monkeypatch, waiting=3)
+    joins_with_a_bound_that_is_reached(bench)
+    bench.run(8 * SECOND)
+    trigger(bench, *["aborts"] * 10)
+    bench.run(SECOND)
+    assert ended(bench) == [ABORTED] * 10
+    assert the_limit(bench).in_use == 1
+
+
+def test_given_that_somebody_comes_between_it_and_the_first_rows_then_a_job_that_waits_already_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = with_a_long_queue(monkeypatch, waiting=3, priority="highest")
+    bench.answer_with(a_poke, None, times=10**6)
+    trigger(bench, "aborts")
+    assert ended(bench) == []
+    joins_with_a_bound_that_is_reached(bench, priority="high")
+    trigger(bench, "aborts")
+    bench.run(100)
+    assert ended(bench) == [ABORTED] * 2
+
+
+def test_given_more_before_it_than_are_read_at_all_then_it_ends_and_none_pile_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = with_a_long_queue(monkeypatch, waiting=6)
+    trigger(bench, *["aborts"] * 10)
+    bench.run(SECOND)
+    assert ended(bench) == [ABORTED] * 10
+    assert the_limit(bench).in_use == 0
+
+
+def test_given_a_job_of_a_higher_class_then_all_that_it_has_before_it_is_read_however_many_wait_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = with_a_long_queue(monkeypatch, waiting=6)
+    applies(bench, "aborts", of(FIRST, 5, "abort"), priority="highest")
+    bench.asked.clear()
+    made = trigger(bench, "aborts")
+    bench.run(2 * SECOND)
+    assert started(bench)[-1:] == made
+    assert ended(bench) == []
+
+
+def test_given_that_the_first_rows_tell_then_no_more_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = with_a_long_queue(monkeypatch, most=1)
+    trigger(bench, "aborts")
+    bench.run(SECOND)
+    assert ended(bench) == [ABORTED]
+    assert set(reads(bench)) == {2}
+
+
+def test_given_a_word_behind_the_first_rows_then_its_slot_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first that stands aside keeps a word, and comes behind others in line and a job of the highest class."""
+    bench = with_a_long_queue(monkeypatch, waiting=1, most=2, priority="low")
+    applies(bench, "busy-too", of(FIRST, 2))
+    applies(bench, "waits", of(FIRST, 2), priority="high")
+    applies(bench, "aborts", of(FIRST, 2, "abort"), priority="highest")
+    trigger(bench, "busy-too", "waits", "waits", "waits")
+    bench.run(8 * SECOND)
+    state = the_limit(bench)
+    assert (state.in_use, len(state.offered)) == (1, 1)
+    trigger(bench, "aborts")
+    bench.run(SECOND)
+    assert ended(bench) == [ABORTED]
+
+
+def test_given_a_crash_after_any_effect_before_a_long_queue_then_who_has_a_slot_starts_once_and_who_has_none_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def a_story(bench: Bench) -> None:
+        trigger(bench, "aborts", "aborts")
+        bench.run(20 * SECOND)
+
+    undisturbed = with_a_long_queue(monkeypatch, waiting=3, most=2)
+    before = undisturbed.effects_outside
+    a_story(undisturbed)
+    assert (len(started(undisturbed)), ended(undisturbed)) == (2, [ABORTED])
+    for effects in range(before + 1, undisturbed.effects_outside + 1):
+        bench = with_a_long_queue(monkeypatch, waiting=3, most=2)
+        bench.crash_after = effects
+        a_story(bench)
+        assert len({order.run_id for order in bench.started}) == 2, effects
+        assert ended(bench) == [ABORTED], effects
+        assert len(bench.rows("W#")) == 6, effects
+
+
+def test_given_a_hundred_and_more_that_wait_then_it_is_as_with_few() -> None:
+    """With the bounds as they are: of five slots one is in use, and one is kept for the first of those that stand aside."""
+    bench = a_stage()
+    applies(bench, "busy", of(LAST, 1))
+    applies(bench, "busy-too", of(FIRST, 5))
+    trigger(bench, "busy", "busy-too")
+    for number in range(13):
+        applies(bench, f"both-{number}", of(FIRST, 5), of(LAST, 1))
+        trigger(bench, *[f"both-{number}"] * 8)
+    bench.run(2 * MINUTE)
+    assert sum(bool(row.get("aside")) for row in bench.rows("W#")) > left_queues.ROWS_MAX
+    applies(bench, "aborts", of(FIRST, 5, "abort"))
+    made = trigger(bench, *["aborts"] * 5)
+    bench.run(10 * SECOND)
+    assert sorted(started(bench)[2:]) == sorted(made[:3])
+    assert ended(bench) == [ABORTED] * 2
