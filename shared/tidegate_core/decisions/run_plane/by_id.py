@@ -12,7 +12,7 @@ from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.run_ends import conclude
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
-from tidegate_core.decisions.run_plane.standing import kept_from
+from tidegate_core.decisions.run_plane.standing import is_cut, kept_from
 from tidegate_core.model.planned import LANGUAGE
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
@@ -107,7 +107,7 @@ class TriggerNow:
         holds nobody up, also where its entry is still to be written.
         """
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about)]
-        jobs = [job for job in known if job.generation >= kept_from(state)]
+        jobs = [job for job in known if job.generation >= kept_from(state) and not is_cut(state, job)]
         if spec.overlap == "queue" and not self.request.force_overlap:
             return len(jobs)
         return sum(job.trigger == "manual" for job in jobs)

@@ -10,13 +10,11 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.expire import decision_on
 from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.watermark import wait_for_watermark
+from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX, wait_for_watermark
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import TimerRow
 
-CLOCK_OFF_MS_MAX = 500
-"""A node whose clock is further off the broker's does not serve (DESIGN 3)."""
 COUNTED_KEPT_MS = 10 * 60_000
 """The rest of a longer backlog waits once more."""
 

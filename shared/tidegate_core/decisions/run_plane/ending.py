@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
-from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence
+from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence, seal
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.run_ends import close_run
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
@@ -87,7 +87,7 @@ class EndPending:
             if isinstance(each, Run) and each.state not in BEFORE_GATE:
                 RequestCancel(unit.shard, each.id).decide(unit, now)
             elif isinstance(each, Evidence) and each.job:
-                _seal_kept(unit, each)
+                seal(unit, each)
             else:
                 end(unit, each, self.reason, now, self.request.reason or "")
                 if isinstance(each, Run | Job):
@@ -146,12 +146,3 @@ def grown(
         evidence=dict(list({**before.evidence, **evidence}.items())[:LISTED_MAX]),
     )
     return receipt.model_copy(update={"discarded": discarded, "running": tuple(running), "at": now})
-
-
-def _seal_kept(unit: UnitOfWork, evidence: Evidence) -> None:
-    """The job completes with what it has: its place is that of the new version's evidence."""
-    key = keys.job(unit.shard, evidence.id)
-    job = unit.record(Job, key)
-    assert job is not None
-    unit.put(replace(job, chunks=evidence.chunks), key)
-    unit.delete(evidence.key(unit.shard))

@@ -36,12 +36,14 @@ from tidegate_core.decisions.run_plane.jobs import (
     end_evidence,
     evidence_ref,
     expire_evidence,
+    seal,
     waiting_job,
 )
 from tidegate_core.decisions.run_plane.read_late import sorted_out
-from tidegate_core.decisions.run_plane.standing import fires, is_cut, present_evidence, stopped, stopped_by
+from tidegate_core.decisions.run_plane.standing import fires, is_cut, kept_from, present_evidence, stopped, stopped_by
 from tidegate_core.decisions.run_plane.ticking import InVain, take_ticks
 from tidegate_core.decisions.run_plane.timers import job_made, move_rows
+from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX
 from tidegate_core.model.identity import run_id, seal_mark
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, ScheduleState, TimerRow
@@ -147,25 +149,24 @@ class Gathering:
         if stored is None:
             return None
         evidence = present_evidence(self._state, stored, self._now)
-        if (evidence.job and self._is_sealed(evidence)) or evidence.version != self._state.version:
+        if (evidence.job and self._sealed(evidence)) or evidence.version != self._state.version:
             return None
         log, latches = self._counted(evidence)
         return Held(evidence, latches, stored, log)
 
-    def _is_sealed(self, evidence: Evidence) -> bool:
-        """Seals a job to which pages are still to come: of an update, or of a resume that has cut it.
+    def _sealed(self, evidence: Evidence) -> bool:
+        """Seals a job to which pages are still to come, if it is one: of an update, of a suspend that dropped it, or of a resume that has cut it.
 
         What comes is the next one's, as if the pages had been through at once; and its evidence takes this one's place.
         """
-        is_former = evidence.version != self._state.version
-        if not is_former and self._state.shedding is None:
+        state = self._state
+        is_former = evidence.version != state.version
+        if not is_former and state.shedding is None and evidence.first_at > state.activated_at + CLOCK_OFF_MS_MAX:
+            return False  # No page is about what came since the last of these requests: nothing has to be read.
+        job = self._unit.record(Job, keys.job(self._unit.shard, evidence.id))
+        if job is None or not (is_former or job.generation < kept_from(state) or is_cut(state, job)):
             return False
-        key = keys.job(self._unit.shard, evidence.id)
-        job = self._unit.record(Job, key)
-        if job is None or not (is_former or is_cut(self._state, job)):
-            return False
-        self._unit.put(replace(job, chunks=evidence.chunks), key)
-        self._unit.delete(evidence.key(self._unit.shard))
+        seal(self._unit, evidence)
         return True
 
     def _counted(self, evidence: Evidence) -> tuple[list[Entry], Latches]:

@@ -173,3 +173,12 @@ def write_entry(unit: UnitOfWork, row: LedgerRow) -> None:
     unit.put_new(row, key)
     place = LedgerPlace(job_id=row.job_id, entry=key.sk, expires_at=row.expires_at)
     unit.set_row(place, place.key(unit.shard))
+
+
+def seal(unit: UnitOfWork, evidence: Evidence) -> None:
+    """The evidence's job completes with what it has; its place is that of what comes next."""
+    key = keys.job(unit.shard, evidence.id)
+    job = unit.record(Job, key)
+    assert job is not None
+    unit.put(replace(job, chunks=evidence.chunks), key)
+    unit.delete(evidence.key(unit.shard))

@@ -19,6 +19,8 @@ from tidegate_core.store.values import Item, Page, RangeRead
 from tidegate_core.triggers import RunStatusTrigger
 from tidegate_core.triggers.base import EventTrigger
 
+CLOCK_OFF_MS_MAX = 500
+"""A node whose clock is further off the broker's does not serve (DESIGN 3)."""
 PATIENCE_MS = 5 * 60_000
 LOOK_MS = 500
 GAPS_AFTER_MS = 1_000

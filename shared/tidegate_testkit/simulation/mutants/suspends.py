@@ -275,7 +275,7 @@ SUSPENDS = (
         "in the kept one's place",
         "what a new version counts takes the place of the evidence of a job that goes on under the former one, before that is sealed",
         breaks="I1",
-        patches=(Patch(gathering.Gathering, "_is_sealed", taking_all_up),),
+        patches=(Patch(gathering.Gathering, "_sealed", taking_all_up),),
         scenario=an_event_is_counted_before_an_update_has_sealed_what_it_keeps,
     ),
 )

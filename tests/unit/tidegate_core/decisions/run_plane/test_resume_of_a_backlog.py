@@ -489,3 +489,46 @@ def test_given_a_run_that_fails_before_the_release_is_through_then_it_is_tried_a
     bench.run(2 * MINUTE)
     assert state(bench).shedding == "none"
     assert len(bench.started) == 2
+
+
+def test_given_a_suspend_that_drops_before_its_page_is_through_then_its_job_takes_up_no_event_of_behind_the_resume() -> (
+    None
+):
+    """It did, and the event ended with it (review)."""
+    bench = a_bench()
+    delayed = [{"type": "delay", "after": "15m"}]
+    bench.request(an_apply(a_spec(trigger=on_data(), overlap="allow", constraints=delayed)))
+    bench.event(an_event("d1"))
+    bench.run(SECOND)
+    bench.answer_with(
+        lambda effect: isinstance(effect, Commit) and effect.transaction.name == "end_pending",
+        Invalid("too large"),
+        times=100,
+    )
+    bench.request(a_request("suspend", mode="drop"))
+    bench.run(SECOND)
+    bench.request(a_request("resume"))
+    bench.run(SECOND)
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS + 20 * MINUTE)
+    assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
+    (run,) = bench.started
+    chunks = [from_item(EvidenceChunk, item) for item in bench.rows("EC#") if item["evidence_id"] == run.run_id]
+    assert [entry["partition"] for chunk in chunks for entry in json.loads(chunk.entries)] == ["d2"]
+
+
+def test_given_a_release_that_is_not_through_then_what_it_has_cut_fills_no_queue() -> None:
+    """A run by hand was refused for ten minutes (review)."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=ONE_EACH, overlap="queue", max_pending=2)))
+    suspend(bench, "hold")
+    bench.event(an_event("d1"))
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    assert len(waiting(bench)) == 2
+    refuse_releases(bench)
+    bench.request(a_request("resume", backlog="none"))
+    bench.run(SECOND)
+    assert answer(bench, a_request("trigger"), run=SECOND)["status"] == "accepted"

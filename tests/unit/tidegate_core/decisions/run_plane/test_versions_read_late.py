@@ -95,7 +95,7 @@ def test_given_a_log_that_was_counted_by_the_rule_of_before_and_is_enough_by_thi
 
 ABOUT = "pq"
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(ABOUT), st.sampled_from(["", "gone", "anew"]), st.integers(1, 5)), max_size=6
+    st.tuples(st.sampled_from(ABOUT), st.sampled_from(["", "beside", "gone", "anew"]), st.integers(1, 5)), max_size=6
 )
 ALSO = st.lists(st.integers(0, 40), min_size=12, max_size=12, unique=True)
 
