@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tidegate_core.decisions.run_plane import by_id, retrying, run_ends
+from tidegate_testkit.bench import Behaviour
+from tidegate_testkit.builders import HOUR, MINUTE, RUNS, RUNS_DLQ, a_spec, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.stage import Stage
 from tidegate_testkit.simulation.retrying import FAILURES
 
 
@@ -16,6 +19,17 @@ def one_try_more(is_used_up: Callable[..., bool]) -> Any:
 
 def in_silence(outbox_row: Callable[..., Any]) -> Any:
     return lambda run, given_up=None: outbox_row(run)
+
+
+def a_run_fails_for_the_last_time() -> Iterator[str]:
+    bench = Stage().first
+    bench.behaves = lambda _: Behaviour(outcome="failed")
+    bench.request(an_apply(a_spec(trigger=every("1h"), retry={"tries": 1})))
+    bench.run(HOUR + MINUTE)
+    failed = {str(each.document["run_id"]) for each in bench.on(RUNS) if each.document["state"] == "failed"}
+    told = {str(each.document["run_id"]) for each in bench.on(RUNS_DLQ)}
+    for run_id in sorted(failed - told):
+        yield f"dead letters: {run_id} has failed for the last time, and nobody is told"
 
 
 RETRIES = (
@@ -39,8 +53,7 @@ RETRIES = (
         "a run whose tries are used up fails, and nobody is told that no further one comes",
         breaks="dead letters",
         patches=(Patch(run_ends, "outbox_row", in_silence),),
-        within=24,
-        directed=(24,),
+        scenario=a_run_fails_for_the_last_time,
     ),
     Mutant(
         "retry after the stop",
