@@ -138,9 +138,11 @@ class Member:
     def on_commit(self, error: KafkaError | None, committed: Sequence[TopicPartition]) -> None:
         def answer() -> None:
             if self._probes.on_commit(error, committed) is ProbeVerdict.EXPELLED:
-                # Told at once: the client's own `on_lost` follows with its next heartbeat, or late, or not at all.
+                # Told at once: the client's own `on_lost` follows with its next heartbeat, or late, or not at all. With nothing left it has
+                # noticed: it takes a loss for a revocation when a position is assigned meanwhile, and the drain's own probe is refused.
+                if self.owned:
+                    self._expelled_at = self._clock.monotonic_ms()
                 self._lose(self.owned)
-                self._expelled_at = self._clock.monotonic_ms()
 
         self._courtesy(answer)
 
@@ -148,6 +150,7 @@ class Member:
         def assign() -> None:
             self.rebalances += 1
             self.joined = True
+            self._expelled_at = None
             new = sorted(set(self._ours(parts)) - self.owned)
             self._lanes.add(self._topic, new)
             # The client waits for this word. What is assigned at it is our affair, and follows with the positions.

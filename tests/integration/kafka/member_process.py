@@ -28,6 +28,7 @@ class Speaker(MembershipListener):
 
     def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
         drain.done()
+        self.say("revoked")
 
     def lost(self, topic_partitions: Sequence[int]) -> None:
         self.say("lost")

@@ -35,13 +35,13 @@ class Suspendable:
         )
         return cls(process)
 
-    async def heard(self, wanted: str, times: int = 1) -> dict[str, object]:
-        """Reads on until the event was said so often; other events may come before it."""
+    async def heard(self, *wanted: str, times: int = 1) -> dict[str, object]:
+        """Reads on until one of the events was said so often; other events may come before it."""
         assert self._process.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
-            while len(found := [each for each in self._said if each["event"] == wanted]) < times:
+            while len(found := [each for each in self._said if each["event"] in wanted]) < times:
                 line = await self._process.stdout.readline()
-                assert line, f"the process ended without saying {wanted}"
+                assert line, f"the process ended without saying {wanted}, but {self._said}"
                 self._said.append(json.loads(line))
         return found[-1]
 

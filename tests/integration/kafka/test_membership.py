@@ -186,7 +186,8 @@ async def test_given_process_is_suspended_beyond_the_session_then_it_learns_its_
         await told.until(lambda: told.owned == ALL, "the other takes over from the suspended one")
         member.resume()
         woken = await member.heard("woken")
-        lost = await member.heard("lost")
+        # A revocation where the client assigned a position between the coordinator's word and its own callback: it forgets that it is a loss.
+        lost = await member.heard("lost", "revoked")
         await member.heard("assigned", times=2)
     finally:
         await member.end()

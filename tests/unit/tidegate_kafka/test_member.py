@@ -261,6 +261,39 @@ def test_given_client_does_not_notice_its_expulsion_then_it_is_replaced(stage: S
         stage.member.turn()
 
 
+def test_given_a_loss_that_the_client_takes_for_a_revocation_then_the_membership_that_follows_is_kept(
+    stage: Stage, parts: Parts
+) -> None:
+    """Librdkafka forgets that an assignment is lost when a position is assigned before its callback: seen behind a freeze, with KIP-848."""
+    stage.member.on_assign(parts([0, 1]))
+    stage.proven()
+    stage.clock.now = 4_000
+    stage.member.on_revoke(parts([0, 1]))
+    stage.answer(KafkaError.UNKNOWN_MEMBER_ID)
+    stage.clock.now = 20_000
+    stage.member.turn()
+    stage.member.on_assign(parts([1]))
+    stage.member.turn()
+    assert [name for name, _ in stage.told.events] == ["assigned", "revoked", "assigned"]
+    assert stage.member.owned == {1}
+
+
+def test_given_an_expulsion_behind_which_the_client_joins_anew_then_it_is_not_replaced(
+    stage: Stage, parts: Parts
+) -> None:
+    stage.member.on_assign(parts([0]))
+    stage.proven()
+    stage.clock.now = 1_000
+    stage.member.turn()
+    stage.answer(KafkaError.UNKNOWN_MEMBER_ID)
+    stage.member.on_revoke(parts([0]))
+    stage.member.on_assign(parts([0]))
+    stage.clock.now = 20_000
+    stage.member.turn()
+    assert [name for name, _ in stage.told.events] == ["assigned", "lost", "assigned"]
+    assert joined(stage)
+
+
 async def test_given_proof_is_asked_for_then_the_next_probe_answers_for_what_is_owned(
     stage: Stage, parts: Parts
 ) -> None:
