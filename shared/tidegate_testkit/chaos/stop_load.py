@@ -29,10 +29,10 @@ ANSWER_MS = 120
 """About what an answer takes: so much before the wanted moment a stop is sent."""
 SPREAD_MS = 450
 """Answers are wanted within that of the instant, before it and after."""
-VOLLEY = 48
+VOLLEY = 40
 VOLLEY_FROM_MS, VOLLEY_TO_MS = 7_000, 13_000
 """Instants of the first volley, after its begin: about the moment at which what it is aimed at has been taken over, 8 s on an idle
-machine. Its stops are answered together then, so that eight of them are near. More of them only keep the nodes from coming back."""
+machine. Its stops are answered together then, so that some seven of them are near. More of them only keep the nodes from coming back."""
 VOLLEY_LAST_MS = 60_000
 """What was answered later than this stood in an outage: nobody waits so long for an instant."""
 VOLLEYS_KEPT = 5

@@ -11,6 +11,7 @@ NEMESES: Mapping[str, Nemesis] = {
     nemesis.name: nemesis
     for nemesis in (
         processes.KILL,
+        processes.KILL_AND_RESTART,
         processes.pause(processes.SHORT_PAUSE),
         processes.pause(processes.LONG_PAUSE),
         network.BROKER_CUT,

@@ -42,6 +42,16 @@ def kill(rig: Rig, node: ClusterProcess) -> Blow:
     return Blow((node.name,), at, now_ms(), shards, felt={"kills": 1, "took_over_ms": served_ms})
 
 
+def restart_at_once(rig: Rig, node: ClusterProcess) -> Blow:
+    """Kills a node and brings it back at once, as a supervisor does: it joins while the group still waits for its former life."""
+    shards = rig.shards_of(node)
+    rig.meter.look([node])
+    at = now_ms()
+    node.kill()
+    rig.bring_back(node)
+    return Blow((node.name,), at, now_ms(), shards, felt={"kills": 1})
+
+
 def pause(sessions: float) -> Nemesis:
     """Returns the nemesis that stops a node for so many sessions, with writes of its under way, and lets it go on."""
 
@@ -123,5 +133,6 @@ def storm(rig: Rig, _: ClusterProcess) -> Blow:
 
 
 KILL = Nemesis("kill", kill, ("rebalances",), TAKEN_OVER_MS_MIN)
+KILL_AND_RESTART = Nemesis("kill, back at once", restart_at_once, ("rebalances",), TAKEN_OVER_MS_MIN)
 ROLLING_RESTART = Nemesis("rolling restart", rolling_restart, ("rebalances", "restarts"), moves_after_ms=0)
 STORM = Nemesis("join and leave storm", storm, ("rebalances",), moves_after_ms=0)

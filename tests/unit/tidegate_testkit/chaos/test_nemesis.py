@@ -10,7 +10,7 @@ from tidegate_testkit.cluster.judging.messages import TAKEN_OVER_MS_MIN
 from tidegate_testkit.cluster.judging.unrest import Unrest
 
 MOVES_NOTHING = {"API killed", "clock step", "poison records"}
-NOTICED = {"kill", "pause of 1.5 sessions", "pause of 5 sessions"}
+NOTICED = {"kill", "kill, back at once", "pause of 1.5 sessions", "pause of 5 sessions"}
 
 
 @pytest.mark.parametrize("name", NEMESES)

@@ -13,5 +13,5 @@ def test_given_a_seed_then_poison_is_the_same_and_of_many_kinds() -> None:
 
 
 def test_given_all_nemeses_then_each_names_what_has_to_be_felt() -> None:
-    assert len(NEMESES) == 20
+    assert len(NEMESES) == 21
     assert all(nemesis.needs for nemesis in NEMESES.values())
