@@ -17,7 +17,7 @@ from tidegate_core.model.quotas import Quota, QuotaName
 from tidegate_ports import run_tokens
 from tidegate_telemetry.settings import LogSection
 
-OTHERS = ("HEALTH", "LAUNCHER", "LOAD", "NAMESPACES", "NODE", "SHARDS", "STARTUP")
+OTHERS = ("HEALTH", "LAUNCHER", "LOAD", "NAMESPACES", "NODE", "OVERLOAD", "SHARDS", "STARTUP")
 """First words of the settings that only nodes read."""
 
 

@@ -65,6 +65,7 @@ def options(
 ) -> None:
     """Tidegate: schedules, data triggers and delayed messages on Kafka, DynamoDB and PySpark.
 
-    Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict, 5 timeout.
+    Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict, 5 timeout. Commands that take a node's settings (node, api, init, migrate,
+    partitions, audit) also have 75 (try again later) and 78 (wrong settings); what else one has its own --help says.
     """
     set_api_url(api)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
@@ -60,6 +61,7 @@ class Holdings:
         self._make_driver: Callable[[int], PartitionDriver] | None = None
         self._reader: PartitionReader | None = None
         self._heartbeats: Heartbeats | None = None
+        self._hand_overs: list[_HandOver] = []
 
     def connect(
         self, make_driver: Callable[[int], PartitionDriver], reader: PartitionReader, heartbeats: Heartbeats
@@ -146,9 +148,11 @@ class Holdings:
             return
         left_s = max(0, drain.deadline_ms - self._clock.monotonic_ms()) / 1000
         # At the deadline they are gone, drained or not.
-        deadline = self._loop.call_later(left_s, partial(self._cut, waiting, drain))
+        hand_over = _HandOver(waiting, drain)
+        hand_over.deadline = self._loop.call_later(left_s, partial(self._cut, hand_over))
+        self._hand_overs.append(hand_over)
         for number, driver in sorted(waiting.items()):
-            driver.drain(partial(self._drained, number, waiting, drain, deadline))
+            driver.drain(partial(self._drained, number, driver))
 
     # -- the map ------------------------------------------------------------------------------------------------------
 
@@ -187,27 +191,31 @@ class Holdings:
             self._stop_pokes(number)
             self._drop(number, self._drivers.pop(number))
 
-    def _drained(
-        self, number: int, waiting: dict[int, PartitionDriver], drain: Drain, deadline: asyncio.TimerHandle
-    ) -> None:
+    def _drained(self, number: int, driver: PartitionDriver) -> None:
         self._notices("drained", topic_partition=number)
-        self._let_go(number, waiting.pop(number))
-        if not waiting:
-            deadline.cancel()
-            drain.done()
+        self._let_go(number, driver)
 
-    def _cut(self, waiting: dict[int, PartitionDriver], drain: Drain) -> None:
-        self._notices("drain_cut", topic_partitions=sorted(waiting))
-        while waiting:
-            self._let_go(*waiting.popitem())
-        drain.done()
+    def _cut(self, hand_over: _HandOver) -> None:
+        self._notices("drain_cut", topic_partitions=sorted(hand_over.waiting))
+        for number, driver in list(hand_over.waiting.items()):
+            self._let_go(number, driver)
 
     def _let_go(self, number: int, driver: PartitionDriver) -> None:
-        """Drops a driver; by now the topic partition may have been lost, or given anew to another one."""
+        """Drops a driver; by now the topic partition may have been lost, or given anew to another one.
+
+        More than one hand-over may wait for it: a rebalance may take what a planned end is handing over.
+        """
         if self._drivers.get(number) is driver:
             self._drop(number, self._drivers.pop(number))
         else:
             driver.drop()
+        for hand_over in self._hand_overs:
+            if hand_over.waiting.get(number) is driver:
+                del hand_over.waiting[number]
+        done = [each for each in self._hand_overs if not each.waiting]
+        self._hand_overs = [each for each in self._hand_overs if each.waiting]
+        for each in done:
+            each.end()
 
     def _drop(self, number: int, driver: PartitionDriver) -> None:
         driver.drop()
@@ -293,6 +301,26 @@ class Holdings:
         for each in self._facts.pokes_of(number):
             if each not in others:
                 self._reader.unassign(self._facts.pokes.name, each)
+
+
+@dataclass(slots=True)
+class _HandOver:
+    """Topic partitions that go together.
+
+    Attributes:
+        waiting: Those whose driver has not ended yet.
+        drain: Who ordered it, and is told when all have.
+        deadline: When they end in any case.
+    """
+
+    waiting: dict[int, PartitionDriver]
+    drain: Drain | _Switch
+    deadline: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+        self.drain.done()
 
 
 class _Switch(NamedTuple):

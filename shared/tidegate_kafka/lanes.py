@@ -38,6 +38,14 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
+class ClientEnded(Exception):
+    """The client has met a fatal error: it joins nothing, says nothing more of what it held, and has to be made anew."""
+
+
+def is_fatal(error: KafkaError) -> bool:
+    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 - a public code begins so
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """Records of one topic partition and era, in offset order, never empty."""
@@ -148,6 +156,8 @@ class Lanes:
 
     def _failed(self, message: Message) -> Iterable[PositionGone]:
         error, topic, number = message.error(), message.topic(), message.partition()
+        if error is not None and is_fatal(error):
+            raise ClientEnded(str(error))
         if error is None or error.code() != KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - a public code begins so
             self._notices("kafka_consumer_error", topic=topic, topic_partition=number, reason=str(error))
             return ()

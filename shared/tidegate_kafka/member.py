@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from tidegate_core.decisions.guard import Guard, ProbeVerdict
 from tidegate_kafka.drain import PendingDrain, drain_ms
-from tidegate_kafka.lanes import Client, Lanes, Read
+from tidegate_kafka.lanes import Client, ClientEnded, Lanes, PositionGone, Read, is_fatal
 from tidegate_kafka.orders import Orders
 from tidegate_kafka.probes import Probes
 from tidegate_kafka.reading import read_batch
@@ -90,7 +90,7 @@ class Member:
                 self._probes.hint(where[1], order.hint)
         self._lanes.carry_out(orders)
         self._probes.send_if_due(self._client, self._clock.monotonic_ms())
-        for found in self._lanes.sort(read_batch(self._client, self._settings)):
+        for found in self._sorted():
             if isinstance(found, Read):
                 self._teller.records(found.where[1], found.era, found.records)
             else:
@@ -137,6 +137,9 @@ class Member:
 
     def on_commit(self, error: KafkaError | None, committed: Sequence[TopicPartition]) -> None:
         def answer() -> None:
+            if error is not None and is_fatal(error):
+                self._given_up = True
+                raise ClientEnded(str(error))
             if self._probes.on_commit(error, committed) is ProbeVerdict.EXPELLED:
                 # Told at once: the client's own `on_lost` follows with its next heartbeat, or late, or not at all. With nothing left it has
                 # noticed: it takes a loss for a revocation when a position is assigned meanwhile, and the drain's own probe is refused.
@@ -169,6 +172,10 @@ class Member:
             if told := going & self.owned:
                 self._drain(told)
             self._lanes.remove((self._topic.name, number) for number in going)
+            if not self._lanes.held:
+                self._expelled_at = (
+                    None  # It takes its loss for a revocation; where nothing is given to it then, it says no more.
+                )
 
         self._courtesy(revoke)
 
@@ -182,6 +189,13 @@ class Member:
             self._lanes.remove((self._topic.name, number) for number in going)
 
         self._courtesy(lose)
+
+    def _sorted(self) -> list[Read | PositionGone]:
+        try:
+            return self._lanes.sort(read_batch(self._client, self._settings))
+        except ClientEnded:
+            self._given_up = True
+            raise
 
     def _insist_on_lost(self) -> None:
         """A client that does not notice its expulsion for a whole session is replaced: it would never be given anything."""

@@ -151,6 +151,7 @@ class KafkaMembership:
         callbacks = Callbacks()
         client = self._make(self._settings, callbacks.on_commit)
         member = callbacks.member = self._member(client)
+        self._guard.begun()
         self._teller.begin_again()
         try:
             client.subscribe(

@@ -200,9 +200,12 @@ class KafkaSettings(KafkaSecurity):
             raise ValueError(
                 f"poll_gap_ms_max {self.poll_gap_ms_max} is below session_ms {self.session_ms}; the client refuses that"
             )
-        if self.drain_ms_max >= self.half_session_ms:
+        if self.drain_ms_max > self.half_session_ms:
+            of_what = (
+                "half a session" if self.group_protocol == "classic" else "half of what a heartbeat leaves of a session"
+            )
             raise ValueError(
-                f"drain_ms_max {self.drain_ms_max} must stay below half a session, {self.half_session_ms} ms: the guard"
+                f"drain_ms_max {self.drain_ms_max} must not exceed {of_what}, {self.half_session_ms} ms: the guard"
             )
         return self
 
@@ -215,8 +218,14 @@ class KafkaSettings(KafkaSecurity):
 
     @property
     def half_session_ms(self) -> int:
-        """The guard's length, and the longest life of a guarded record inside the producer."""
-        return self.kept_ms // 2
+        """The guard's length, and the longest life of a guarded record inside the producer.
+
+        With KIP-848 the last heartbeat may be older than the commit that proves the member, by the time between two of them and by a freeze that is too
+        short to be seen, of up to the guard's own length.
+        """
+        if self.group_protocol == "classic":
+            return self.kept_ms // 2
+        return min(self.kept_ms, self.session_ms - self.heartbeat_ms) // 2
 
     @property
     def settle_ms(self) -> int:
@@ -234,7 +243,7 @@ class KafkaSettings(KafkaSecurity):
     @property
     def probe_every_ms(self) -> int:
         """Three probes fit into a guard: two may get lost."""
-        return self.kept_ms // 6
+        return self.half_session_ms // 3
 
     def topic(self, name: str) -> str:
         """`requests` to `tidegate.requests`."""

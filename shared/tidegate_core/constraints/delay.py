@@ -15,7 +15,7 @@ from tidegate_core.model.problems import refused
 class DelayConstraint(ConstraintSpec):
     """Holds a job back for a while after its trigger was satisfied.
 
-    It counts from the satisfaction and not from the first event (SEMANTICS 7.5): of five data partitions that arrive within an
+    It counts from the satisfaction and not from the first event: of five data partitions that arrive within an
     hour the fifth begins it.
 
     Attributes:

@@ -24,7 +24,7 @@ class TimeWindowConstraint(ConstraintSpec):
     """Holds jobs back outside of `opens`..`closes`; `opens` later than `closes` spans midnight.
 
     Both passes of a repeated hour are inside. A window that a clock change skips as a whole is open for its nominal
-    length from the change on (SEMANTICS 2.5).
+    length from the change on.
 
     Attributes:
         opens: First time of day inside.

@@ -50,6 +50,10 @@ class Guard:
         self._last = 0
         self._until: int | None = None
 
+    def begun(self) -> None:
+        """A new membership begins: how long nobody was a member before it is no freeze."""
+        self._awake_at = self._settled_at = None
+
     def awake(self, now: int) -> None:
         """The process runs; to be called more often than each half session, by the thread that has the client."""
         if self._awake_at is not None and now - self._awake_at > self._half_session_ms:
@@ -58,6 +62,7 @@ class Guard:
 
     def probe_sent(self, at: int) -> int:
         """Registers a probe that leaves now and returns its number; to be called before it is handed to the client."""
+        self.awake(at)
         self._last += 1
         if len(self._open) >= PROBES_OPEN_MAX:
             del self._open[min(self._open)]

@@ -81,6 +81,9 @@ class Lane:
         settled: Called after each transaction, also after one that had nothing to write.
         failed: Called with work that was dropped because it cannot be done, and why.
         before: What has to be in the store before anything is decided from it.
+
+    Attributes:
+        ended_through: Version of the wide controls of which all that a suspend ends has ended here.
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class Lane:
         self._epoch = epoch
         self.controls = Controls(version=controls)
         self._carrying = controls
+        self.ended_through = controls
         self._observe = observe
         self._settled = settled
         self._failed = failed
@@ -197,6 +201,9 @@ class Lane:
             raise Fenced(key)
         self._failed(work, error)
 
+    def _unit(self) -> UnitOfWork:
+        return UnitOfWork(self.view, self.shard, self._epoch, self.controls, self.host.writes, self.ended_through)
+
     # -- for procedures -----------------------------------------------------------------------------------------------
 
     def decide_alone(self, decision: Decision) -> Operation[None]:
@@ -204,7 +211,7 @@ class Lane:
         pause = RETRY_FIRST_MS
         while True:
             self.view.forget(decision.stale)
-            unit = UnitOfWork(self.view, self.shard, self._epoch, self.controls, self.host.writes)
+            unit = self._unit()
             yield from self._decide_with_reads(unit, decision)
             unit.keep()
             if (yield from self._commit(unit, decision.name)):
@@ -293,7 +300,7 @@ class Lane:
         self._alone = max(0, self._alone - 1)
         group = list(self._queue)[:most]
         yield from self._read_ahead(group)
-        unit = UnitOfWork(self.view, self.shard, self._epoch, self.controls, self.host.writes)
+        unit = self._unit()
         taken: list[Decision] = []
         for decision in group:  # No further ones: what they call stale was not forgotten before the read.
             if isinstance(decision, Procedure) or not self._queue:
@@ -341,7 +348,7 @@ class Lane:
             if isinstance(work, Procedure):
                 break
             self.view.forget(work.stale)
-            scratch = UnitOfWork(self.view, self.shard, self._epoch, self.controls, self.host.writes)
+            scratch = self._unit()
             try:
                 work.decide(scratch, self.host.now)
             except NotAtHand as need:

@@ -90,16 +90,33 @@ class UnitOfWork:
         epoch: The holder's epoch.
         controls: Wide controls under which the holder works; decisions ask what they cover, the condition names their version.
         writes: Version in which rows are written (`records/schema.py`).
+        ended_through: Version of the controls of which all that a suspend ends has ended here; None: all of them.
     """
 
-    def __init__(self, view: View, shard: int, epoch: int, controls: Controls, writes: int = NEWEST) -> None:
+    def __init__(
+        self,
+        view: View,
+        shard: int,
+        epoch: int,
+        controls: Controls,
+        writes: int = NEWEST,
+        ended_through: int | None = None,
+    ) -> None:
         self._view = view
         self.shard = shard
         self._epoch = epoch
         self.controls = controls
         self.writes_version = writes
+        self._ended_through = ended_through
+        self._drops_anything = ended_through is not None and controls.names_dropped(ended_through)
         self._kept = Staged()
         self._open = Staged()
+
+    def drops(self, namespace: str, pending_since: int) -> bool:
+        """Whether what waits in a namespace since an instant is to end because of a wide suspend, and a page that ends it may still be to come."""
+        if not self._drops_anything or self._ended_through is None:
+            return False
+        return self.controls.drops(namespace, pending_since, self._ended_through)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

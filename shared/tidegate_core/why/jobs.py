@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tidegate_core.constraints.base import Compared
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
-from tidegate_core.decisions.run_plane.standing import fires, launches
+from tidegate_core.decisions.run_plane.standing import fires, is_of_before, launches, version_of
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import Evidence, Job
 from tidegate_core.triggers.base import EventTrigger
@@ -74,6 +74,9 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
     """Returns what the trigger waits for, in its own words; of evidence that an update or a delete ends page by page, that it does."""
     if facts.state.status == "deleted":
         return _being_ended("cancelled/schedule_deleted", evidence)
+    if is_of_before(facts.state, evidence):
+        is_former = version_of(facts.state, evidence.version) != facts.state.version
+        return _being_ended("cancelled/superseded" if is_former else "cancelled/suspended", evidence)
     # Of its own version: an update takes over, or ends, what there is in several transactions.
     spec = facts.spec_of(evidence.version)
     if spec is None or not isinstance(spec.trigger, EventTrigger):

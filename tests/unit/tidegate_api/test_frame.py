@@ -17,9 +17,10 @@ from tidegate_api.bodies import BODY_BYTES_MAX, bounded
 from tidegate_api.bootstrap import build, dynamo_settings, kafka_settings, load
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.problems import BodyTooLarge
-from tidegate_api.settings import GateSettings, SettingsInvalid, read_secret
+from tidegate_api.settings import OTHERS, ApiSettings, GateSettings, SettingsInvalid, read_secret
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Delete
+from tidegate_node.settings import NodeSettings
 from tidegate_ports.store import StoreUnavailable
 from tidegate_telemetry.logs import Notifier
 from tidegate_telemetry.metric_names import API_METRICS
@@ -205,6 +206,13 @@ def test_given_environment_and_file_then_the_adapters_take_them(tmp_path: Path) 
     kafka = kafka_settings(settings)
     assert (kafka.bootstrap_servers, kafka.linger_ms, kafka.client_id) == ("broker:1", 7, "c")
     assert dynamo_settings(settings).read_timeout_s == 1.5
+
+
+def test_given_a_setting_that_only_nodes_read_then_the_api_leaves_it_alone() -> None:
+    """One file of settings serves all processes, and so does the chart's: what the API does not know may be a typing error otherwise."""
+    of_nodes = NodeSettings.model_fields.keys() - ApiSettings.model_fields.keys()
+    assert {name.upper().partition("_")[0] for name in of_nodes} <= set(OTHERS)
+    load(ALLOWED | {"TIDEGATE_OVERLOAD__LAG_MS": "2000"})
 
 
 def test_given_nothing_then_kafka_has_the_apis_own_defaults() -> None:

@@ -101,24 +101,30 @@ def test_given_silence_then_nothing_is_assumed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("session_ms", "guard_ms"),
+    ("session_ms", "heartbeat_ms", "guard_ms"),
     [
-        pytest.param(6_000, 3_000, id="half a session"),
+        # The last heartbeat may be older than the commit that proves the member, by the time between two of them and an unseen freeze.
+        pytest.param(6_000, 1_000, 2_500, id="half of what a heartbeat leaves of a session"),
         # A rebalance waits no longer than that for a thread that stands still, whatever its session has left to run.
-        pytest.param(45_000, 5_000, id="half a poll gap"),
+        pytest.param(45_000, 5_000, 5_000, id="half a poll gap"),
     ],
 )
 def test_given_a_session_of_the_brokers_then_the_guard_ends_before_anybody_else_is_given_anything(
-    session_ms: int, guard_ms: int
+    session_ms: int, heartbeat_ms: int, guard_ms: int
 ) -> None:
-    settings = GroupSession("consumer", session_ms, 5_000, "brokers").settings(CONSUMER)
+    settings = GroupSession("consumer", session_ms, heartbeat_ms, "brokers").settings(CONSUMER)
     assert settings.half_session_ms == guard_ms
     assert settings.probe_every_ms * 3 <= guard_ms
 
 
-def test_given_a_session_that_is_too_short_for_a_drain_then_the_settings_do_not_fit() -> None:
-    with pytest.raises(ValueError, match="drain_ms_max 2500 must stay below half a session, 2000 ms"):
-        GroupSession("consumer", 4_000, 500, "group").settings(CONSUMER)
+@pytest.mark.parametrize(("session_ms", "heartbeat_ms", "guard_ms"), [(4_000, 500, 1_750), (6_000, 5_000, 500)])
+def test_given_a_session_that_is_too_short_for_a_drain_then_the_settings_do_not_fit(
+    session_ms: int, heartbeat_ms: int, guard_ms: int
+) -> None:
+    """Review: with heartbeats of nearly a session a guard of half a session outlasted the membership."""
+    wrong = f"drain_ms_max 2500 must not exceed half of what a heartbeat leaves of a session, {guard_ms} ms"
+    with pytest.raises(ValueError, match=wrong):
+        GroupSession("consumer", session_ms, heartbeat_ms, "group").settings(CONSUMER)
 
 
 def test_given_a_session_and_a_heartbeat_then_the_take_over_is_bounded_by_both() -> None:

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from tidegate_core.decisions.guard import Guard
 from tidegate_kafka.drain import GUARD_MARGIN_MS, PendingDrain, drain_ms
+from tidegate_kafka.lanes import ClientEnded
 from tidegate_kafka.member import Callbacks, Member
 from tidegate_kafka.orders import Orders
 from tidegate_kafka.probes import Probes
@@ -292,6 +293,41 @@ def test_given_an_expulsion_behind_which_the_client_joins_anew_then_it_is_not_re
     stage.member.turn()
     assert [name for name, _ in stage.told.events] == ["assigned", "lost", "assigned"]
     assert joined(stage)
+
+
+def test_given_an_expulsion_that_is_followed_by_no_share_then_the_client_is_not_replaced(
+    stage: Stage, parts: Parts
+) -> None:
+    """With KIP-848 a member that is given nothing is told nothing."""
+    stage.member.on_assign(parts([0]))
+    stage.proven()
+    stage.clock.now = 1_000
+    stage.member.turn()
+    stage.answer(KafkaError.UNKNOWN_MEMBER_ID)
+    stage.member.on_revoke(parts([0]))
+    stage.clock.now = 7_001
+    stage.member.turn()
+
+
+@pytest.mark.parametrize("told_by", ["a read", "a commit"])
+def test_given_a_fatal_error_then_the_client_is_made_anew_without_a_goodbye(
+    stage: Stage, parts: Parts, a_record: MakeRecord, told_by: str
+) -> None:
+    """Review: it joined nothing any more, and the node looked well for ever, with what it had been given and no guard."""
+    fatal = KafkaError(KafkaError._FATAL, "GroupAuthorizationFailed", True)
+    stage.member.on_assign(parts([0]))
+    stage.proven()
+    if told_by == "a read":
+        stage.client.batches = [[a_record(0, 0, error=fatal)]]
+    else:
+        stage.clock.now = 1_000
+        stage.member.turn()
+        stage.member.on_commit(fatal, stage.client.commits[-1])
+    with pytest.raises(ClientEnded):
+        stage.member.turn()
+    assert not stage.member.may_say_goodbye
+    stage.member.abandon()
+    assert [name for name, _ in stage.told.events] == ["assigned", "lost"]
 
 
 async def test_given_proof_is_asked_for_then_the_next_probe_answers_for_what_is_owned(

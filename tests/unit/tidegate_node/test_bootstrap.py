@@ -140,8 +140,8 @@ def test_given_the_session_of_the_group_then_the_node_guards_by_it_and_says_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings, said = guarding(monkeypatch, GroupSession("consumer", 8_000, 2_000, "group"))
-    assert settings.half_session_ms == 4_000
-    bound = {"protocol": "consumer", "session_ms": 8_000, "said_by": "group", "take_over_ms": 10_000, "guard_ms": 4_000}
+    assert settings.half_session_ms == 3_000
+    bound = {"protocol": "consumer", "session_ms": 8_000, "said_by": "group", "take_over_ms": 10_000, "guard_ms": 3_000}
     assert said == [{"event": "take_over_bound", **bound}]
 
 
@@ -155,7 +155,7 @@ def test_given_the_session_of_the_group_then_the_node_guards_by_it_and_says_the_
         pytest.param(
             GroupSession("consumer", 3_000, 500, "group"),
             StartRefused,
-            "with a session of 3000 ms \\(by group\\) drain_ms_max 2500 must stay below",
+            "with a session of 3000 ms \\(by group\\) drain_ms_max 2500 must not exceed",
             id="too short",
         ),
     ],

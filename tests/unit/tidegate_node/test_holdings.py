@@ -35,7 +35,7 @@ class QuietActor:
     def step(self, now: int, incoming: Input) -> list[Ask]:
         self.given.append(incoming)
         self.is_serving = True
-        self.has_ended = isinstance(incoming, Drain) and not self._slow
+        self.has_ended |= isinstance(incoming, Drain) and not self._slow
         if not isinstance(incoming, Begin):
             return []
         reading = (
@@ -176,6 +176,42 @@ async def test_given_a_drain_that_takes_too_long_then_it_is_cut_at_its_deadline(
 
     await until(lambda: drain.times_done == 1, "cut")
     assert world.holdings.held == frozenset()
+
+
+async def test_given_a_revocation_amid_a_planned_end_then_both_are_done_once_what_they_wait_for_is_drained(
+    world: World, until: Any
+) -> None:
+    """Review: the later one was told alone, and the planned end stood until its deadline with all of it drained and nobody to serve it."""
+    world.slow = True
+    world.group.assigned([0, 1])
+    await until(lambda: world.holdings.serving == {0, 1}, "both serve")
+    planned, taken = world.drain(), world.drain()
+    world.group.revoked([0, 1], planned)
+    world.group.revoked([0], taken)
+    await until(lambda: all(isinstance(world.given(number)[-1], Drain) for number in (0, 1)), "both drain")
+
+    def end(number: int) -> None:
+        world.actors[number][-1].has_ended = True
+        world.holdings.poke(Poked(number))
+
+    end(0)
+    await until(lambda: taken.times_done == 1, "the revocation")
+    assert planned.times_done == 0
+    end(1)
+    await until(lambda: planned.times_done == 1, "the planned end")
+    assert taken.times_done == 1
+
+
+async def test_given_a_revocation_amid_a_planned_end_that_is_cut_then_the_planned_end_waits_for_the_rest_alone(
+    world: World, until: Any
+) -> None:
+    world.slow = True
+    world.group.assigned([0])
+    await until(lambda: world.holdings.serving == {0}, "it serves")
+    planned = world.drain()
+    world.group.revoked([0], planned)
+    world.group.revoked([0], world.drain(10))
+    await until(lambda: planned.times_done == 1, "the planned end")
 
 
 async def test_given_a_loss_during_a_drain_and_a_new_assignment_then_the_new_one_is_not_touched(

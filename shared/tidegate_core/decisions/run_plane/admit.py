@@ -149,7 +149,7 @@ class AdmitNext:
         looked_at = 1 if self.most == 1 else ASKED_TOGETHER
         for job_id in self.memory.waiting(self.ref):
             known = self.memory.jobs[job_id]
-            if known.generation < kept_from(state):
+            if known.generation < kept_from(state) or unit.drops(state.namespace, known.satisfied_at):
                 # The request that ended it is ending its jobs, page by page; those that it has not ended yet, or cannot, hold up
                 # nobody, and are not read: there may be thousands.
                 continue

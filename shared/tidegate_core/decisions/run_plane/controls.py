@@ -62,6 +62,7 @@ class ShardControls:
         """
         self._wanted = controls
         self._lane.controls = controls.under(self._lane.controls.version)
+        self._lane.ended_through = self._done
         self._something_is_left = yield from self._plane.holding.begin(controls, self._done)
 
     def recover(self) -> None:
@@ -153,10 +154,11 @@ class EndCovered(Procedure):
             # From here on nothing that is covered is made or admitted, so this is all.
             pending = [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))]
             while pending:
-                page = EndPage(tuple(pending[:ENDED_PER_PAGE]))
+                page = EndPage(tuple(pending[:ENDED_PER_PAGE]), self._is_dropped)
                 yield from lane.decide_alone(page)
                 pending = [*page.left, *pending[ENDED_PER_PAGE:]]
                 yield from lane.give_way()
+        lane.ended_through = self.controls.version
         self.told()
 
     def _jobs_and_runs(self, lane: Lane) -> list[Key]:
@@ -190,10 +192,12 @@ class EndPage:
 
     Attributes:
         pending: What may have to end.
+        is_dropped: Whether what waits in a namespace since an instant ends: between two pages something else may have come into a place.
         left: Of these what one transaction does not hold; filled by the decision.
     """
 
     pending: tuple[Key, ...]
+    is_dropped: Callable[[str, int], bool]
     left: list[Key] = field(default_factory=list)
     name: str = "end_covered"
 
@@ -224,7 +228,9 @@ class EndPage:
                 if job.state == PENDING_CONSTRAINT:
                     end(unit, job, SUSPENDED, now)
             else:
-                end(unit, from_item(Evidence, item), SUSPENDED, now)
+                evidence = from_item(Evidence, item)
+                if not evidence.job and self.is_dropped(evidence.namespace, evidence.first_at):
+                    end(unit, evidence, SUSPENDED, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.run_ends import close_run
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
-from tidegate_core.decisions.run_plane.standing import keeps_pending, kept_from, version_of
+from tidegate_core.decisions.run_plane.standing import is_of_before, keeps_pending, kept_from
+from tidegate_core.decisions.work import Decision
 from tidegate_core.model.receipts import Discarded, Receipt
 from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
 from tidegate_core.records.codec import from_item
@@ -51,6 +52,7 @@ class EndPending:
     Attributes:
         receipt: The answer as it stands before this page.
         most: What it ends at most; None: as much as fits with what things weigh as a rule.
+        then: The page that comes once nothing is left here, and settles the answer.
     """
 
     request: ScheduleRequest
@@ -59,6 +61,7 @@ class EndPending:
     memory: Memory
     outcome: Outcome
     most: int | None = None
+    then: Decision | None = None
     name: str = "end_pending"
 
     @property
@@ -77,6 +80,9 @@ class EndPending:
         waiting = [run for run in runs if run.state in BEFORE_GATE]
         pending: list[Run | Job | Evidence] = [*waiting, *self._jobs(unit, state), *self._evidence(unit, state)]
         pending += [run for run in runs if self.cancels(run)]
+        if not pending and self.then is not None:
+            self.then.decide(unit, now)
+            return
         jobs: list[str] = []
         evidence: dict[str, int] = {}
         done = 0
@@ -98,7 +104,7 @@ class EndPending:
         going_on = [run.id for run in runs if run.state not in BEFORE_GATE and run.ended_at is None]
         running = tuple(going_on)[:LISTED_MAX]
         told = grown(self.receipt, jobs, evidence, running, now)
-        answer(unit, self.outcome, told, now, settled=done == len(pending))
+        answer(unit, self.outcome, told, now, settled=done == len(pending) and self.then is None)
 
     def cancels(self, run: Run) -> bool:
         """Whether the run goes on unless it is asked to end, and the request wants that."""
@@ -128,7 +134,7 @@ class EndPending:
         ref = self.about
         items = unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
         found = [from_item(Evidence, item) for item in items]
-        past = [each for each in found if not keeps_pending(state) or version_of(state, each.version) != state.version]
+        past = [each for each in found if not keeps_pending(state) or is_of_before(state, each)]
         return [each for each in past if not each.job or self._goes_on(unit, state, each)]
 
     def _goes_on(self, unit: UnitOfWork, state: ScheduleState, evidence: Evidence) -> bool:

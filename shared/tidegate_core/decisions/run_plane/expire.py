@@ -13,7 +13,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.standing import keeps_pending, present_evidence, version_of
+from tidegate_core.decisions.run_plane.standing import is_of_before, keeps_pending, present_evidence
 from tidegate_core.decisions.run_plane.timers import NEXT_TICK
 from tidegate_core.decisions.work import Decision
 from tidegate_core.records.run_plane import Evidence, ScheduleState, TimerRow
@@ -78,9 +78,11 @@ class ExpireEvidence:
     def _is_due(self, unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> bool:
         if evidence.job or evidence.deadline != self.row.at:
             return False
-        if not keeps_pending(state) or version_of(state, evidence.version) != state.version:
+        if not keeps_pending(state) or is_of_before(state, evidence):
             return False  # The request that has moved the schedule on is ending what is pending.
         if unit.controls.covers(state.namespace):
             return False  # So is the wide suspend.
+        if unit.drops(state.namespace, evidence.first_at):
+            return False  # So it is still, though it is over.
         # Its clock stands still, or has stood still: the resume sets it going with a row of its own.
         return present_evidence(state, evidence, now).deadline == evidence.deadline

@@ -36,11 +36,21 @@ from tidegate_core.decisions.run_plane.jobs import (
     end_evidence,
     evidence_ref,
     expire_evidence,
+    note_evidence,
     seal,
     waiting_job,
 )
 from tidegate_core.decisions.run_plane.read_late import sorted_out
-from tidegate_core.decisions.run_plane.standing import fires, is_cut, kept_from, present_evidence, stopped, stopped_by
+from tidegate_core.decisions.run_plane.standing import (
+    fires,
+    is_cut,
+    is_of_before,
+    kept_from,
+    present_evidence,
+    stopped,
+    stopped_by,
+    version_of,
+)
 from tidegate_core.decisions.run_plane.ticking import InVain, take_ticks
 from tidegate_core.decisions.run_plane.timers import job_made, move_rows
 from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX
@@ -143,31 +153,56 @@ class Gathering:
             self._keep(held)
 
     def stored(self, group: str) -> Held | None:
-        """Returns the group's open evidence. That of a job which takes nothing up any more is sealed."""
+        """Returns the group's open evidence. That of a job which takes nothing up any more is sealed, and that of before a request ends."""
         key = keys.evidence(self._unit.shard, self._state.namespace, self._state.name, group)
         stored = self._unit.record(Evidence, key)
         if stored is None:
             return None
         evidence = present_evidence(self._state, stored, self._now)
-        if (evidence.job and self._sealed(evidence)) or evidence.version != self._state.version:
+        if evidence.job and self._sealed(evidence):
+            return None
+        if is_of_before(self._state, evidence) or self._unit.drops(evidence.namespace, evidence.first_at):
+            if not evidence.job:
+                self._end_of_before(stored)
             return None
         log, latches = self._counted(evidence)
         return Held(evidence, latches, stored, log)
 
     def _sealed(self, evidence: Evidence) -> bool:
-        """Seals a job to which pages are still to come, if it is one: of an update, of a suspend that dropped it, or of a resume that has cut it.
+        """Seals a job to which pages are still to come, if it is one: of an update, of a suspend that dropped it (a wide one as well), or of a
+        resume that has cut it.
 
         What comes is the next one's, as if the pages had been through at once; and its evidence takes this one's place.
         """
         state = self._state
         is_former = evidence.version != state.version
-        if not is_former and state.shedding is None and evidence.first_at > state.activated_at + CLOCK_OFF_MS_MAX:
+        of_late = state.shedding is None and evidence.first_at > state.activated_at + CLOCK_OFF_MS_MAX
+        if of_late and not is_former and not self._unit.drops(evidence.namespace, evidence.first_at):
             return False  # No page is about what came since the last of these requests: nothing has to be read.
         job = self._unit.record(Job, keys.job(self._unit.shard, evidence.id))
-        if job is None or not (is_former or job.generation < kept_from(state) or is_cut(state, job)):
+        if job is None or not (is_former or self._ends(job)):
             return False
         seal(self._unit, evidence)
         return True
+
+    def _ends(self, job: Job) -> bool:
+        """Whether a page that is still to come may be about the job."""
+        is_of_a_request = job.generation < kept_from(self._state) or is_cut(self._state, job)
+        return is_of_a_request or self._unit.drops(job.namespace, job.satisfied_at)
+
+    def _end_of_before(self, stored: Evidence) -> None:
+        """Ends what pages of a request are still to end, as if they had been through at once: what comes is the next one's.
+
+        The answer, which is to list it, does not come by here; so the ledger does.
+        """
+        state = self._state
+        reason = "suspended"
+        if stored.incarnation != state.incarnation:
+            reason = "schedule_deleted"
+        elif version_of(state, stored.version) != state.version:
+            reason = "superseded"
+        note_evidence(self._unit, stored, "cancelled", reason, self._now)
+        end_evidence(self._unit, stored, self._now)
 
     def _counted(self, evidence: Evidence) -> tuple[list[Entry], Latches]:
         """Returns all that was written down of evidence, and where the automaton is after it."""
@@ -347,6 +382,7 @@ class Gathering:
             counts=latches.counts,
             chunks=0,
             first_at=first["at"],
+            generation=self._state.generation,
         )
         return Held(evidence, latches, apart=apart)
 
@@ -416,7 +452,8 @@ class Gathering:
         assert not held.apart
         self._write_log(held)
         due = None if held.evidence.job else held.latches.due()
-        evidence = replace(held.evidence, deadline=None)
+        generation = self._state.generation if held.evidence.generation is None else held.evidence.generation
+        evidence = replace(held.evidence, deadline=None, generation=generation)
         if due is not None:
             evidence = replace(evidence, deadline=due.at + self._stopped, stopped=self._stopped)
         if evidence == held.stored:

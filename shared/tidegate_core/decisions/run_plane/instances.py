@@ -19,7 +19,7 @@ from tidegate_core.decisions.run_plane.entries import (
 )
 from tidegate_core.decisions.run_plane.gathering import Gathering, Groups, Held
 from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
-from tidegate_core.decisions.run_plane.standing import present_evidence, stopped_by
+from tidegate_core.decisions.run_plane.standing import is_of_before, present_evidence, stopped_by
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.codec import from_item
@@ -204,7 +204,8 @@ class Instances(Gathering):
         ref = keys.schedule_ref(self._state.namespace, self._state.name)
         items = self._unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
         found = [present_evidence(self._state, from_item(Evidence, item), self._now) for item in items]
-        return [each for each in found if each.version == self._state.version]
+        there = [each for each in found if not is_of_before(self._state, each)]
+        return [each for each in there if not self._unit.drops(each.namespace, each.first_at)]
 
     def _opener(self, log: list[Entry]) -> Entry:
         return next(filter(is_of_a_tick, log), log[0])

@@ -111,6 +111,19 @@ def expire_evidence(
     """
     if unread:
         detail += f"; did not wait for {', '.join(unread)}"
+    note_evidence(unit, evidence, "expired", reason, now, detail, covered)
+
+
+def note_evidence(
+    unit: UnitOfWork,
+    evidence: Evidence,
+    disposition: str,
+    reason: str,
+    now: int,
+    detail: str | None = None,
+    covered: tuple[int | None, int | None] = (None, None),
+) -> None:
+    """Writes the ledger's entry of evidence that ends without having become a job. Arguments as of `expire_evidence`."""
     job = Job(
         id=evidence.id,
         namespace=evidence.namespace,
@@ -127,7 +140,7 @@ def expire_evidence(
         covered=covered[0],
         covered_from=covered[1],
     )
-    write_ledger(unit, job, "expired", reason, now, detail)
+    write_ledger(unit, job, disposition, reason, now, detail)
 
 
 def clean_up_later(unit: UnitOfWork, evidence_id: str, chunks: int, now: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.ending import EndPending
@@ -45,6 +46,11 @@ def page_of(
     assert receipt is not None
     if isinstance(request, ScheduleResume):
         return ReleasePending(request, receipt, memory, outcome, most)
-    if isinstance(request, ScheduleSuspend) and state.mode != "drop":
-        return ParkPending(request, receipt, memory, outcome, most)
-    return EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome, most)
+    ending = EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome, most)
+    if not isinstance(request, ScheduleSuspend) or "drop" in (state.mode, request.mode):
+        return ending
+    parking = ParkPending(request, receipt, memory, outcome, most)
+    if request.mode is not None:
+        return parking
+    # Its mode was the definition's. It may have been another one than that of the suspend that has come meanwhile, by which the state goes now.
+    return replace(ending, then=parking)

@@ -19,6 +19,7 @@ from tidegate_core.decisions.run_plane.overlap import merged_into, standing_for
 from tidegate_core.decisions.run_plane.standing import (
     backlog_through,
     is_cut,
+    is_of_before,
     kept_from,
     present_evidence,
     stands_still,
@@ -97,7 +98,8 @@ class ReleasePending:
             return []  # Suspended anew before the last page: no row that is written now would stay right.
         items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
         found = [from_item(Evidence, item) for item in items]
-        return [each for each in found if not each.job and present_evidence(state, each, now).deadline != each.deadline]
+        open_ = [each for each in found if not each.job and not is_of_before(state, each)]
+        return [each for each in open_ if present_evidence(state, each, now).deadline != each.deadline]
 
 
 def _end(unit: UnitOfWork, state: ScheduleState, job: Job, survivor: Job | None, now: int) -> None:

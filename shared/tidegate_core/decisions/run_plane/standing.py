@@ -96,6 +96,13 @@ def carried_on(state: ScheduleState) -> tuple[int, ...]:
     return (*state.carried, state.version, following)[-2 * STRETCHES_MAX :]
 
 
+def is_of_before(state: ScheduleState, evidence: Evidence) -> bool:
+    """Whether evidence ends because of a request that the state has in it already: pages may still be to come that end it."""
+    if version_of(state, evidence.version) != state.version:
+        return True
+    return evidence.generation is not None and evidence.generation < kept_from(state)
+
+
 def present_job(state: ScheduleState, job: Job, now: int) -> Job:
     """Returns the job as the state makes it: its version, and its deadline moved by how long the clocks stood still."""
     total = stopped(state, now)

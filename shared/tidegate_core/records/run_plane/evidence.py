@@ -22,6 +22,7 @@ class Evidence:
         deadline: Instant of its timer row, or None: then something becomes of it, whatever it is (`triggers/latches.py`).
         job: True once the trigger is satisfied and the job exists; it absorbs until admission.
         stopped: As of a job.
+        generation: In which it was opened; None where an older release wrote it last: then it is taken for one that goes on, until it is counted for again.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Evidence:
     job: bool = False
     stopped: int = 0
     paired_by: str | None = None
+    generation: int | None = None
 
     @property
     def value(self) -> str | None:

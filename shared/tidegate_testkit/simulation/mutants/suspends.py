@@ -68,6 +68,10 @@ def taking_up_what_is_cut(_: Callable[[ScheduleState, Job], bool]) -> Callable[[
     return lambda state, job: False
 
 
+def going_by_the_version(_: Callable[[ScheduleState, Evidence], bool]) -> Callable[[ScheduleState, Evidence], bool]:
+    return lambda state, evidence: evidence.version != state.version
+
+
 def forgetting_the_cut(with_cut: Restarted) -> Restarted:
     def forgotten(state: ScheduleState, before: ScheduleState, *arguments: Any) -> ScheduleState:
         return with_cut(replace(state, shedding=None), replace(before, shedding=None), *arguments)
@@ -168,6 +172,21 @@ def an_event_is_counted_before_an_update_has_sealed_what_it_keeps() -> Iterator[
     for each in kept:
         if each not in started:
             yield f"I1: {each} was to go on under its version, and never started"
+
+
+def an_event_is_counted_before_a_drop_has_ended_what_was_counted() -> Iterator[str]:
+    bench = _a_bench()
+    bench.request(an_apply(a_spec(trigger=on_data(count=2))))
+    bench.event(an_event("d1"))
+    bench.run(SECOND)
+    _refuse(bench, "end_pending")
+    bench.request(a_request("suspend", mode="drop"))
+    bench.request(a_request("resume"))
+    bench.run(SECOND)
+    bench.event(an_event("d2"))
+    bench.run(MINUTE)
+    for run in bench.started:
+        yield f"I7: {run.run_id} was started with an event that a suspend had dropped"
 
 
 def _parked_with_an_event() -> Bench:
@@ -277,5 +296,12 @@ SUSPENDS = (
         breaks="I1",
         patches=(Patch(gathering.Gathering, "_sealed", taking_all_up),),
         scenario=an_event_is_counted_before_an_update_has_sealed_what_it_keeps,
+    ),
+    Mutant(
+        "dropped and counted",
+        "evidence that a suspend has dropped, and not ended yet, counts on behind the resume, and a run starts with it",
+        breaks="I7",
+        patches=(Patch(gathering, "is_of_before", going_by_the_version),),
+        scenario=an_event_is_counted_before_a_drop_has_ended_what_was_counted,
     ),
 )

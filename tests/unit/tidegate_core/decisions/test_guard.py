@@ -159,3 +159,22 @@ def test_given_a_coordinator_that_a_commit_makes_keep_a_member_then_a_freeze_cha
     guard.awake(0)
     guard.awake(40_000)
     assert proven(guard, 40_000)
+
+
+def test_given_a_membership_that_begins_long_after_the_last_then_that_was_no_freeze() -> None:
+    """Review: with KIP-848 each return to the group cost 15 s in which nothing was sent."""
+    guard = Guard(5_000, 15_000)
+    guard.awake(0)
+    guard.expelled()
+    guard.begun()
+    guard.awake(60_000)
+    guard.probe_answered(guard.probe_sent(60_000), ProbeVerdict.MEMBER)
+    assert guard.holds(60_001)
+
+
+def test_given_a_freeze_right_before_a_probe_then_that_proves_nothing() -> None:
+    """Review: whoever sends it has looked at the clock before."""
+    guard = Guard(5_000, 15_000)
+    guard.awake(0)
+    guard.probe_answered(guard.probe_sent(40_000), ProbeVerdict.MEMBER)
+    assert not guard.holds(40_001)

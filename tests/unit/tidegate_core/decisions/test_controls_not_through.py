@@ -1,0 +1,115 @@
+"""What comes behind a wide resume while what the suspend ends has not ended: the store has refused a page (SEMANTICS 10)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.tidegate_core.decisions.test_controls import control
+
+from tidegate_core.decisions.run_plane.controls import EndPage
+from tidegate_core.effects import Commit, Effect, Invalid
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
+from tidegate_testkit.desk import Desk
+
+TRIED_AGAIN = 11 * MINUTE
+
+
+def is_a_page(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and effect.transaction.name == "end_covered"
+
+
+def waiting(trigger: dict[str, Any], *partitions: str, **more: Any) -> Bench:
+    """What has come for a schedule, in a store that takes no page of a wide suspend."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=trigger, **more)))
+    for partition in partitions:
+        bench.event(an_event(partition))
+    bench.run(SECOND)
+    bench.answer_with(is_a_page, Invalid("scripted"), times=100)
+    return bench
+
+
+def suspend_and_resume(bench: Bench) -> None:
+    for kind in ("suspend", "resume"):
+        bench.request(control(kind))
+        bench.run(SECOND)
+
+
+def told(bench: Bench) -> list[list[str]]:
+    """Returns the data partitions that each run was started for."""
+    chunks = [from_item(EvidenceChunk, item) for item in bench.rows("EC#")]
+    return [
+        [entry["partition"] for each in chunks if each.evidence_id == run.run_id for entry in json.loads(each.entries)]
+        for run in bench.started
+    ]
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_given_what_had_come_then_it_counts_for_nothing_behind_the_resume(crashes: bool) -> None:
+    """Review: it counted on, and a run started with what had been dropped."""
+    bench = waiting(on_data(count=2), "d1")
+    suspend_and_resume(bench)
+    if crashes:
+        bench.crash()
+        bench.run(SECOND)
+    bench.event(an_event("d2"))
+    bench.run(5 * SECOND)
+    assert bench.started == []
+    bench.as_usual()
+    bench.run(TRIED_AGAIN)
+    bench.event(an_event("d3"))
+    bench.run(5 * SECOND)
+    assert told(bench) == [["d2", "d3"]]
+    assert bench.rows("I#") == [], "both have their receipts"
+
+
+def test_given_a_job_that_waits_then_it_takes_up_nothing_and_does_not_start() -> None:
+    delayed = [{"type": "delay", "after": "2m"}]
+    bench = waiting(on_data(), "d1", constraints=delayed, overlap="allow")
+    suspend_and_resume(bench)
+    bench.event(an_event("d2"))
+    bench.run(5 * MINUTE)
+    assert bench.started == []
+    bench.as_usual()
+    bench.run(TRIED_AGAIN)
+    assert told(bench) == [["d2"]]
+    assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
+
+
+@pytest.mark.parametrize("on_timeout", ["partial", "abort"])
+def test_given_what_had_come_and_its_time_is_over_then_nothing_is_made_of_it(on_timeout: str) -> None:
+    trigger = all_of(on_data(), on_data("b"), timeout="5m", on_timeout=on_timeout)
+    bench = waiting(trigger, "d1")
+    suspend_and_resume(bench)
+    bench.run(7 * MINUTE)
+    bench.as_usual()
+    bench.run(TRIED_AGAIN)
+    assert (bench.started, bench.ledger(), bench.rows("E#")) == ([], [], [])
+
+
+@pytest.mark.parametrize(("job", "first_at", "stays"), [(False, 5, False), (False, 15, True), (True, 5, True)])
+def test_given_a_page_that_comes_when_something_else_lies_in_the_place_then_that_stays(
+    job: bool, first_at: int, stays: bool
+) -> None:
+    """Review: between two pages a job may have been made of what was to end, or what came since may lie where that was."""
+    evidence = Evidence(
+        id="e",
+        namespace="flights",
+        name="nightly",
+        incarnation="i",
+        version=1,
+        correlation="",
+        counts=(1,),
+        chunks=1,
+        first_at=first_at,
+        job=job,
+    )
+    desk = Desk(evidence)
+    desk.decide(EndPage((evidence.key(0),), lambda namespace, since: since <= 10))
+    assert (desk.records(Evidence, "E#") == [evidence]) == stays
