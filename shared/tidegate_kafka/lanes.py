@@ -4,6 +4,9 @@ Belongs to the consumer's thread alone. A flow that flows is assigned at the cli
 does not is not: no pause, no resume, no seek, no "end". The client refuses a seek after "offset out of range"; a resume
 while everything else is paused took 0.7 s to fetch again, an assignment 3 ms; and a late answer to "where is the end?"
 of an earlier assignment throws a later one at an explicit offset to the end, silently (all librdkafka 2.16).
+
+A client that has a revocation to tell takes any unassignment for its answer, and then any assignment for the answer to what follows; behind both
+the group gives away what nobody was told to drain yet. So nothing is assigned behind an unassignment before the client was polled, which tells.
 """
 
 from __future__ import annotations
@@ -73,6 +76,8 @@ class Lanes:
         self._notices = notices
         self._flows: dict[Where, Flow] = {}
         self._topic_ids: dict[str, str] = {}
+        self._has_unassigned = False
+        self._later: set[Where] = set()
 
     @property
     def held(self) -> frozenset[Where]:
@@ -111,7 +116,8 @@ class Lanes:
                 self._obey(where, flow, order)
 
     def sort(self, messages: Iterable[Message]) -> list[Read | PositionGone]:
-        """What was read, by topic partition; records that do not belong to a flow's present position are left out."""
+        """What was read, by topic partition; records that do not belong to a flow's present position are left out. To be called behind each poll."""
+        self._polled()
         batches: dict[Where, list[Record]] = {}
         found: list[Read | PositionGone] = []
         failed: list[Message] = []
@@ -145,6 +151,8 @@ class Lanes:
     def _settle(self, where: Where, flow: Flow) -> None:
         if not flow.should_flow:
             self._quiet(where, flow)
+        elif not flow.flowing and self._has_unassigned:
+            self._later.add(where)
         elif not flow.flowing:
             self._client.incremental_assign([TopicPartition(where[0], where[1], flow.next)])
             flow.flowing = True
@@ -153,6 +161,15 @@ class Lanes:
         if flow.flowing:
             self._client.incremental_unassign([TopicPartition(*where)])
             flow.flowing = False
+            self._has_unassigned = True
+
+    def _polled(self) -> None:
+        self._has_unassigned = False
+        later, self._later = sorted(self._later), set()
+        for where in later:
+            flow = self._flows.get(where)
+            if flow is not None and flow.should_flow:
+                self._settle(where, flow)
 
     def _failed(self, message: Message) -> Iterable[PositionGone]:
         error, topic, number = message.error(), message.topic(), message.partition()

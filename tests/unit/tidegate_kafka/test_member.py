@@ -262,6 +262,53 @@ def test_given_client_does_not_notice_its_expulsion_then_it_is_replaced(stage: S
         stage.member.turn()
 
 
+def test_given_flows_that_stop_and_go_before_a_revocation_is_told_then_nothing_is_given_away_before_it_is_drained(
+    client: FakeClient, topic: Topic, clock: ManualClock, notes: Notes, parts: Parts, a_record: MakeRecord
+) -> None:
+    """Review: librdkafka takes an unassignment for the answer to the revocation, and an assignment for that to what follows it."""
+    stage = Stage(client, KafkaSettings(allow_plaintext=True, in_flight_records_max=4), topic, clock, notes)
+    group = ["steady"]
+
+    def calls(name: str, call: Callable[[list[TopicPartition]], None]) -> Callable[[list[TopicPartition]], None]:
+        answers = {("unassign", "revoking"): "answered", ("assign", "answered"): "given away"}
+
+        def called(partitions: list[TopicPartition]) -> None:
+            group[0] = answers.get((name, group[0]), group[0])
+            call(partitions)
+
+        return called
+
+    client.incremental_assign = calls("assign", client.incremental_assign)  # type: ignore[method-assign, assignment]
+    client.incremental_unassign = calls("unassign", client.incremental_unassign)  # type: ignore[method-assign, assignment]
+    stage.member.on_assign(parts([0, 1, 2]))
+    for number in (1, 2):
+        stage.orders.seek((topic.name, number), 0)
+    client.batches = [[a_record(2, offset) for offset in range(4)]]
+    stage.member.turn()
+    assert set(client.assigned) == {(topic.name, 1)}, "the other one is full"
+
+    def poll(timeout: float = -1) -> object:
+        group[0] = "revoking"
+        return first(timeout)
+
+    first, client.poll = client.poll, poll  # type: ignore[method-assign, assignment]
+    client.batches = [[a_record(1, offset) for offset in range(4)]]
+    stage.member.turn()
+    client.poll = first  # type: ignore[method-assign]
+    told_in: list[str] = []
+
+    def drained(drain: PendingDrain) -> None:
+        told_in.append(group[0])
+        drain.done()
+
+    stage.told.drains = drained
+    client.during_poll = [lambda: stage.member.on_revoke(parts([0]))]
+    stage.orders.taken((topic.name, 2), 4)
+    stage.member.turn()
+    assert told_in == ["answered"]
+    assert set(client.assigned) == {(topic.name, 2)}, "and it flows again"
+
+
 def test_given_a_loss_that_the_client_takes_for_a_revocation_then_the_membership_that_follows_is_kept(
     stage: Stage, parts: Parts
 ) -> None:
