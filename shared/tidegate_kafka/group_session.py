@@ -83,10 +83,13 @@ class GroupSession:
         """Returns the settings by which this process guards its membership. Raises ValueError when they do not fit."""
         told = {"session_ms": self.session_ms, "heartbeat_ms": self.heartbeat_ms}
         try:
-            return KafkaSettings.model_validate(settings.model_dump() | told)
-        except ValidationError as wrong:
-            said = "; ".join(each["msg"].removeprefix("Value error, ") for each in wrong.errors())
+            fitting = KafkaSettings.model_validate(settings.model_dump() | told)
+            fitting.check_drain()
+        except ValueError as wrong:
+            each_said = [each["msg"] for each in wrong.errors()] if isinstance(wrong, ValidationError) else [str(wrong)]
+            said = "; ".join(each.removeprefix("Value error, ") for each in each_said)
             raise ValueError(f"with a session of {self.session_ms} ms (by {self.said_by}) {said}") from wrong
+        return fitting
 
 
 def group_session(settings: KafkaSettings, admin: Admin | None = None) -> GroupSession:

@@ -200,14 +200,20 @@ class KafkaSettings(KafkaSecurity):
             raise ValueError(
                 f"poll_gap_ms_max {self.poll_gap_ms_max} is below session_ms {self.session_ms}; the client refuses that"
             )
+        # With `consumer` that is known once the brokers have said what session and heartbeat are (`GroupSession.settings`).
+        if self.group_protocol == "classic":
+            self.check_drain()
+        return self
+
+    def check_drain(self) -> None:
+        """Raises ValueError: a drain would outlast the guard."""
+        of_what = (
+            "half a session" if self.group_protocol == "classic" else "half of what a heartbeat leaves of a session"
+        )
         if self.drain_ms_max > self.half_session_ms:
-            of_what = (
-                "half a session" if self.group_protocol == "classic" else "half of what a heartbeat leaves of a session"
-            )
             raise ValueError(
                 f"drain_ms_max {self.drain_ms_max} must not exceed {of_what}, {self.half_session_ms} ms: the guard"
             )
-        return self
 
     @property
     def kept_ms(self) -> int:

@@ -132,7 +132,7 @@ class AdmitNext:
         elif state is not None and parks(state):
             most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
             # What a resume has cut, and not ended yet, is merged with nothing that goes on.
-            jobs = [job for job in self._waiting_jobs(state, now) if not awaits_cut(state, job)]
+            jobs = [job for job in self._waiting_jobs(unit, state, now) if not awaits_cut(state, job)]
             goes_on = settle_jobs(unit, jobs, most, now, self._look_at, parked=True)
         unit.after(lambda: self.decided(goes_on))
 
@@ -209,7 +209,7 @@ class AdmitNext:
             gone: Jobs that this decision has admitted or ended: it has enough to do, the others end in the next one.
             now: The present.
         """
-        jobs = [job for job in self._waiting_jobs(state, now) if job.id not in gone]
+        jobs = [job for job in self._waiting_jobs(unit, state, now) if job.id not in gone]
         most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
         if settle_jobs(unit, jobs, most, now, self._look_at, only_asks=bool(gone)):
             return True
@@ -221,10 +221,11 @@ class AdmitNext:
             unit.after(lambda: self.memory.hold(self.ref, now + CANCEL_AGAIN_MS))
         return False
 
-    def _waiting_jobs(self, state: ScheduleState, now: int) -> list[Job]:
+    def _waiting_jobs(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Job]:
         """Returns those that go on, in their order, as the state makes them."""
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)]
-        return [present_job(state, job, now) for job in known if job.generation >= kept_from(state)]
+        going_on = [job for job in known if job.generation >= kept_from(state)]
+        return [present_job(state, job, now) for job in going_on if not unit.drops(job.namespace, job.satisfied_at)]
 
     def _decide_one(
         self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, job: Job, now: int, ahead: int

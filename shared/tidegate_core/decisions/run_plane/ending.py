@@ -11,7 +11,6 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.run_ends import close_run
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
 from tidegate_core.decisions.run_plane.standing import is_of_before, keeps_pending, kept_from
-from tidegate_core.decisions.work import Decision
 from tidegate_core.model.receipts import Discarded, Receipt
 from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
 from tidegate_core.records.codec import from_item
@@ -52,7 +51,6 @@ class EndPending:
     Attributes:
         receipt: The answer as it stands before this page.
         most: What it ends at most; None: as much as fits with what things weigh as a rule.
-        then: The page that comes once nothing is left here, and settles the answer.
     """
 
     request: ScheduleRequest
@@ -61,7 +59,6 @@ class EndPending:
     memory: Memory
     outcome: Outcome
     most: int | None = None
-    then: Decision | None = None
     name: str = "end_pending"
 
     @property
@@ -80,9 +77,6 @@ class EndPending:
         waiting = [run for run in runs if run.state in BEFORE_GATE]
         pending: list[Run | Job | Evidence] = [*waiting, *self._jobs(unit, state), *self._evidence(unit, state)]
         pending += [run for run in runs if self.cancels(run)]
-        if not pending and self.then is not None:
-            self.then.decide(unit, now)
-            return
         jobs: list[str] = []
         evidence: dict[str, int] = {}
         done = 0
@@ -104,7 +98,7 @@ class EndPending:
         going_on = [run.id for run in runs if run.state not in BEFORE_GATE and run.ended_at is None]
         running = tuple(going_on)[:LISTED_MAX]
         told = grown(self.receipt, jobs, evidence, running, now)
-        answer(unit, self.outcome, told, now, settled=done == len(pending) and self.then is None)
+        answer(unit, self.outcome, told, now, settled=done == len(pending))
 
     def cancels(self, run: Run) -> bool:
         """Whether the run goes on unless it is asked to end, and the request wants that."""

@@ -161,9 +161,10 @@ class Gathering:
         evidence = present_evidence(self._state, stored, self._now)
         if evidence.job and self._sealed(evidence):
             return None
-        if is_of_before(self._state, evidence) or self._unit.drops(evidence.namespace, evidence.first_at):
-            if not evidence.job:
-                self._end_of_before(stored)
+        if not evidence.job and self._is_to_end(evidence):
+            self._end_of_before(stored)
+            return None
+        if evidence.version != self._state.version:
             return None
         log, latches = self._counted(evidence)
         return Held(evidence, latches, stored, log)
@@ -189,6 +190,9 @@ class Gathering:
         """Whether a page that is still to come may be about the job."""
         is_of_a_request = job.generation < kept_from(self._state) or is_cut(self._state, job)
         return is_of_a_request or self._unit.drops(job.namespace, job.satisfied_at)
+
+    def _is_to_end(self, evidence: Evidence) -> bool:
+        return is_of_before(self._state, evidence) or self._unit.drops(evidence.namespace, evidence.first_at)
 
     def _end_of_before(self, stored: Evidence) -> None:
         """Ends what pages of a request are still to end, as if they had been through at once: what comes is the next one's.

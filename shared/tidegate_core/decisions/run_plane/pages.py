@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.ending import EndPending
@@ -31,7 +30,12 @@ LEAVES_INDEX = frozenset(ENDED_BY)
 
 
 def page_of(
-    request: ScheduleRequest, state: ScheduleState, memory: Memory, outcome: Outcome, most: int | None = None
+    request: ScheduleRequest,
+    state: ScheduleState,
+    memory: Memory,
+    outcome: Outcome,
+    most: int | None = None,
+    mode: str | None = None,
 ) -> Decision:
     """Returns the next page, from what is stored alone: a successor goes on where a predecessor stopped.
 
@@ -41,16 +45,13 @@ def page_of(
         memory: Of the shard.
         outcome: The answer so far.
         most: Things on the page, where one of the usual size is too large.
+        mode: Of a suspend: its own, or the definition's.
     """
     receipt = outcome.receipt
     assert receipt is not None
     if isinstance(request, ScheduleResume):
         return ReleasePending(request, receipt, memory, outcome, most)
-    ending = EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome, most)
-    if not isinstance(request, ScheduleSuspend) or "drop" in (state.mode, request.mode):
-        return ending
-    parking = ParkPending(request, receipt, memory, outcome, most)
-    if request.mode is not None:
-        return parking
-    # Its mode was the definition's. It may have been another one than that of the suspend that has come meanwhile, by which the state goes now.
-    return replace(ending, then=parking)
+    # A drop ends what it was about, also where another suspend has come meanwhile, by which the state goes now.
+    if isinstance(request, ScheduleSuspend) and "drop" not in (state.mode, mode):
+        return ParkPending(request, receipt, memory, outcome, most)
+    return EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome, most)

@@ -186,7 +186,7 @@ class ApplyRequest(Procedure):
             assert state is not None
             so_far = outcome.receipt
             try:
-                yield from lane.decide_alone(self._page(request, state, outcome, most))
+                yield from lane.decide_alone(self._page(request, state, definition, outcome, most))
             except (Fenced, Closed):
                 raise
             except Exception as error:
@@ -236,8 +236,18 @@ class ApplyRequest(Procedure):
             request, request_id, position, applied, before, outcome, self.memory, change, most=most, stale=stale
         )
 
-    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
-        return page_of(request, state, self.memory, outcome, most)
+    def _page(
+        self,
+        request: ScheduleRequest,
+        state: ScheduleState,
+        definition: Definition | None,
+        outcome: Outcome,
+        most: int | None,
+    ) -> Decision:
+        mode = request.mode if isinstance(request, ScheduleSuspend) else None
+        if mode is None and definition is not None:
+            mode = parsed(definition.spec).suspend_mode
+        return page_of(request, state, self.memory, outcome, most, mode)
 
     def _leave_index(self, lane: Lane, request: Request) -> Operation[None]:
         """Last of all, also when a predecessor gave the answer: nobody else would remove what it listened to before."""

@@ -69,20 +69,10 @@ def _check_fate(case: Case, life: Life, evidence: str, entries: list[Entry], *, 
             yield f"I1: {evidence} of {life.name} was satisfied and has no entry; it counted {entries}"
         elif rows[0].reason in NOT_IN_TIME:
             yield f"I1: {evidence} of {life.name} expired with all that it waited for: {entries}"
-    elif rows and not (was_no_job(rows[0], entries) or _may_have_less(life.definition.trigger)):
+    elif rows and rows[0].reason not in WITHOUT_ENOUGH and not _may_have_less(life.definition.trigger):
         yield f"I1: {evidence} of {life.name} is {rows[0].disposition}/{rows[0].reason} with too little: {entries}"
     elif not rows and not is_open and not _was_discarded(case, life, evidence):
         yield f"I3: {evidence} of {life.name} vanished, and no request of then discarded it; it counted {entries}"
-
-
-def was_no_job(row: LedgerRow, entries: list[Entry]) -> bool:
-    """Whether it tells of evidence: that was not enough in time, or a request was to end it whose page came later than what its place was
-    wanted for. Such an entry stands at the evidence's begin, where a job's stands at the instant at which that was made.
-    """
-    is_of_a_request = row.disposition == "cancelled" and row.nominal == min(
-        (entry["at"] for entry in entries), default=None
-    )
-    return row.reason in WITHOUT_ENOUGH or is_of_a_request
 
 
 def _may_have_less(trigger: dict[str, Any]) -> bool:

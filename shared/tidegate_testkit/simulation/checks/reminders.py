@@ -17,7 +17,7 @@ from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
 from tidegate_core.model.durations import parse_duration
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.simulation.checks.evidence import NOTHING_NEW, is_satisfied, was_no_job
+from tidegate_testkit.simulation.checks.evidence import NOTHING_NEW, WITHOUT_ENOUGH, is_satisfied
 from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS, Segment
 from tidegate_testkit.simulation.definitions import NAMESPACE
@@ -86,8 +86,8 @@ def _is_before(segment: Segment, mark: Mark) -> bool:
 def _marks(case: Case, life: Life) -> Iterator[Mark]:
     counted = case.entries_of.get(life.name, {})
     for row in case.rows_of.get(life.name, []):
-        entries = counted.get(row.job_id, [])
-        if row.trigger == "events" and not was_no_job(row, entries):
+        if row.trigger == "events" and row.reason not in WITHOUT_ENOUGH:
+            entries = counted.get(row.job_id, [])
             by_reminder = not is_satisfied(life.definition.trigger, entries)
             is_job = (row.disposition, row.reason) != NOTHING_NEW
             sealed = row.nominal if row.admitted_at is None and not is_job else row.admitted_at or row.at

@@ -1,4 +1,7 @@
-"""What comes behind a wide resume while what the suspend ends has not ended: the store has refused a page (SEMANTICS 10)."""
+"""What comes behind a wide resume while what the suspend ends has not ended: the store has refused a page (SEMANTICS 10).
+
+The shard's owner goes on under the suspend until it has; a successor that has heard of both at once does not.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tidegate_core.effects import Commit, Effect, Invalid
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
+from tidegate_testkit.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, every, on_data
 from tidegate_testkit.desk import Desk
 
 TRIED_AGAIN = 11 * MINUTE
@@ -35,9 +38,12 @@ def waiting(trigger: dict[str, Any], *partitions: str, **more: Any) -> Bench:
     return bench
 
 
-def suspend_and_resume(bench: Bench) -> None:
+def suspend_and_resume(bench: Bench, crashes: bool = True) -> None:
     for kind in ("suspend", "resume"):
         bench.request(control(kind))
+        bench.run(SECOND)
+    if crashes:
+        bench.crash()
         bench.run(SECOND)
 
 
@@ -54,10 +60,7 @@ def told(bench: Bench) -> list[list[str]]:
 def test_given_what_had_come_then_it_counts_for_nothing_behind_the_resume(crashes: bool) -> None:
     """Review: it counted on, and a run started with what had been dropped."""
     bench = waiting(on_data(count=2), "d1")
-    suspend_and_resume(bench)
-    if crashes:
-        bench.crash()
-        bench.run(SECOND)
+    suspend_and_resume(bench, crashes)
     bench.event(an_event("d2"))
     bench.run(5 * SECOND)
     assert bench.started == []
@@ -69,17 +72,34 @@ def test_given_what_had_come_then_it_counts_for_nothing_behind_the_resume(crashe
     assert bench.rows("I#") == [], "both have their receipts"
 
 
-def test_given_a_job_that_waits_then_it_takes_up_nothing_and_does_not_start() -> None:
+@pytest.mark.parametrize("crashes", [False, True])
+def test_given_a_job_that_waits_then_it_takes_up_nothing_and_does_not_start(crashes: bool) -> None:
     delayed = [{"type": "delay", "after": "2m"}]
     bench = waiting(on_data(), "d1", constraints=delayed, overlap="allow")
-    suspend_and_resume(bench)
+    suspend_and_resume(bench, crashes)
     bench.event(an_event("d2"))
     bench.run(5 * MINUTE)
-    assert bench.started == []
+    assert told(bench) == ([["d2"]] if crashes else [])
     bench.as_usual()
     bench.run(TRIED_AGAIN)
     assert told(bench) == [["d2"]]
     assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
+
+
+@pytest.mark.parametrize("overlap", ["coalesce", "keep_latest"])
+def test_given_a_job_that_waits_then_nothing_that_comes_behind_the_resume_takes_its_place(overlap: str) -> None:
+    """Review: one that was merged with it would have run for what was dropped, too."""
+    bench = waiting(
+        every("1m"), constraints=[{"type": "time_window", "opens": "03:00", "closes": "04:00"}], overlap=overlap
+    )
+    bench.run(MINUTE)
+    (dropped,) = bench.rows("J#")
+    suspend_and_resume(bench)
+    bench.run(MINUTE)
+    assert bench.ledger() == []
+    bench.as_usual()
+    bench.run(TRIED_AGAIN)
+    assert {entry[0] for entry in bench.ledger() if entry[2] == dropped["nominal"]} == {"cancelled/suspended"}
 
 
 @pytest.mark.parametrize("on_timeout", ["partial", "abort"])
@@ -88,6 +108,7 @@ def test_given_what_had_come_and_its_time_is_over_then_nothing_is_made_of_it(on_
     bench = waiting(trigger, "d1")
     suspend_and_resume(bench)
     bench.run(7 * MINUTE)
+    assert (bench.started, bench.ledger()) == ([], [])
     bench.as_usual()
     bench.run(TRIED_AGAIN)
     assert (bench.started, bench.ledger(), bench.rows("E#")) == ([], [], [])
