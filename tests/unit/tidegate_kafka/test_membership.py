@@ -50,8 +50,10 @@ class Clients:
     def __init__(self, *clients: FakeClient) -> None:
         self.clients = list(clients)
         self.made: list[FakeClient] = []
+        self.on_commit: OnCommit | None = None
 
     def __call__(self, settings: KafkaSettings, on_commit: OnCommit) -> FakeClient:
+        self.on_commit = on_commit
         self.made.append(self.clients.pop(0))
         return self.made[-1]
 
@@ -93,6 +95,37 @@ async def test_given_client_fails_then_its_topic_partitions_are_lost_and_a_new_o
     assert await listener.next() == ("revoked", (0,))
     assert await member.stop()
     assert (member.rebalances, member.joined) == (2, False)
+
+
+async def test_given_kip_848_and_a_return_to_the_group_long_after_then_the_guard_holds_with_the_first_proof(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic
+) -> None:
+    """Review: that it was away counted as a freeze, behind which nothing proves anything for 15 s."""
+    listener, clients = Listener(), Clients(client, type(client)())
+    member = KafkaMembership(
+        KafkaSettings(allow_plaintext=True, group_protocol="consumer"),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=clients,
+    )
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    assert await member.stop()
+    clock.now += 600_000
+    member.start()
+    assert await listener.next() == ("revoked", (0,))
+    assert await listener.next() == ("assigned", (0,))
+    back = clients.made[-1]
+    until(lambda: bool(back.commits))
+    on_commit = clients.on_commit
+    assert on_commit is not None
+    back.during_poll.append(lambda: on_commit(None, back.commits[-1]))  # type: ignore[arg-type]
+    until(member.guard_holds)
+    clock.now += 60_000
+    await member.stop()
 
 
 async def test_given_records_are_not_taken_then_nothing_behind_them_is_delivered_and_the_next_client_reads_them_again(
