@@ -6,6 +6,7 @@ Implements the port `Membership`. Methods are for the loop, except `guard_holds`
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -31,6 +32,14 @@ CLOSE_MS_MAX = 10_000
 
 OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], object]
 OnRebalance: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
+
+
+def _close_aside(client: GroupClient) -> None:
+    """Closes a client that may take for ever to close, or to be collected unclosed: seen with a join that no broker answers any more.
+
+    Whoever lets it go must not wait for it; a thread that hangs ends with the process.
+    """
+    threading.Thread(target=client.close, name="tidegate-former-client", daemon=True).start()
 
 
 class GroupClient(Client, Protocol):
@@ -178,6 +187,7 @@ class KafkaMembership:
                 client.close()
             else:
                 self._notices("kafka_left_without_goodbye", reason="the group's coordinator does not answer")
+                _close_aside(client)
         finally:
             member.abandon()
             self._turned(member)

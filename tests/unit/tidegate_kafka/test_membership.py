@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import KafkaError
 
 from tidegate_kafka.membership import KafkaMembership, OnCommit
 from tidegate_kafka.settings import KafkaSettings
@@ -95,6 +97,34 @@ async def test_given_client_fails_then_its_topic_partitions_are_lost_and_a_new_o
     assert await listener.next() == ("revoked", (0,))
     assert await member.stop()
     assert (member.rebalances, member.joined) == (2, False)
+
+
+async def test_given_a_client_that_does_not_end_then_the_next_one_joins_all_the_same(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
+) -> None:
+    """Behind a broker's restart on a busy machine: the client that had not come into its group hung as it was collected, and with it the thread."""
+    ended = threading.Event()
+    client.close = lambda: ended.wait(PATIENCE_S)  # type: ignore[method-assign, assignment]
+    listener, clients = Listener(), Clients(client, type(client)())
+    member = KafkaMembership(
+        KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=clients,
+    )
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    fatal = KafkaError(KafkaError._FATAL, "GroupAuthorizationFailed", True)
+    client.batches.append([a_record(0, 0, error=fatal)])
+    assert await listener.next() == ("lost", (0,))
+    assert await listener.next() == ("assigned", (0,))
+    assert "kafka_left_without_goodbye" in notes.names()
+    ended.set()
+    clock.now += 60_000
+    await member.stop()
 
 
 async def test_given_kip_848_and_a_return_to_the_group_long_after_then_the_guard_holds_with_the_first_proof(
