@@ -173,9 +173,8 @@ class Member:
                 self._drain(told)
             self._lanes.remove((self._topic.name, number) for number in going)
             if not self._lanes.held:
-                self._expelled_at = (
-                    None  # It takes its loss for a revocation; where nothing is given to it then, it says no more.
-                )
+                # It takes its loss for a revocation; where nothing is given to it then, it says no more.
+                self._expelled_at = None
 
         self._courtesy(revoke)
 

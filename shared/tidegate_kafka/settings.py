@@ -210,9 +210,9 @@ class KafkaSettings(KafkaSecurity):
         of_what = (
             "half a session" if self.group_protocol == "classic" else "half of what a heartbeat leaves of a session"
         )
-        if self.drain_ms_max > self.half_session_ms:
+        if self.drain_ms_max >= self.half_session_ms:
             raise ValueError(
-                f"drain_ms_max {self.drain_ms_max} must not exceed {of_what}, {self.half_session_ms} ms: the guard"
+                f"drain_ms_max {self.drain_ms_max} must stay below {of_what}, {self.half_session_ms} ms: the guard"
             )
 
     @property

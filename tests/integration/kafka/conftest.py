@@ -29,7 +29,7 @@ from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
 from tidegate_ports.clock import Clock, SystemClock
 from tidegate_testkit.bricks import KafkaForTests, kafka_for_tests
 
-PATIENCE_S = 80.0
+PATIENCE_S = 40.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
 SHORT_SESSION_MS = 3_000
 """Tests wait for its end; our local broker allows it."""

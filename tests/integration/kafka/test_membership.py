@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.integration.kafka.conftest import Recorder, World
 
 ALL = set(range(8))
-PATIENCE_S = 80.0
+PATIENCE_S = 40.0
 MACHINE_MS = 2_000
 """A busy machine's own time, on top of what the protocol takes."""
 LONG_SESSION_MS = 40_000
@@ -248,9 +248,7 @@ async def test_given_broker_stops_then_guard_lapses_and_all_goes_on_when_it_is_b
     told.got.clear()
     await asyncio.to_thread(write, fragile_world, 2)
     await told.until(lambda: [each.value for each in told.got][-2:] == [b"0", b"1"], "records flow again")
-    # On a busy machine a client may not find its way back into the group, and is replaced as it is meant to be (`Member._insist_on_joining`).
-    failed = [str(fields["reason"]) for event, fields in fragile_world.notices if event == "kafka_client_failed"]
-    assert [reason for reason in failed if "not come into its group" not in reason] == []
+    assert not [each for each in fragile_world.notices if each[0] == "kafka_client_failed"]
 
 
 async def test_given_broker_is_away_then_stop_still_ends(fragile_world: World, own_broker: KafkaBrick) -> None:

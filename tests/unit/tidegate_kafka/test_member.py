@@ -326,34 +326,23 @@ def test_given_a_loss_that_the_client_takes_for_a_revocation_then_the_membership
     assert stage.member.owned == {1}
 
 
-def test_given_an_expulsion_behind_which_the_client_joins_anew_then_it_is_not_replaced(
-    stage: Stage, parts: Parts
+@pytest.mark.parametrize("share", [[0], []])
+def test_given_an_expulsion_that_the_client_takes_for_a_revocation_then_it_is_not_replaced(
+    stage: Stage, parts: Parts, share: list[int]
 ) -> None:
+    """It joins anew, whatever it is given then; with KIP-848 a member that is given nothing is told nothing."""
     stage.member.on_assign(parts([0]))
     stage.proven()
     stage.clock.now = 1_000
     stage.member.turn()
     stage.answer(KafkaError.UNKNOWN_MEMBER_ID)
     stage.member.on_revoke(parts([0]))
-    stage.member.on_assign(parts([0]))
-    stage.clock.now = 20_000
-    stage.member.turn()
-    assert [name for name, _ in stage.told.events] == ["assigned", "lost", "assigned"]
-    assert joined(stage)
-
-
-def test_given_an_expulsion_that_is_followed_by_no_share_then_the_client_is_not_replaced(
-    stage: Stage, parts: Parts
-) -> None:
-    """With KIP-848 a member that is given nothing is told nothing."""
-    stage.member.on_assign(parts([0]))
-    stage.proven()
-    stage.clock.now = 1_000
-    stage.member.turn()
-    stage.answer(KafkaError.UNKNOWN_MEMBER_ID)
-    stage.member.on_revoke(parts([0]))
+    if share:
+        stage.member.on_assign(parts(share))
     stage.clock.now = 7_001
     stage.member.turn()
+    assert [name for name, _ in stage.told.events] == ["assigned", "lost", "assigned"][: 2 + len(share)]
+    assert stage.member.owned == frozenset(share)
 
 
 @pytest.mark.parametrize("told_by", ["a read", "a commit"])

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError
@@ -60,6 +60,20 @@ class Clients:
         return self.made[-1]
 
 
+def a_member(
+    clients: Clients, listener: Listener, topic: Topic, clock: ManualClock, notes: Notes, **settings: Any
+) -> KafkaMembership:
+    return KafkaMembership(
+        KafkaSettings(allow_plaintext=True, **settings),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=clients,
+    )
+
+
 def until(condition: Callable[[], bool]) -> None:
     """Waits without letting the loop run."""
     deadline = time.monotonic() + PATIENCE_S
@@ -74,15 +88,7 @@ async def test_given_client_fails_then_its_topic_partitions_are_lost_and_a_new_o
         raise OSError("broken")
 
     listener, clients = Listener(), Clients(client, type(client)())
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=clients,
-    )
+    member = a_member(clients, listener, topic, clock, notes, restart_wait_ms=10)
     member.start()
     member.start()
     assert await listener.next() == ("assigned", (0,))
@@ -106,15 +112,7 @@ async def test_given_a_client_that_does_not_end_then_the_next_one_joins_all_the_
     ended = threading.Event()
     client.close = lambda: ended.wait(PATIENCE_S)  # type: ignore[method-assign, assignment]
     listener, clients = Listener(), Clients(client, type(client)())
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=clients,
-    )
+    member = a_member(clients, listener, topic, clock, notes, restart_wait_ms=10)
     member.start()
     assert await listener.next() == ("assigned", (0,))
     fatal = KafkaError(KafkaError._FATAL, "GroupAuthorizationFailed", True)
@@ -132,15 +130,7 @@ async def test_given_kip_848_and_a_return_to_the_group_long_after_then_the_guard
 ) -> None:
     """Review: that it was away counted as a freeze, behind which nothing proves anything for 15 s."""
     listener, clients = Listener(), Clients(client, type(client)())
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True, group_protocol="consumer"),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=clients,
-    )
+    member = a_member(clients, listener, topic, clock, notes, group_protocol="consumer")
     member.start()
     assert await listener.next() == ("assigned", (0,))
     assert await member.stop()
@@ -171,15 +161,7 @@ async def test_given_records_are_not_taken_then_nothing_behind_them_is_delivered
             super().records(topic_partition, records)
 
     listener, clients = Failing(), Clients(client, type(client)())
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=clients,
-    )
+    member = a_member(clients, listener, topic, clock, notes, restart_wait_ms=10)
     member.start()
     assert await listener.next() == ("assigned", (0,))
     member.seek_and_resume(0, 5)

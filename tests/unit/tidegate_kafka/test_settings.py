@@ -25,7 +25,7 @@ def test_given_defaults_then_every_field_has_its_reason() -> None:
     [
         pytest.param({"heartbeat_ms": 2_500}, "third", id="heartbeat"),
         pytest.param({"poll_gap_ms_max": 5_000}, "below session_ms", id="poll gap"),
-        pytest.param({"drain_ms_max": 3_001}, "the guard", id="drain"),
+        pytest.param({"drain_ms_max": 3_000}, "the guard", id="drain"),
         pytest.param({"extra": {"auto.offset.reset": "earliest"}}, "invariant", id="one of ours"),
         pytest.param({"topic_prefix": "a_b"}, "pattern", id="prefix"),
         pytest.param({"bootstrap": "x"}, "Extra inputs", id="unknown"),

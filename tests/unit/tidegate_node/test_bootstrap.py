@@ -155,7 +155,7 @@ def test_given_the_session_of_the_group_then_the_node_guards_by_it_and_says_the_
         pytest.param(
             GroupSession("consumer", 3_000, 500, "group"),
             StartRefused,
-            "with a session of 3000 ms \\(by group\\) drain_ms_max 2500 must not exceed",
+            "with a session of 3000 ms \\(by group\\) drain_ms_max 2500 must stay below",
             id="too short",
         ),
     ],

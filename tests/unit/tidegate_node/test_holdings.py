@@ -210,8 +210,10 @@ async def test_given_a_revocation_amid_a_planned_end_that_is_cut_then_the_planne
     await until(lambda: world.holdings.serving == {0}, "it serves")
     planned = world.drain()
     world.group.revoked([0], planned)
-    world.group.revoked([0], world.drain(10))
+    taken = world.drain(10)
+    world.group.revoked([0], taken)
     await until(lambda: planned.times_done == 1, "the planned end")
+    assert (taken.times_done, world.holdings.held) == (1, frozenset())
 
 
 async def test_given_a_loss_during_a_drain_and_a_new_assignment_then_the_new_one_is_not_touched(

@@ -159,10 +159,9 @@ class EndCovered(Procedure):
                 pending = [*page.left, *pending[ENDED_PER_PAGE:]]
                 yield from lane.give_way()
         lane.ended_through = self.controls.version
+        # What was passed over amid the pages, because it might have been on one.
         for ref in self.memory.waiting_refs():
-            self.memory.hold(
-                ref, lane.host.now
-            )  # What was passed over amid the pages, because it might have been on one.
+            self.memory.hold(ref, lane.host.now)
         self.told()
 
     def _jobs_and_runs(self, lane: Lane) -> list[Key]:

@@ -30,28 +30,22 @@ LEAVES_INDEX = frozenset(ENDED_BY)
 
 
 def page_of(
-    request: ScheduleRequest,
-    state: ScheduleState,
-    memory: Memory,
-    outcome: Outcome,
-    most: int | None = None,
-    mode: str | None = None,
+    request: ScheduleRequest, state: ScheduleState, memory: Memory, outcome: Outcome, most: int | None = None
 ) -> Decision:
     """Returns the next page, from what is stored alone: a successor goes on where a predecessor stopped.
 
     Args:
-        request: What moved the state.
+        request: What moved the state; a suspend names its mode.
         state: As it is now.
         memory: Of the shard.
         outcome: The answer so far.
         most: Things on the page, where one of the usual size is too large.
-        mode: Of a suspend: its own, or the definition's.
     """
     receipt = outcome.receipt
     assert receipt is not None
     if isinstance(request, ScheduleResume):
         return ReleasePending(request, receipt, memory, outcome, most)
     # A drop ends what it was about, also where another suspend has come meanwhile, by which the state goes now.
-    if isinstance(request, ScheduleSuspend) and "drop" not in (state.mode, mode):
+    if isinstance(request, ScheduleSuspend) and "drop" not in (state.mode, request.mode):
         return ParkPending(request, receipt, memory, outcome, most)
     return EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome, most)

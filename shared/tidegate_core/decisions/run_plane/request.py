@@ -181,12 +181,13 @@ class ApplyRequest(Procedure):
                 move = self._move(lane, request, request_id, position, applied, before, outcome)
                 yield from lane.decide_alone(move)
         most: int | None = None
+        asked = _with_its_mode(request, definition)
         while not outcome.settled:
             state = yield from self._state(lane, request)
             assert state is not None
             so_far = outcome.receipt
             try:
-                yield from lane.decide_alone(self._page(request, state, definition, outcome, most))
+                yield from lane.decide_alone(self._page(asked, state, outcome, most))
             except (Fenced, Closed):
                 raise
             except Exception as error:
@@ -236,18 +237,8 @@ class ApplyRequest(Procedure):
             request, request_id, position, applied, before, outcome, self.memory, change, most=most, stale=stale
         )
 
-    def _page(
-        self,
-        request: ScheduleRequest,
-        state: ScheduleState,
-        definition: Definition | None,
-        outcome: Outcome,
-        most: int | None,
-    ) -> Decision:
-        mode = request.mode if isinstance(request, ScheduleSuspend) else None
-        if mode is None and definition is not None:
-            mode = parsed(definition.spec).suspend_mode
-        return page_of(request, state, self.memory, outcome, most, mode)
+    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
+        return page_of(request, state, self.memory, outcome, most)
 
     def _leave_index(self, lane: Lane, request: Request) -> Operation[None]:
         """Last of all, also when a predecessor gave the answer: nobody else would remove what it listened to before."""
@@ -357,6 +348,13 @@ class ApplyRequest(Procedure):
 def _read(lane: Lane, key: Key) -> Operation[Item | None]:
     yield from lane.fetch(NotAtHand(keys=[key]))
     return lane.view.item(key)
+
+
+def _with_its_mode(request: ScheduleRequest, definition: Definition | None) -> ScheduleRequest:
+    """Returns a suspend with the mode that it has by its definition, where it names none: by then another suspend may have given the state another."""
+    if isinstance(request, ScheduleSuspend) and request.mode is None and definition is not None:
+        return request.model_copy(update={"mode": parsed(definition.spec).suspend_mode})
+    return request
 
 
 def _sends_messages(request: ScheduleRequest, definition: Definition | None) -> bool:

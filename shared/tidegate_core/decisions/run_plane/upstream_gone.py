@@ -94,14 +94,7 @@ class UpstreamGone(ApplyRequest):
     def ref(self) -> str:
         return keys.schedule_ref(self.row.namespace, self.row.name)
 
-    def _page(
-        self,
-        request: ScheduleRequest,
-        state: ScheduleState,
-        definition: Definition | None,
-        outcome: Outcome,
-        most: int | None,
-    ) -> Decision:
+    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
         assert outcome.receipt is not None
         return EndPending(request, outcome.receipt, UPSTREAM_DELETED, self.memory, outcome, most)
 

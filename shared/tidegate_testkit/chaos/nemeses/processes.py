@@ -32,10 +32,7 @@ STAY_S = (0.5, 4.0)
 
 def kill(rig: Rig, node: ClusterProcess) -> Blow:
     """Kills a node, waits until others serve what it had, and brings it back."""
-    shards = rig.shards_of(node)
-    rig.meter.look([node])
-    at = now_ms()
-    node.kill()
+    at, shards = _killed(rig, node)
     rig.others_serve_all(node)
     served_ms = now_ms() - at
     rig.bring_back(node)
@@ -44,12 +41,18 @@ def kill(rig: Rig, node: ClusterProcess) -> Blow:
 
 def restart_at_once(rig: Rig, node: ClusterProcess) -> Blow:
     """Kills a node and brings it back at once, as a supervisor does: it joins while the group still waits for its former life."""
+    at, shards = _killed(rig, node)
+    rig.bring_back(node)
+    return Blow((node.name,), at, now_ms(), shards, felt={"kills": 1})
+
+
+def _killed(rig: Rig, node: ClusterProcess) -> tuple[int, frozenset[int]]:
+    """Kills a node; returns when, in ms since the epoch, and the shards that it had."""
     shards = rig.shards_of(node)
     rig.meter.look([node])
     at = now_ms()
     node.kill()
-    rig.bring_back(node)
-    return Blow((node.name,), at, now_ms(), shards, felt={"kills": 1})
+    return at, shards
 
 
 def pause(sessions: float) -> Nemesis:

@@ -60,6 +60,13 @@ def ended(bench: Bench) -> list[tuple[str, str]]:
     return [(f"{row.disposition}/{row.reason}", row.job_id) for row in rows]
 
 
+def written_by_an_older_release(bench: Bench) -> None:
+    (row,) = bench.rows("E#")
+    row = {name: value for name, value in row.items() if name != "generation"}
+    bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), row)])
+    bench.crash()
+
+
 def partitions_of(bench: Bench, evidence_id: str) -> list[str]:
     chunks = [from_item(EvidenceChunk, item) for item in bench.rows("EC#") if item["evidence_id"] == evidence_id]
     return [entry["partition"] for chunk in chunks for entry in json.loads(chunk.entries)]
@@ -156,10 +163,7 @@ def test_given_evidence_of_before_whose_time_is_over_then_it_does_not_fire_behin
 def test_given_evidence_that_an_older_release_has_written_then_it_counts_on() -> None:
     """It names no generation: nobody can tell whether a page is still to end it."""
     bench = counted("d1", "d2")
-    (row,) = bench.rows("E#")
-    row = {name: value for name, value in row.items() if name != "generation"}
-    bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), row)])
-    bench.crash()
+    written_by_an_older_release(bench)
     bench.event(an_event("d3"))
     bench.run(5 * SECOND)
     assert len(bench.started) == 1
@@ -167,10 +171,7 @@ def test_given_evidence_that_an_older_release_has_written_then_it_counts_on() ->
 
 def test_given_evidence_that_an_older_release_has_written_then_it_names_a_generation_once_it_is_counted_for() -> None:
     bench = counted("d1")
-    (row,) = bench.rows("E#")
-    row = {name: value for name, value in row.items() if name != "generation"}
-    bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), row)])
-    bench.crash()
+    written_by_an_older_release(bench)
     bench.event(an_event("d2"))
     bench.run(5 * SECOND)
     ask(bench, [a_request("suspend", mode="drop"), a_request("resume")])
