@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from tidegate_core.decisions.guard import Guard, ProbeVerdict
 from tidegate_kafka.drain import PendingDrain, drain_ms
+from tidegate_kafka.joining import Joining
 from tidegate_kafka.lanes import Client, ClientEnded, Lanes, PositionGone, Read, is_fatal
 from tidegate_kafka.orders import Orders
 from tidegate_kafka.probes import Probes
@@ -42,7 +43,6 @@ class Member:
 
     Attributes:
         owned: What its listener was told that it owns.
-        joined: The group has given it its share, be it an empty one, and has not expelled it since.
         rebalances: Times that the group gave or took.
     """
 
@@ -72,14 +72,18 @@ class Member:
         self._failure: Exception | None = None
         self._leaving = False
         self._expelled_at: int | None = None
-        self._outside_since = clock.monotonic_ms()
+        self._joining = Joining(settings, topic.name, clock.monotonic_ms())
         self._given_up = False
         self.rebalances = 0
-        self.joined = False
 
     @property
     def owned(self) -> frozenset[int]:
         return self._probes.owned
+
+    @property
+    def joined(self) -> bool:
+        """The group has given it its share, be it an empty one, and has not expelled it since."""
+        return self._joining.joined
 
     def turn(self) -> None:
         """Orders, probe, one batch. Takes `poll_wait_ms` when nothing happens."""
@@ -129,7 +133,7 @@ class Member:
     def abandon(self) -> None:
         """The client is gone: nothing is owned any more, whatever callbacks came or did not come."""
         self._guard.expelled()
-        self.joined = False
+        self._joining.expelled(self._clock.monotonic_ms())
         if owned := self.owned:
             self._disown(owned)
             self._teller.lost(sorted(owned))
@@ -152,7 +156,7 @@ class Member:
     def on_assign(self, parts: Sequence[TopicPartition]) -> None:
         def assign() -> None:
             self.rebalances += 1
-            self.joined = True
+            self._joining.given()
             self._expelled_at = None
             new = sorted(set(self._ours(parts)) - self.owned)
             self._lanes.add(self._topic, new)
@@ -202,13 +206,8 @@ class Member:
             raise RuntimeError("the client holds on to a membership that the coordinator ended")
 
     def _insist_on_joining(self) -> None:
-        """A client that does not come into its group is replaced: seen behind a broker's restart, while others joined at once.
-
-        With KIP-848 a member without a share is told nothing, so that nobody knows whether it has joined.
-        """
-        if self.joined or self._settings.group_protocol != "classic":
-            return
-        if self._clock.monotonic_ms() > self._outside_since + self._settings.joining_ms_max:
+        """A client that does not come into its group is replaced."""
+        if self._joining.is_overdue(self._client, self._clock.monotonic_ms()):
             self._given_up = True
             raise RuntimeError("the client has not come into its group")
 
@@ -225,9 +224,7 @@ class Member:
 
     def _lose(self, going: frozenset[int]) -> None:
         self._guard.expelled()
-        if self.joined:
-            self._outside_since = self._clock.monotonic_ms()
-        self.joined = False
+        self._joining.expelled(self._clock.monotonic_ms())
         self._stop_flows(going)
         self._disown(going)
         if going:

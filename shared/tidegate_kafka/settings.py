@@ -243,7 +243,7 @@ class KafkaSettings(KafkaSecurity):
 
     @property
     def joining_ms_max(self) -> int:
-        """How long a client may take to come into its group: the end of a member that fell, and two rebalances that wait for a silent one."""
+        """How long a client may take to come into its group while brokers answer: the end of a member that fell, and two rebalances that wait for a silent one."""
         return self.session_ms + 2 * self.poll_gap_ms_max
 
     @property

@@ -36,6 +36,7 @@ class FakeClient:
         self.commits: list[list[TopicPartition]] = []
         self.committed_offset = -1001
         self.committed_fails = False
+        self.brokers_answer = True
         self.batches: list[list[Message]] = []
         self.during_poll: list[Callable[[], None]] = []
         self.closed = False
@@ -77,6 +78,12 @@ class FakeClient:
         if self.committed_fails:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         return [TopicPartition(part.topic, part.partition, self.committed_offset) for part in partitions]
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> object:
+        assert 0 < timeout < 1
+        if not self.brokers_answer:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return object()
 
     def subscribe(
         self,

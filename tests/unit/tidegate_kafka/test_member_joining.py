@@ -56,6 +56,22 @@ def test_given_a_loss_then_the_time_to_join_again_begins_with_it(
         stage.member.turn()
 
 
+def test_given_brokers_that_are_away_then_no_time_to_join_passes_until_they_answer(
+    stage: Stage, settings: KafkaSettings, client: FakeClient
+) -> None:
+    """A broker that took longer than the patience to be back had its members' clients replaced, who were about to join."""
+    client.brokers_answer = False
+    for _ in range(100):
+        stage.clock.now += settings.joining_ms_max // 2
+        stage.member.turn()
+    client.brokers_answer = True
+    stage.clock.now += settings.joining_ms_max
+    stage.member.turn()
+    stage.clock.now += 1
+    with pytest.raises(RuntimeError, match="not come into its group"):
+        stage.member.turn()
+
+
 def test_given_kip_848_then_a_member_of_which_nobody_knows_whether_it_has_joined_stays(
     client: FakeClient, settings: KafkaSettings, topic: Topic, clock: ManualClock, notes: Notes
 ) -> None:
