@@ -49,5 +49,7 @@ def _bytes(value: str | bytes | None) -> bytes:
 
 def size_of(record: Record) -> int:
     """Its bytes: what a record that waits costs, next to which its object hardly counts."""
-    headers = sum(len(name) + len(value) for name, value in record.headers)
-    return len(record.key or b"") + len(record.value or b"") + headers
+    size = len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += len(name) + len(value)
+    return size

@@ -6,7 +6,7 @@ import http.client
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from tidegate_testkit.benchmarks.bounds import batched_rows_per_s
@@ -40,9 +40,10 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
     due_ms = now_ms() + FAR_MS
     for _ in range(parameters["warm_rounds"]):  # A store that has just begun is compiled while it is measured.
         _bound(stack, parameters["bound_rows"])
+    send = (_through_kafka if way == "kafka" else _through_api)(stack, topic, due_ms, count, naming)
     meter = stack.nodes_meter()
     begun = meter.read()
-    (_through_kafka if way == "kafka" else _through_api)(stack, topic, due_ms, count, naming)
+    send()
     stack.until_read()
     used = spent(begun, meter.read())
     rows = count * (ROWS_KEYED if naming == "keyed" else ROWS_KEYLESS)
@@ -76,33 +77,36 @@ def _beside_the_writes(stack: Stack, created_per_s: float, parameters: Parameter
     return {"store_creates_per_s": store_per_s, "share_of_writes": created_per_s / store_per_s}
 
 
-def _through_kafka(stack: Stack, topic: str, due_ms: int, count: int, naming: str) -> None:
+def _through_kafka(stack: Stack, topic: str, due_ms: int, count: int, naming: str) -> Callable[[], None]:
+    """Returns what sends the requests: they are written before anything is measured."""
     names = Names[naming]
-    stack.producer.send(
-        REQUESTS,
-        [
-            message(number, due_ms + number, topic, stack.shards, **names(f"{topic}-{number}"))
-            for number in range(count)
-        ],
-    )
+    records = [
+        message(number, due_ms + number, topic, stack.shards, **names(f"{topic}-{number}")) for number in range(count)
+    ]
+    return lambda: stack.producer.send(REQUESTS, records)
 
 
-def _through_api(stack: Stack, topic: str, due_ms: int, count: int, naming: str) -> None:
+def _through_api(stack: Stack, topic: str, due_ms: int, count: int, naming: str) -> Callable[[], None]:
+    """Returns what sends the requests, likewise."""
     names = Names[naming]
     documents = [
         message_document(number, due_ms + number, topic, **names(f"{topic}-{number}")) for number in range(count)
     ]
-    lists = [documents[start : start + LIST_MAX] for start in range(0, count, LIST_MAX)]
-    with ThreadPoolExecutor(API_CONNECTIONS) as threads:
-        statuses = list(threads.map(lambda each: _post(stack.cluster.api.url, each), lists))
-    assert set(statuses) <= {200, 202}, statuses
+    bodies = [json.dumps(documents[start : start + LIST_MAX]) for start in range(0, count, LIST_MAX)]
+
+    def send() -> None:
+        with ThreadPoolExecutor(API_CONNECTIONS) as threads:
+            statuses = list(threads.map(lambda each: _post(stack.cluster.api.url, each), bodies))
+        assert set(statuses) <= {200, 202}, statuses
+
+    return send
 
 
-def _post(url: str, documents: list[dict[str, Any]]) -> int:
+def _post(url: str, body: str) -> int:
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=ANSWER_S)
     try:
-        connection.request("POST", "/api/v1/messages", json.dumps(documents), {"Content-Type": "application/json"})
+        connection.request("POST", "/api/v1/messages", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         answer.read()
         return answer.status

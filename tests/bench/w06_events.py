@@ -50,11 +50,10 @@ def _counted(stack: Stack, parameters: Parameters) -> Spent:
     prefix = stack.new_name("event")
     applied = [f"{prefix}-{number}" for number in range(schedules)]
     stack.apply([apply(name, _spec(f"{prefix}.{number % names}"), stack.shards) for number, name in enumerate(applied)])
+    records = [event(f"{prefix}-{number}", f"{prefix}.{number % names}", number) for number in range(events)]
     meter = stack.nodes_meter()
     begun = meter.read()
-    stack.producer.send(
-        EVENTS, [event(f"{prefix}-{number}", f"{prefix}.{number % names}", number) for number in range(events)]
-    )
+    stack.producer.send(EVENTS, records)
     if schedules:
         # A look at all shards would last longer than a thousand events for one of them.
         stack.until_applied(EVENTS, {schedule_shard(NAMESPACE, name, shard_count=stack.shards) for name in applied})

@@ -199,13 +199,11 @@ class EventIngest:
     ) -> Operation[bool]:
         """Moves the position through the batch; False when an id was counted by somebody else meanwhile."""
         move = _Move()
-        last: LogRecord | None = None
-        nobody_listens = not any(listeners.values())
-        for record, found in events:
+        last = events[-1][0]
+        for record, found in events if any(listeners.values()) else ():
             if record.offset < self.cursor.at.next:
                 continue
-            last = record
-            for handing in () if nobody_listens else self._handings(record, found, listeners, counted):
+            for handing in self._handings(record, found, listeners, counted):
                 matched = self._matched(handing)
                 size = len(matched.encode()) + 1
                 if not move.has_room(size):
@@ -214,9 +212,9 @@ class EventIngest:
                     move = _Move()
                 self._note_id(move, handing)
                 move.add(handing, matched, size)
-        if last is not None:
-            return (yield from self.cursor.move(last.offset + 1, last.append_time, *self._contents(move)))
-        return True
+        if last.offset < self.cursor.at.next:
+            return True
+        return (yield from self.cursor.move(last.offset + 1, last.append_time, *self._contents(move)))
 
     def _handings(
         self,

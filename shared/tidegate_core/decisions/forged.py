@@ -63,8 +63,11 @@ def refuse_forged_request(request: Request, allowed: tuple[str, ...], requests_t
 
 def refuse_forged_events(events: Iterable[Event], allowed: tuple[str, ...], events_topic: str) -> None:
     """Passes events of namespaces that the topic is for. Raises RefusedRecord."""
+    namespaces = dict.fromkeys([event.namespace for event in events])
+    if "*" in allowed and OWN_NAMESPACE not in namespaces:
+        return
     problems: list[Problem] = []
-    for namespace in dict.fromkeys(event.namespace for event in events):
+    for namespace in namespaces:
         if namespace == OWN_NAMESPACE:
             problems.append(
                 Problem("namespace", "is tidegate's own", "take the namespace whose schedules are to hear it")

@@ -161,13 +161,13 @@ class TopicCursor:
     def _next_batch(self) -> list[LogRecord]:
         """Returns the next records, in order; their append times are made monotone."""
         batch: list[LogRecord] = []
-        latest = self.at.last_append_time
+        begin, latest = self.at.next, self.at.last_append_time
         most = min(BATCH_RECORDS_MAX, self._together_max)
         while self._buffer and len(batch) < most:
             record = self._buffer.popleft()
             self._popped += 1
             open_still = self.dead_letters.is_read_again(record.offset)
-            passed = record.offset < self.at.next and not open_still
+            passed = record.offset < begin and not open_still
             if passed or (batch and record.offset <= batch[-1].offset):
                 continue
             latest = max(latest, record.append_time)

@@ -61,7 +61,7 @@ class DataPartitionEvent(Document):
     version: EventId | None = None
     producer: ShortText | None = None
 
-    @cached_property
+    @property
     def event_key(self) -> str:
         """Under which schedules that wait for it are found."""
         return f"data/{self.namespace}/{self.dataset}"
@@ -114,7 +114,7 @@ class CustomEvent(Document):
             )
         return data
 
-    @cached_property
+    @property
     def event_key(self) -> str:
         """Under which schedules that wait for it are found."""
         return f"custom/{self.namespace}/{self.type.removeprefix('custom.')}"

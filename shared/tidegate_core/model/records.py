@@ -28,6 +28,7 @@ LONGEST_NUMBER_DIGITS = 308
 
 _CONTAINERS = (dict, list)
 _LONG_NUMBER = re.compile(rb"[0-9]{309}")
+_COLON_APART = re.compile(rb"[ \t\n\r]:")
 _ID = re.compile(FREE_TEXT_PATTERN)
 _STRUCTURED = "application/cloudevents"
 _ENVELOPE = {"ce_id": "id", "ce_type": "type"}
@@ -106,11 +107,16 @@ def _each_name_once(value: bytes, document: Any) -> bool:
         for inner in held:
             if isinstance(inner, _CONTAINERS):
                 objects.append(inner)  # noqa: PERF401 - a list for each of them would cost more than the look
-    if b"\\" not in value and names == value.count(b'":'):
+    if b"\\" not in value and names == value.count(b'":') and not _has_colons_apart(value, names):
         return True  # Only the end of a name looks so: a quotation mark within a text has a backslash before it.
     if b"\\u" in value:
         return False  # A colon can be written so, and would be counted in the text that came of it alone.
     return names == value.count(b":") - sum(map(_colons_of, objects))
+
+
+def _has_colons_apart(value: bytes, names: int) -> bool:
+    """Whether a colon may stand behind space, and so a name whose end is not seen; `names` ends are."""
+    return names != value.count(b":") and _COLON_APART.search(value) is not None
 
 
 def _colons_of(held: dict[str, Any] | list[Any]) -> int:

@@ -56,6 +56,7 @@ class BulkProducer:
                 "enable.idempotence": True,
                 "linger.ms": LINGER_MS,
                 "queue.buffering.max.messages": 2_000_000,
+                "delivery.report.only.error": True,  # The benchmark shares the cores with what it measures.
                 "log_level": 0,
             }
         )
