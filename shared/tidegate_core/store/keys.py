@@ -74,7 +74,12 @@ def instant_text(instant: int) -> str:
 
 @lru_cache(maxsize=HASHES_KEPT)
 def text_hash(*parts: str) -> str:
-    """26 base-32 characters that stand for user text of any length, unambiguous in its parts."""
+    """26 base-32 characters that stand for user text, unambiguous in its parts. The parts are kept in mind: they are names, not bodies."""
+    return long_text_hash(*parts)
+
+
+def long_text_hash(*parts: str) -> str:
+    """The same of text of any length."""
     return _base32(b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts))
 
 

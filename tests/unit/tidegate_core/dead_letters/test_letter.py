@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tidegate_core.dead_letters.letter import REPLAY_HEADER, DeadLetter, Headers, LetterId, is_wanted, read_letter
 from tidegate_core.model.instants import parse_instant
+from tidegate_core.store.keys import text_hash
 
 ID = LetterId("events", 3, 17)
 ERROR: Headers = (
@@ -70,6 +71,13 @@ def test_given_other_places_or_bytes_then_their_origins_differ() -> None:
     moved = tuple((name, b"41" if name.endswith("offset") else value) for name, value in ERROR)
     origins = {a_letter().origin, a_letter(error=moved).origin, a_letter(value=b"{ }").origin}
     assert len(origins) == 3
+
+
+def test_given_letters_with_large_records_then_nothing_of_them_is_kept_in_mind() -> None:
+    """The hashes of names are remembered together with the names: ten thousand records of 1 MiB would be 20 GiB."""
+    before = text_hash.cache_info().currsize
+    assert len({a_letter(value=bytes([number])).origin for number in range(9)}) == 9
+    assert text_hash.cache_info().currsize == before
 
 
 def test_given_fires_of_one_recurring_message_then_each_has_an_origin_of_its_own() -> None:
