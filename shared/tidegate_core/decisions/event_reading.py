@@ -171,8 +171,8 @@ def _mapped(source: Source, record: LogRecord, origin: str) -> tuple[Event, ...]
 
 
 def judged(read: Callable[[], tuple[Event, ...]]) -> tuple[Event, ...]:
-    """Returns the events of a record, with all asked once that is asked of them later and can fail: what fails for what is in the
-    record refuses the record, and never stops its topic partition.
+    """Returns the events of a record, with all that is asked of them later asked once: what fails for what is in the record
+    refuses the record, and never stops its topic partition.
 
     Raises:
         RefusedRecord: Nothing else is raised.
@@ -180,11 +180,7 @@ def judged(read: Callable[[], tuple[Event, ...]]) -> tuple[Event, ...]:
     try:
         events = read()
         for event in events:
-            _ = event.event_key
-            if (
-                event.id is None
-            ):  # All that it says is written out for it; an id is a text, and half of an unheard event's cost.
-                _ = event.dedupe_id
+            _ = event.event_key, event.dedupe_id
     except RefusedRecord:
         raise
     except Exception as error:
