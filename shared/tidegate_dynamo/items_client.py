@@ -11,6 +11,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from tidegate_dynamo.answers import decoded_answer
 from tidegate_dynamo.connections import Connections, Route
 from tidegate_dynamo.keys import keys_of
@@ -37,6 +39,14 @@ USER_AGENT: Final = "tidegate"
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
+def body_of(request: Mapping[str, Any]) -> bytes:
+    """Returns a request as JSON, whatever its texts contain: the store is to say what it makes of half a surrogate pair."""
+    try:
+        return to_json(request)  # A quarter of what the library's own encoder costs, which takes all that is in a text.
+    except PydanticSerializationError:
+        return _encode(request).encode()
+
+
 class SignedRequests:
     """Makes the bytes of requests. Thread-safe.
 
@@ -60,7 +70,7 @@ class SignedRequests:
             NoCredentialsError, botocore.exceptions.BotoCoreError: See `Signer.headers`.
         """
         name, target, head = self._calls[operation]
-        body = _encode(request).encode()
+        body = body_of(request)
         signed = self._signer.headers(keys, target, body, time.time())
         return name, f"{head}{signed}Content-Length: {len(body)}\r\n\r\n".encode("latin-1") + body
 

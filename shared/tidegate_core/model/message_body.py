@@ -24,6 +24,7 @@ RESERVED_HEADERS = "tidegate-"
 PAYLOAD_FIELDS = ("payload", "payload_text", "payload_base64")
 """One of them is there."""
 
+_written = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _POINTER_HINT = "send a pointer to it, such as an object's address"
 
 
@@ -92,7 +93,7 @@ class MessageBody(Document):
             except binascii.Error as error:
                 raise refused("is not base64", field="payload_base64", hint="or send text as payload_text") from error
         try:
-            return json.dumps(self.payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+            return _written(self.payload).encode()
         except ValueError as error:
             raise refused(
                 "contains a number that JSON cannot hold", field="payload", hint="write it as a text, or as null"

@@ -49,6 +49,8 @@ INSTANT_DIGITS = 13
 INDEX_SHARDS = 64
 HASHES_KEPT = 10_000
 """2 MB: the same few keys, programs and data partitions are hashed again and again."""
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 LAST = "~"
 """Sorts after every character that keys use: upper end of a prefix range."""
 NO_NAMESPACE = "-"
@@ -80,13 +82,13 @@ def text_hash(*parts: str) -> str:
 
 def long_text_hash(*parts: str) -> str:
     """The same of text of any length."""
-    return _base32(b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts))
+    encoded = [part.encode() for part in parts]
+    return _base32(b"".join([len(each).to_bytes(4, "big") + each for each in encoded]))
 
 
 def _base32(data: bytes) -> str:
     number = int.from_bytes(hashlib.blake2b(data, digest_size=17).digest(), "big") >> 6
-    alphabet = "abcdefghijklmnopqrstuvwxyz234567"
-    return "".join(alphabet[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
 
 
 def schedule_ref(namespace: str, name: str) -> str:

@@ -254,7 +254,7 @@ def _make_rows(plane: DeliveryPlane, create: Create, rows: Rows) -> None:
         topic=request.topic,
         payload=request.payload_bytes,
         keyed=create.name.keyed,
-        headers=json.dumps(list(request.headers.items())),
+        headers=json.dumps(list(request.headers.items())) if request.headers else "[]",
         key_text=request.key,
         message_key=request.message_key,
         request_id=request.id,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable
 
@@ -87,6 +89,13 @@ def test_given_user_text_then_its_hash_is_26_plain_characters_and_unambiguous(
     assert len(hashed) == 26
     assert set(hashed) <= set("abcdefghijklmnopqrstuvwxyz234567")
     assert (hashed == keys.text_hash(*others)) == (parts == others)
+
+
+@given(st.text(max_size=40))
+def test_given_text_then_its_hash_is_the_beginning_of_base32_in_small_letters(text: str) -> None:
+    written = len(text.encode()).to_bytes(4, "big") + text.encode()
+    digest = hashlib.blake2b(written, digest_size=17).digest()
+    assert keys.text_hash(text) == base64.b32encode(digest)[:26].decode().lower()
 
 
 def test_given_parts_that_join_alike_then_their_hashes_differ() -> None:
