@@ -6,6 +6,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +95,14 @@ class ClusterProcess:
     # -- pages --------------------------------------------------------------------------------------------------------
 
     def ask(self, path: str) -> tuple[int, str]:
-        """Returns status and text of a page; status 0 when nothing answers."""
+        """Returns status and text of a page; status 0 when nothing answers, or the process ends in the middle of its answer."""
         try:
             with urllib.request.urlopen(self.url + path, timeout=ASK_TIMEOUT_S) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             with refusal:
                 return refusal.code, refusal.read().decode()
-        except OSError:
+        except (OSError, HTTPException):
             return 0, ""
 
     @property
