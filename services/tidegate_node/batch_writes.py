@@ -17,7 +17,7 @@ from tidegate_core.effects import Invalid
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_node.batch_room import BatchRoom, Call
 from tidegate_node.turns import Turns, tell, tell_error
-from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.store import NotSent, StoreRequestInvalid, StoreUnavailable
 
 WRITES_PER_CALL_MAX: Final = 25
 """DynamoDB's limit: a chunk is one call, so that what one of them waits for holds up no other."""
@@ -28,8 +28,9 @@ WRITE_ATTEMPTS_MAX: Final = 8
 at once. Where some of it gets on nobody gives up: the batch's author would send all of it again."""
 
 Actions: TypeAlias = Sequence[Put | Delete]
-Send: TypeAlias = Callable[[Actions], Awaitable[Actions]]
-"""Makes one call and returns what is left of it. Raises StoreUnavailable, StoreRequestInvalid."""
+Send: TypeAlias = Callable[[Actions, Callable[[], bool]], Awaitable[Actions]]
+"""Makes one call, unless it is told right before it leaves that it may not, and returns what is left of it. Raises NotSent,
+StoreUnavailable, StoreRequestInvalid."""
 Pause: TypeAlias = Callable[[int], Awaitable[None]]
 """Waits behind a call that left something; told how many in a row got nothing done."""
 
@@ -97,7 +98,7 @@ class BatchWrites:
 
         Args:
             actions: Its rows.
-            may_send: Asked right before each call; what it forbids is not acknowledged.
+            may_send: Asked before each call and once more as it leaves; what it forbids is not acknowledged.
         """
         batch = _Batch(asyncio.Semaphore(CHUNKS_AT_ONCE_MAX), may_send)
         chunks = [actions[start : start + WRITES_PER_CALL_MAX] for start in range(0, len(actions), WRITES_PER_CALL_MAX)]
@@ -177,7 +178,11 @@ class BatchWrites:
         if not rows:
             return
         try:
-            left = await self._send(rows)
+            left = await self._send(rows, lambda: all(_is_wanted(part) for part in sent))
+        except NotSent:
+            # A call waits for its turn at the store as well. Those that went along go without the one that must not.
+            await self._call(sent, place)
+            return
         except StoreUnavailable:
             left = rows
             for part in sent:
@@ -210,10 +215,7 @@ class BatchWrites:
             self._room.kept_up()
 
     def _may_send(self, part: _Part) -> bool:
-        """Asked in the step in which the call is made."""
-        if part.left.done():
-            return False  # Whoever asked has gone.
-        if part.batch.may_send():
+        if _is_wanted(part):
             return True
         tell_error(part.left, _MayNotSend())
         return False
@@ -226,3 +228,8 @@ class BatchWrites:
         for part in reversed(parts):
             part.alone = True
             self._turns.add(part, in_front=True)
+
+
+def _is_wanted(part: _Part) -> bool:
+    """Whether whoever asked for it is still there, and may still write."""
+    return not part.left.done() and part.batch.may_send()

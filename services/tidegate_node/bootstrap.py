@@ -286,7 +286,7 @@ class _Bricks:
             return
         with ThreadPoolExecutor(self._dynamo.connections_max, thread_name_prefix="tidegate-store") as threads:
             try:
-                yield ThreadedStore(self.store, threads)
+                yield ThreadedStore(self.store, threads, self._dynamo.connections_max)
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
 

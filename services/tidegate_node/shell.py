@@ -33,9 +33,10 @@ from tidegate_core.effects import (
 from tidegate_node.bus_effects import BusEffects
 from tidegate_node.launch_effects import LaunchEffects
 from tidegate_node.load.effects import LoadEffects
-from tidegate_node.store_effects import StoreEffects, always
+from tidegate_node.store_effects import StoreEffects
 from tidegate_ports.bus import Membership, Notices
 from tidegate_ports.clock import Clock
+from tidegate_ports.store import always
 
 Told: TypeAlias = Notice | Poke | Cancel | StartReading | StopReading | Taken
 """Effects that nobody answers, and that are done at once."""

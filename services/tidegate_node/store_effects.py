@@ -29,14 +29,8 @@ from tidegate_node.batch_room import BatchRoom
 from tidegate_node.batch_writes import Actions, BatchWrites
 from tidegate_node.joined_reads import JoinedReads
 from tidegate_ports.clock import Clock
-from tidegate_ports.store import AsyncStore, StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.store import AsyncStore, StoreRequestInvalid, StoreUnavailable, always
 from tidegate_telemetry.metrics import Metrics
-
-
-def always() -> bool:
-    """Of what may be sent whoever is a member."""
-    return True
-
 
 BATCHES_SHARE: Final = 2
 """All batches together have one call of so many: reads and transactions, which prove and move what a shard owns, find one free."""
@@ -167,8 +161,8 @@ class StoreEffects:
         self._answered()
         return result
 
-    async def _write(self, actions: Actions) -> Actions:
-        left = await self._store.write(actions)
+    async def _write(self, actions: Actions, may_leave: Callable[[], bool]) -> Actions:
+        left = await self._store.write(actions, may_leave)
         if len(left) < len(actions):
             self._answered()
         return left

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
-from tidegate_ports.store import Store
+from tidegate_ports.store import NotSent, Store, always
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,24 +19,41 @@ class ThreadedStore:
 
     Args:
         store: Thread-safe.
-        threads: Pool whose size bounds the calls under way.
+        threads: Pool that makes the calls, of at least `calls_max` threads.
+        calls_max: Calls under way; those beyond wait in their order, on the loop: what waits for a thread has left.
     """
 
-    def __init__(self, store: Store, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, store: Store, threads: ThreadPoolExecutor, calls_max: int) -> None:
         self._store = store
         self._threads = threads
+        self._room = asyncio.Semaphore(calls_max)
 
     async def transact(self, transaction: Transaction) -> RawOutcome:
-        return await self._on_thread(self._store.transact, transaction)
+        return await self._on_thread(always, self._store.transact, transaction)
 
-    async def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
-        return await self._on_thread(self._store.write, actions)
+    async def write(
+        self, actions: Sequence[Put | Delete], may_leave: Callable[[], bool] = always
+    ) -> Sequence[Put | Delete]:
+        return await self._on_thread(may_leave, self._store.write, actions)
 
     async def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
-        return await self._on_thread(self._store.get, keys)
+        return await self._on_thread(always, self._store.get, keys)
 
     async def query(self, wanted: RangeRead) -> Page:
-        return await self._on_thread(self._store.query, wanted)
+        return await self._on_thread(always, self._store.query, wanted)
 
-    async def _on_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **kwargs))
+    async def _on_thread(
+        self, may_leave: Callable[[], bool], call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        await self._room.acquire()
+        if not may_leave():
+            self._room.release()
+            raise NotSent
+        under_way = asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **kwargs))
+        under_way.add_done_callback(self._has_ended)
+        return await asyncio.shield(under_way)  # Given up, it has its thread and its place to its end.
+
+    def _has_ended(self, under_way: asyncio.Future[T]) -> None:
+        self._room.release()
+        if not under_way.cancelled():
+            under_way.exception()  # Looked at: nobody else does where its caller has gone.

@@ -20,6 +20,8 @@ from tidegate_ports.bus import Notices
 COMMAND: Final = (sys.executable, "-P", "-m", "tidegate_node")
 PAUSE_FIRST_S: Final = 1.0
 PAUSE_LAST_S: Final = 30.0
+NOT_STARTED: Final = 71
+"""Status of a worker whose process the system did not start: no room for one more, or its interpreter is being replaced."""
 STEADY_S: Final = 60.0
 """A worker that has run so long is started again after the first pause."""
 
@@ -80,9 +82,14 @@ class Workers:
 
     async def _live(self, worker: int) -> int:
         """One life of a worker. Its own session: a terminal's Ctrl-C reaches it once, from here."""
-        process = await asyncio.create_subprocess_exec(
-            *self._command, env=dict(self._environments[worker]), start_new_session=True
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command, env=dict(self._environments[worker]), start_new_session=True
+            )
+        except OSError as error:
+            # Let out, it would end this process, and leave the others behind without anybody who ends them.
+            self._notices("worker_not_started", worker=worker + 1, error=str(error))
+            return NOT_STARTED
         self._running[worker] = process
         if self._ends.is_set():
             process.send_signal(signal.SIGTERM)  # The order to end came while it was being started.

@@ -10,7 +10,8 @@ import asyncio
 import select
 import socket
 import ssl
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
 
 from botocore.exceptions import (
     ConnectionClosedError,
@@ -21,10 +22,15 @@ from botocore.exceptions import (
 )
 
 from tidegate_dynamo.wire import Answer, AnswerReader, NotAnAnswer
+from tidegate_ports.store import NotSent, always
 
 if TYPE_CHECKING:
     from tidegate_dynamo.connections import Route
     from tidegate_dynamo.settings import DynamoSettings
+
+
+NEXT_ADDRESS_S: Final = 0.25
+"""RFC 8305's: then the next address of a name is tried beside the one before, so that one which nobody answers under hides no other."""
 
 
 class AsyncConnections:
@@ -40,23 +46,30 @@ class AsyncConnections:
         self._settings = settings
         self._idle: list[_Connection] = []
 
-    async def exchange(self, request: bytes) -> Answer:
+    async def exchange(self, request: bytes, may_leave: Callable[[], bool] = always) -> Answer:
         """Sends a request, once, and returns its whole answer.
 
+        Args:
+            request: Head and body.
+            may_leave: Asked once a connection is there, in the step in which it is written to.
+
         Raises:
+            NotSent: It may not leave.
             botocore.exceptions.BotoCoreError: The classes that the SDK raises: `outcomes.NEVER_SENT` where nothing can have
                 been carried out, another one where that is not known.
         """
         connection = self._alive() or await self._connected()
+        if not may_leave():
+            self._keep(connection)
+            raise NotSent
         try:
             answer = await connection.asked(request, self._settings.read_timeout_s)
         except BaseException:
             # Also a cancelled one: what comes of it belongs to nobody.
             connection.abort()
             raise
-        if answer.keeps and len(self._idle) < self._settings.connections_max:
-            # The last one used is the likeliest to be alive.
-            self._idle.append(connection)
+        if answer.keeps:
+            self._keep(connection)
         else:
             connection.abort()
         return answer
@@ -65,6 +78,13 @@ class AsyncConnections:
         """Closes those that are idle."""
         while self._idle:
             self._idle.pop().abort()
+
+    def _keep(self, connection: _Connection) -> None:
+        if len(self._idle) < self._settings.connections_max:
+            # The last one used is the likeliest to be alive.
+            self._idle.append(connection)
+        else:
+            connection.abort()
 
     def _alive(self) -> _Connection | None:
         while self._idle:
@@ -88,6 +108,7 @@ class AsyncConnections:
                     ssl=route.trust,
                     server_hostname=host if route.trust is not None else None,
                     ssl_handshake_timeout=patience_s if route.trust is not None else None,
+                    happy_eyeballs_delay=NEXT_ADDRESS_S,
                 )
         except (ssl.SSLError, ssl.CertificateError) as error:
             raise SSLError(endpoint_url=url, error=error) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidegate_dynamo.answers import decoded_answer
@@ -10,6 +10,7 @@ from tidegate_dynamo.async_connections import AsyncConnections
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.items_client import SignedRequests
 from tidegate_dynamo.keys import KeysOnLoop
+from tidegate_ports.store import always
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
@@ -31,18 +32,22 @@ class AsyncItemsClient:
         self._requests = SignedRequests(route)
         self._connections = AsyncConnections(route, settings)
 
-    async def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def call(
+        self, operation: str, request: Mapping[str, Any], may_leave: Callable[[], bool] = always
+    ) -> Mapping[str, Any]:
         """Sends one request and returns its decoded answer; attribute values stay as JSON has them.
 
         Args:
             operation: One of `items_client.OPERATIONS`.
             request: As DynamoDB wants it.
+            may_leave: Asked behind the waits for keys and a connection.
 
         Raises:
+            NotSent: It may not leave.
             `outcomes.FAILURES`: What happened outside of this process.
         """
         name, message = self._requests.of(operation, request, await self._keys.of_now())
-        return decoded_answer(name, await self._connections.exchange(message))
+        return decoded_answer(name, await self._connections.exchange(message, may_leave))
 
     def close(self) -> None:
         """Closes the connections that are idle."""

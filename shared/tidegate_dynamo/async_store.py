@@ -7,7 +7,7 @@ waits for the interpreter (figures in docs/decisions/0031-the-store-on-the-loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
@@ -16,6 +16,7 @@ from tidegate_dynamo.async_items_client import AsyncItemsClient
 from tidegate_dynamo.calls import Call, Pause, Steps, StoreCalls
 from tidegate_dynamo.outcomes import FAILURES
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_ports.store import always
 
 _T = TypeVar("_T")
 
@@ -45,8 +46,10 @@ class AsyncDynamoStore:
     async def transact(self, transaction: Transaction) -> RawOutcome:
         return await self._gone_through(self._calls.transact(transaction))
 
-    async def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
-        return await self._gone_through(self._calls.write(actions))
+    async def write(
+        self, actions: Sequence[Put | Delete], may_leave: Callable[[], bool] = always
+    ) -> Sequence[Put | Delete]:
+        return await self._gone_through(self._calls.write(actions), may_leave)
 
     async def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
         return await self._gone_through(self._calls.get(keys))
@@ -54,12 +57,12 @@ class AsyncDynamoStore:
     async def query(self, wanted: RangeRead) -> Page:
         return await self._gone_through(self._calls.query(wanted))
 
-    async def _gone_through(self, steps: Steps[_T]) -> _T:
+    async def _gone_through(self, steps: Steps[_T], may_leave: Callable[[], bool] = always) -> _T:
         try:
             step = next(steps)
             while True:
                 try:
-                    answer = await self._taken(step)
+                    answer = await self._taken(step, may_leave)
                 except FAILURES as failure:
                     step = steps.throw(failure)
                 else:
@@ -68,10 +71,10 @@ class AsyncDynamoStore:
             result: _T = end.value
             return result
 
-    async def _taken(self, step: Call | Pause) -> Mapping[str, Any]:
+    async def _taken(self, step: Call | Pause, may_leave: Callable[[], bool]) -> Mapping[str, Any]:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return {}
         async with self._room:
             with self._accounts.of(step) as account:
-                return account.checked(await self._client.call(step.operation, account.request))
+                return account.checked(await self._client.call(step.operation, account.request, may_leave))

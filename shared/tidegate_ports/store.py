@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
@@ -17,6 +17,15 @@ class StoreRequestInvalid(Exception):
 
     A bug of its author, not an outcome: nothing was applied and no retry helps.
     """
+
+
+class NotSent(Exception):
+    """Whoever asked may not write any more: nothing of this call has left."""
+
+
+def always() -> bool:
+    """Of what may be sent whoever is a member."""
+    return True
 
 
 class Store(Protocol):
@@ -50,8 +59,18 @@ class AsyncStore(Protocol):
         """See `Store.transact`."""
         ...
 
-    async def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
-        """See `Store.write`."""
+    async def write(
+        self, actions: Sequence[Put | Delete], may_leave: Callable[[], bool] = always
+    ) -> Sequence[Put | Delete]:
+        """See `Store.write`.
+
+        Args:
+            actions: The same.
+            may_leave: Asked when all that a request waits for is there, in the very step in which it leaves.
+
+        Raises:
+            NotSent: It may not; requests before it may have left.
+        """
         ...
 
     async def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:

@@ -244,6 +244,11 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "(settings), which ends all of them.",
         "warning",
     ),
+    "worker_not_started": LogEvent(
+        "With `--workers`: the system did not start one of the node processes (no room for one more, its interpreter is being "
+        "replaced); told as ended with status 71 as well, and tried again.",
+        "error",
+    ),
     "node_refused": LogEvent("The node does not serve as things are; the message says what to do.", "error"),
     "reading_stands_still": LogEvent(
         "A log does not hold the stored position any more (retention passed it, or the log was cut). Records were lost; "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,9 +21,11 @@ from tidegate_dynamo.client import make_client
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.endpoint import Endpoint
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_ports.store import NotSent
 
 KEY = Key("P", "S")
-PUT = Transaction("claim", (Put(KEY, {"pk": "P", "sk": "S"}),), "token", None)
+ROW = Put(KEY, {"pk": "P", "sk": "S"})
+PUT = Transaction("claim", (ROW,), "token", None)
 PATIENCE_S = 30.0
 
 
@@ -120,6 +124,68 @@ async def test_given_more_calls_than_the_store_may_make_then_the_rest_waits_for_
         assert await asyncio.gather(*calls) == [Applied()] * 6
         assert (most, server.connections) == (2, 2)
         client.close()
+
+
+async def test_given_rows_that_wait_for_a_place_then_they_leave_only_if_they_still_may() -> None:
+    """Found in review: asked before the wait alone, a node's rows left seconds behind the loss of their shard."""
+    arrived, gate = threading.Event(), threading.Event()
+
+    def holds_up(connection: socket.socket, _: bytes, number: int) -> bool:
+        if number == 1:
+            arrived.set()
+            assert gate.wait(PATIENCE_S)
+        connection.sendall(message("200 OK", b'{"UnprocessedItems": {}}'))
+        return True
+
+    may_leave = True
+    with http_server(holds_up) as server:
+        settings = settings_for(server.url, connections_max=1)
+        client = client_of(settings)
+        store = AsyncDynamoStore(client, settings)
+        first = asyncio.ensure_future(store.transact(PUT))
+        assert await asyncio.to_thread(arrived.wait, PATIENCE_S)
+        rows = asyncio.ensure_future(store.write([ROW], lambda: may_leave))
+        await asyncio.sleep(0)
+        may_leave = False
+        gate.set()
+        assert await first == Applied()
+        with pytest.raises(NotSent):
+            await rows
+        assert not await store.write([ROW])
+        assert [b"BatchWriteItem" in request for request in server.requests] == [False, True]
+        client.close()
+
+
+async def test_given_a_name_whose_first_address_nobody_answers_under_then_the_next_one_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found in review: an interface endpoint with a lost zone, IPv6 that leads nowhere. All the patience went to the first."""
+    with http_server(answers("200 OK")) as server, nobody_answers(server.port) as dead:
+
+        async def both(_: str, port: int, **__: Any) -> list[Any]:
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in (dead, "127.0.0.1")]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
+        client = client_of(settings_for(f"http://store.test:{server.port}", connect_timeout_s=5.0))
+        await client.call("put_item", {})
+        client.close()
+
+
+@contextmanager
+def nobody_answers(port: int) -> Iterator[str]:
+    """An address whose port takes no more connections: a listener with a full queue that nobody empties."""
+    host = "127.0.0.2"
+    with ExitStack() as held:
+        listener = held.enter_context(socket.create_server((host, port), backlog=0))
+        assert listener is not None
+        while True:
+            connection = held.enter_context(socket.socket())
+            connection.settimeout(0.2)
+            try:
+                connection.connect((host, port))
+            except TimeoutError:
+                break
+        yield host
 
 
 async def test_given_credentials_that_are_fetched_anew_then_the_loop_goes_on_meanwhile() -> None:

@@ -228,7 +228,7 @@ class Surroundings:
         return self.pokes_here
 
     def store_effects(self, store: Any = None) -> StoreEffects:
-        threaded = ThreadedStore(store or self.store, self.threads)
+        threaded = ThreadedStore(store or self.store, self.threads, THREADS)
         return StoreEffects(threaded, self.clock, self.metrics, THREADS, jitter=lambda: 0.0)
 
     def bus_effects(self) -> BusEffects:

@@ -12,7 +12,7 @@ from tidegate_core.effects import Invalid
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_node.batch_room import BatchRoom
 from tidegate_node.batch_writes import WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX, BatchWrites
-from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.store import NotSent, StoreRequestInvalid, StoreUnavailable
 
 Actions = Sequence[Put | Delete]
 
@@ -26,7 +26,7 @@ class Store:
         self.written: Counter[str] = Counter()
         self.pauses: list[int] = []
 
-    async def send(self, actions: Actions) -> Actions:
+    async def send(self, actions: Actions, _: Callable[[], bool]) -> Actions:
         self.calls.append(len(actions))
         await asyncio.sleep(0)
         taken = self.takes(actions)
@@ -111,7 +111,7 @@ async def test_given_batches_that_wait_for_room_then_one_of_a_single_row_does_no
     asked, answers = asyncio.Event(), asyncio.Event()
     sent: list[int] = []
 
-    async def send(actions: Actions) -> Actions:
+    async def send(actions: Actions, _: Callable[[], bool]) -> Actions:
         sent.append(len(actions))
         asked.set()
         if len(actions) > 1:
@@ -158,7 +158,7 @@ class Gate:
         self.reached = asyncio.Event()
         self.left = left
 
-    async def send(self, actions: Actions) -> Actions:
+    async def send(self, actions: Actions, _: Callable[[], bool]) -> Actions:
         self.calls.append([action.key.pk + action.key.sk for action in actions])
         self.reached.set()
         if len(self.calls) == 1:
@@ -233,6 +233,42 @@ async def test_given_a_batch_that_may_not_be_sent_any_more_then_those_that_go_al
 
     assert [await first, await fenced, await other] == [True, False, True]
     assert gate.calls[1:] == [["b0", "b1"]]
+
+
+@pytest.mark.parametrize("goes", ["its guard lapses", "its author goes"])
+async def test_given_a_call_that_waits_for_the_store_then_what_may_not_be_sent_any_more_does_not_leave_with_it(
+    goes: str,
+) -> None:
+    """Found in review: all places at a slow store were taken by queries, and rows left seconds behind the loss of their shard."""
+    waits, may_leave_now = asyncio.Event(), asyncio.Event()
+    left: list[list[str]] = []
+
+    async def send(actions: Actions, may_leave: Callable[[], bool]) -> Actions:
+        waits.set()
+        await may_leave_now.wait()
+        if not may_leave():
+            raise NotSent
+        left.append([action.key.pk + action.key.sk for action in actions])
+        return ()
+
+    async def pause(_: int) -> None: ...
+
+    holds = True
+    writes = BatchWrites(send, BatchRoom(1), pause)
+    fenced = asyncio.create_task(writes.write(of("a", 2), lambda: holds))
+    other = asyncio.create_task(writes.write(of("b", 2)))
+    await waits.wait()
+    if goes == "its guard lapses":
+        holds = False
+    else:
+        fenced.cancel()
+    await asyncio.sleep(0)
+    may_leave_now.set()
+
+    assert await other is True
+    await asyncio.wait([fenced])
+    assert fenced.cancelled() or fenced.result() is False
+    assert left == [["b0", "b1"]]
 
 
 async def test_given_an_error_that_nobody_foresaw_then_each_that_went_along_is_told() -> None:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tidegate_node.workers import Workers, environments_of
+import pytest
+
+from tidegate_node.workers import NOT_STARTED, Workers, environments_of
 
 PATIENCE_S = 60.0
 WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit({status})); say('up'); signal.pause()"
@@ -94,6 +96,30 @@ def test_given_a_worker_that_dies_then_it_is_told_and_started_again_while_the_ot
         run_workers(tmp_path, body, told, lambda: [*said(tmp_path, "n-1"), *said(tmp_path, "n-2")] == ["up"] * 4) == 0
     )
     assert told.all == [("worker_ended", {"worker": 2, "status": 128 + signal.SIGKILL})] * 2
+
+
+def test_given_a_worker_that_the_system_does_not_start_then_it_is_tried_again_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: the supervisor ended for it, and the healthy worker lived on with nobody to end it."""
+    start, refusals = asyncio.create_subprocess_exec, iter([OSError("no room"), OSError("no room")])
+
+    async def refuses_the_second(*command: str, env: dict[str, str], **more: Any) -> Any:
+        if env["TIDEGATE_NODE"] == "n-2" and (refusal := next(refusals, None)) is not None:
+            raise refusal
+        return await start(*command, env=env, **more)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuses_the_second)
+    told = Told()
+    assert run_workers(tmp_path, WAITS.format(status=0), told, both_said(tmp_path, "up")) == 0
+    assert (
+        told.all
+        == [
+            ("worker_not_started", {"worker": 2, "error": "no room"}),
+            ("worker_ended", {"worker": 2, "status": NOT_STARTED}),
+        ]
+        * 2
+    )
 
 
 def test_given_settings_that_cannot_be_then_all_end_and_none_is_started_again(tmp_path: Path) -> None:
