@@ -66,6 +66,8 @@ class StandingStill:
         begins, ends = await asyncio.gather(self._topics.begin_offsets(topic), self._topics.end_offsets(topic))
         begin = None if isinstance(begins, Unavailable) else begins.offsets.get(where)
         end = None if isinstance(ends, Unavailable) else ends.offsets.get(where)
+        if self._gone.get((topic, topic_partition)) != position:
+            return  # Reading was started again meanwhile: only an open dead letter was missing.
         self._notices(
             "reading_stands_still",
             topic=topic,

@@ -272,9 +272,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
             case Poke(shard, run, controls):
                 self._soon.append(Poked(shard, run, controls))
             case StartReading(topic, topic_partition, offset):
-                self._reading.add((topic, topic_partition))
-                if len(self.log(topic, topic_partition)) > (offset or 0):
-                    self._soon.append(self.arrived(topic, topic_partition, offset or 0))
+                self._begin_reading(topic, topic_partition, offset)
             case StopReading(topic, topic_partition):
                 self._reading.discard((topic, topic_partition))
             case Taken() | Notice() | Drained():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 
-from tidegate_core.decisions.inputs import Holding, Input, LogRecord, RecordsArrived, TopicFacts
+from tidegate_core.decisions.inputs import Holding, Input, LogRecord, PositionGone, RecordsArrived, TopicFacts
 from tidegate_core.effects import EndOffsets, FindGaps, Gaps
 from tidegate_testkit.builders import EVENTS, EVENTS_ID, REQUESTS, Doc
 
@@ -29,6 +29,7 @@ class Topics(ABC):
         self.ahead_of_broker = 0
         self._logs: dict[tuple[str, int], list[LogRecord]] = {}
         self._reading: set[tuple[str, int]] = set()
+        self._begins: dict[tuple[str, int], int] = {}
 
     @abstractmethod
     def settle(self) -> None:
@@ -60,6 +61,20 @@ class Topics(ABC):
         """A transaction ends: its mark has an offset, and is no record."""
         log = self.log(topic, topic_partition)
         log.append(LogRecord(len(log), self.now - self.ahead_of_broker, MARK, None))
+
+    def remove_before(self, topic: str, topic_partition: int, offset: int) -> None:
+        """Retention takes what lies before this offset: reading that is to begin there brings nothing but that it is gone."""
+        self._begins[(topic, topic_partition)] = offset
+
+    def _begin_reading(self, topic: str, topic_partition: int, offset: int | None) -> None:
+        begin = self._begins.get((topic, topic_partition), 0)
+        if offset is not None and offset < begin:
+            self._soon_give(PositionGone(topic, topic_partition, offset))
+            return
+        self._reading.add((topic, topic_partition))
+        first = begin if offset is None else offset
+        if len(self.log(topic, topic_partition)) > first:
+            self._soon_give(self.arrived(topic, topic_partition, first))
 
     def hand_over(self, topic: str, topic_partition: int, first: int) -> None:
         """Gives the actor the log's records from an offset on, as one batch, if the topic partition is being read."""

@@ -67,11 +67,18 @@ class DeadLetters:
         if not self._unread:
             return False
         for gone in sorted(each for each in self._unread if each < offset):
-            self._host.note("dead_letter_refused", topic=self._copies, message=f"the log has no offset {gone} any more")
-            self._close(gone)
+            self.is_gone(gone)
         known = offset in self._unread
         self._unread.discard(offset)
         return known
+
+    def is_gone(self, offset: int) -> bool:
+        """Takes note that the log does not hold this offset any more; returns whether a predecessor had left it open."""
+        if offset not in self._unread:
+            return False
+        self._host.note("dead_letter_refused", topic=self._copies, message=f"the log has no offset {offset} any more")
+        self._close(offset)
+        return True
 
     def bury(self, record: LogRecord, refused: RefusedRecord, by: Sequence[str] = ()) -> None:
         """Begins to copy a record, and to answer its sender where its id can be read.

@@ -164,8 +164,10 @@ class PartitionActor:
             case Drain():
                 self._host.operations.start(self._drain())
             case PositionGone(topic, topic_partition, offset):
-                self._host.note("position_gone", topic=topic, topic_partition=topic_partition, offset=offset)
-                self._look_for_another(topic)
+                cursor = self._cursors.get((topic, topic_partition))
+                if cursor is None or not cursor.goes_on_without(offset):
+                    self._host.note("position_gone", topic=topic, topic_partition=topic_partition, offset=offset)
+                    self._look_for_another(topic)
             case Tick():
                 pass
 

@@ -97,9 +97,19 @@ class TopicCursor:
         that has ended, lies behind these: who took it would pass them.
         """
         self._reads = True
-        offset = min((*self.at.open, self.at.next)) if self.at.next or self.at.last_append_time else None
+        still_open = self.dead_letters.open_below(self.at.next)
+        offset = min((*still_open, self.at.next)) if self.at.next or self.at.last_append_time else None
         topic = self.topic
         self.host.tell(StartReading(topic.name, self.topic_partition, offset, topic.id, topic.topic_partitions))
+
+    def goes_on_without(self, offset: int) -> bool:
+        """The log does not hold the record at this offset, where reading was to begin. Returns whether it begins elsewhere now: what
+        only an open dead letter is missing of was dealt with, and retention has taken it. At the position itself a person decides.
+        """
+        if offset >= self.at.next or not self.dead_letters.is_gone(offset):
+            return False
+        self.start_reading()
+        return True
 
     def take_no_more(self) -> None:
         """What was read and not begun is the successor's, and what was on its way meanwhile as well: who went on with that

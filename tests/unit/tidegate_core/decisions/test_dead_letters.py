@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tidegate_core.decisions import dead_letters
 from tidegate_core.decisions.dead_letters import PATIENCE_MS
-from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import Effect, NotProduced, Produce, StartReading, Taken
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
@@ -145,18 +144,52 @@ def test_given_a_refused_request_then_its_sender_is_answered_by_whoever_copies_i
 
 
 def test_given_an_open_record_that_the_log_has_no_more_then_it_is_said_and_over(bench: Bench) -> None:
+    """Compaction of a users' own topic leaves others before it and behind it."""
     away(bench)
-    bench.append(EVENTS, 0, b"{1", an_event("p1"))
+    bench.append(EVENTS, 0, b"{0", b"{1", an_event("p2"))
     bench.run(2 * SECOND)
     bench.as_usual()
     log = bench.log(EVENTS, 0)
-    log[0] = LogRecord(1, log[1].append_time, None, log[1].value)  # Retention has taken the first record.
+    log[1] = log[2]
     bench.crash()
     bench.run(5 * SECOND)
-    assert position(bench, EVENTS_AT) == {"next": 2, "open": []}
+    assert letters(bench) == [b"{0"]
+    assert position(bench, EVENTS_AT) == {"next": 3, "open": []}
     assert [notice.fields["message"] for notice in bench.notices("dead_letter_refused")] == [
-        "the log has no offset 0 any more"
+        "the log has no offset 1 any more"
     ]
+
+
+def test_given_open_records_that_retention_has_taken_then_reading_goes_on_behind_them(bench: Bench) -> None:
+    """Found in review: a client that is asked for an offset before the log's begin brings nothing, so nothing said that it was gone."""
+    away(bench)
+    bench.append(EVENTS, 0, b"{0", b"{1", an_event("p2"), b"{3", an_event("p4"))
+    bench.run(2 * SECOND)
+    bench.as_usual()
+    bench.remove_before(EVENTS, 0, 3)
+    bench.crash()
+    bench.run(5 * SECOND)
+    reads = [effect.offset for effect in bench.all_asked(StartReading) if effect.topic == EVENTS]
+    assert reads[-3:] == [0, 1, 3]
+    assert letters(bench) == [b"{3"]
+    assert position(bench, EVENTS_AT) == {"next": 5, "open": []}
+    assert [notice.fields["message"] for notice in bench.notices("dead_letter_refused")] == [
+        f"the log has no offset {gone} any more" for gone in (0, 1)
+    ]
+    assert bench.notices("position_gone") == []
+
+
+def test_given_a_position_that_retention_has_passed_then_a_person_decides_whatever_was_open(bench: Bench) -> None:
+    """At the position itself records were removed unread."""
+    away(bench)
+    bench.append(EVENTS, 0, b"{0", an_event("p1"))
+    bench.run(2 * SECOND)
+    bench.remove_before(EVENTS, 0, 7)
+    bench.crash()
+    bench.run(5 * SECOND)
+    assert [notice.fields["offset"] for notice in bench.notices("position_gone")] == [2]
+    reads = [effect.offset for effect in bench.all_asked(StartReading) if effect.topic == EVENTS]
+    assert reads[-2:] == [0, 2]
 
 
 def test_given_more_than_may_be_open_then_the_position_waits_for_room(
