@@ -46,13 +46,19 @@ Waiter: TypeAlias = tuple[Group, int]
 
 
 class Deliveries:
-    """Who waits for which report of one producer. `expect` and `give_up_on` are the sender's, the rest the poll thread's."""
+    """Who waits for which report of one producer. `expect` and `give_up_on` are the sender's, the rest the poll thread's.
+
+    Attributes:
+        fatal: The client has met an error after which it sends nothing more.
+        acknowledged: A broker has taken a record since this was set to False.
+    """
 
     def __init__(self, post: Post) -> None:
         self._post = post
         self._waiting: set[Waiter] = set()
         self._reported: list[tuple[Waiter, Outcome]] = []
         self.fatal = False
+        self.acknowledged = False
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -67,6 +73,7 @@ class Deliveries:
         """The client's callback, bound to its waiter."""
         self._waiting.discard(waiter)
         if error is None:
+            self.acknowledged = True
             kind, instant = message.timestamp()
             self._reported.append((waiter, Produced(instant) if kind == TIMESTAMP_LOG_APPEND_TIME else PRODUCED))
             return

@@ -18,6 +18,7 @@ from tidegate_kafka.joining import Joining
 from tidegate_kafka.lanes import Client, ClientEnded, Lanes, PositionGone, Read, is_fatal
 from tidegate_kafka.orders import Orders
 from tidegate_kafka.probes import Probes
+from tidegate_kafka.reach import CutOff, OthersFind, others_find
 from tidegate_kafka.reading import read_batch
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Notices, Record, Topic
@@ -58,6 +59,7 @@ class Member:
         teller: Teller,
         clock: Clock,
         notices: Notices,
+        others: OthersFind = others_find,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -72,7 +74,7 @@ class Member:
         self._failure: Exception | None = None
         self._leaving = False
         self._expelled_at: int | None = None
-        self._joining = Joining(settings, topic.name, clock.monotonic_ms())
+        self._joining = Joining(settings, clock.monotonic_ms(), others)
         self._given_up = False
         self.rebalances = 0
 
@@ -206,10 +208,13 @@ class Member:
             raise RuntimeError("the client holds on to a membership that the coordinator ended")
 
     def _insist_on_joining(self) -> None:
-        """A client that does not come into its group is replaced."""
-        if self._joining.is_overdue(self._client, self._clock.monotonic_ms()):
+        """A client that does not come into its group, or finds no broker where others do, is replaced."""
+        try:
+            if self._joining.is_overdue(self._client, self._clock.monotonic_ms()):
+                raise RuntimeError("the client has not come into its group")
+        except (RuntimeError, CutOff):
             self._given_up = True
-            raise RuntimeError("the client has not come into its group")
+            raise
 
     def _drain(self, going: frozenset[int]) -> None:
         now = self._clock.monotonic_ms()

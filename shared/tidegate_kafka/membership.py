@@ -6,7 +6,6 @@ Implements the port `Membership`. Methods are for the loop, except `guard_holds`
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -22,6 +21,7 @@ from tidegate_kafka.member import Callbacks, Member
 from tidegate_kafka.orders import Orders
 from tidegate_kafka.post import post_to
 from tidegate_kafka.probes import Probes
+from tidegate_kafka.reach import OthersFind, close_aside, others_find
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topic_ids import TopicIds
 from tidegate_ports.bus import MembershipListener, Notices, Topic, Topics
@@ -32,14 +32,6 @@ CLOSE_MS_MAX = 10_000
 
 OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], object]
 OnRebalance: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
-
-
-def _close_aside(client: GroupClient) -> None:
-    """Closes a client that may take for ever to close, or to be collected unclosed: seen with a join that no broker answers any more.
-
-    Whoever lets it go must not wait for it; a thread that hangs ends with the process.
-    """
-    threading.Thread(target=client.close, name="tidegate-former-client", daemon=True).start()
 
 
 class GroupClient(Client, Protocol):
@@ -79,6 +71,7 @@ class KafkaMembership:
         notices: Notices,
         make: MakeClient = make_consumer,
         topics: Topics | None = None,
+        others: OthersFind = others_find,
     ) -> None:
         self._settings = settings
         self._topic = topic
@@ -86,6 +79,7 @@ class KafkaMembership:
         self._notices = notices
         self._loop = loop
         self._make = make
+        self._others = others
         self._orders = Orders()
         self._guard = Guard(settings.half_session_ms, settings.settle_ms)
         self._teller = LoopTeller(listener, self._orders, topic, post_to(loop))
@@ -187,7 +181,7 @@ class KafkaMembership:
                 client.close()
             else:
                 self._notices("kafka_left_without_goodbye", reason="the group's coordinator does not answer")
-                _close_aside(client)
+                close_aside(client)
         finally:
             member.abandon()
             self._turned(member)
@@ -203,6 +197,7 @@ class KafkaMembership:
             teller=self._teller,
             clock=self._clock,
             notices=self._notices,
+            others=self._others,
         )
 
     def _turned(self, member: Member) -> None:

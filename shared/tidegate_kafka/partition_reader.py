@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from confluent_kafka import Consumer
@@ -21,6 +22,7 @@ from tidegate_kafka.lanes import Client, Lanes, PositionGone, Read
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.orders import Orders, Where
 from tidegate_kafka.post import post_to
+from tidegate_kafka.reach import CutOff, OthersFind, Reach, close_aside, others_find
 from tidegate_kafka.reading import read_batch
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topic_ids import TopicIds
@@ -61,6 +63,7 @@ class KafkaPartitionReader:
         clock: Clock,
         notices: Notices,
         make: MakeReader = make_reader,
+        others: OthersFind = others_find,
     ) -> None:
         self._settings = settings
         self._listener = listener
@@ -69,6 +72,7 @@ class KafkaPartitionReader:
         self._clock = clock
         self._notices = notices
         self._make = make
+        self._others = others
         self._post = post_to(loop)
         self._orders = Orders()
         self._stands: dict[Where, _Stand] = {}
@@ -128,20 +132,28 @@ class KafkaPartitionReader:
     def _serve(self) -> None:
         """One client's life, on the reader's thread."""
         client, life = self._make(self._settings), Life()
+        reach = Reach(self._settings, self._others, self._clock.monotonic_ms())
+        let_go: Callable[[], None] = client.close
         try:
             lanes = Lanes(client, self._settings.in_flight_records_max, self._notices)
             self._post(self._begin_again)
             while not self._thread.stopping:
-                self._turn(client, lanes, life)
+                self._turn(client, lanes, life, reach)
                 life.check()
                 self.polled_at_ms = self._clock.monotonic_ms()
+        except CutOff:
+            let_go = partial(close_aside, client)
+            raise
         finally:
-            client.close()
+            let_go()
 
-    def _turn(self, client: Client, lanes: Lanes, life: Life) -> None:
+    def _turn(self, client: Client, lanes: Lanes, life: Life, reach: Reach) -> None:
         lanes.carry_out(self._orders.collect())
         if found := lanes.sort(read_batch(client, self._settings)):
             self._post(self._tell, found, life)
+            reach.heard(self._clock.monotonic_ms())
+        else:
+            reach.look(client, self._clock.monotonic_ms())
 
     def _begin_again(self) -> None:
         """A new client holds nothing: whatever is wanted is asked of it, from where the listener stands. On the loop."""

@@ -27,6 +27,7 @@ from tidegate_kafka.delivery import Deliveries, Group, Waiter
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.outcomes import GUARD, UNAVAILABLE, not_produced
 from tidegate_kafka.post import post_to
+from tidegate_kafka.reach import CutOff, OthersFind, Reach, others_find
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Notices, Settled
 from tidegate_ports.clock import Clock
@@ -51,6 +52,8 @@ class ProducerClient(Protocol):
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None: ...
 
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> object: ...
+
 
 MakeProducer: TypeAlias = Callable[[KafkaSettings, bool], ProducerClient]
 
@@ -65,6 +68,7 @@ class _Line:
 
     client: ProducerClient
     deliveries: Deliveries
+    reach: Reach
 
 
 class KafkaPublisher:
@@ -79,6 +83,7 @@ class KafkaPublisher:
         notices: Notices,
         guard_holds: Callable[[], bool] | None = None,
         make: MakeProducer = make_producer,
+        others: OthersFind = others_find,
     ) -> None:
         self._settings = settings
         self._loop = loop
@@ -86,6 +91,7 @@ class KafkaPublisher:
         self._notices = notices
         self._guard_holds = guard_holds
         self._make = make
+        self._others = others
         self._post = post_to(loop)
         # Held around "look at the guard and hand over" and around "drop the client": nothing can slip into a client that
         # was purged a moment ago. It is the loop's and the poll thread's, never held while anything waits.
@@ -178,9 +184,26 @@ class KafkaPublisher:
             self._drop("fatal error")
         elif self._guard_holds is not None and not self._guard_holds():
             self._drop("guard lapsed")
+        elif self._is_cut_off(line):
+            self._drop("it found no broker, and a new client does")
+
+    def _is_cut_off(self, line: _Line) -> bool:
+        """Asked only while records wait and none is taken."""
+        now = self._clock.monotonic_ms()
+        if line.deliveries.acknowledged:
+            line.deliveries.acknowledged = False
+            line.reach.heard(now)
+        elif len(line.deliveries):
+            try:
+                line.reach.look(line.client, now)
+            except CutOff:
+                return True
+        return False
 
     def _open(self) -> _Line:
-        line = _Line(self._make(self._settings, self._guard_holds is not None), Deliveries(self._post))
+        client = self._make(self._settings, self._guard_holds is not None)
+        reach = Reach(self._settings, self._others, self._clock.monotonic_ms())
+        line = _Line(client, Deliveries(self._post), reach)
         with self._lock:
             self._line = line
         return line

@@ -6,6 +6,7 @@ Asynchronous and off the polling threads: the admin client answers through its o
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -29,6 +30,8 @@ OUT_OF_REACH = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUT
 MISSING_S = 2.0
 """An activation waits for it, so not for long; a broker that has just begun knows all topics by then."""
 MISSING_AGAIN_S = 0.25
+SILENT_S_MAX = 10.0
+"""Of the client, before another one takes its place: it can lose the brokers for good (`reach.py`), and holds nothing that would be lost."""
 PASSING_S = 0.05
 """Between two questions while a leader changes; it takes milliseconds."""
 
@@ -45,8 +48,10 @@ class TopicFacts:
     """Implements the port `Topics`."""
 
     def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
         self._patience_s = settings.answer_ms_max / 1000
         self._admin = AdminClient(admin_config(settings))
+        self._silent_since: float | None = None
 
     async def cluster_id(self) -> str | Unavailable:
         try:
@@ -141,5 +146,27 @@ class TopicFacts:
     async def _answer(self, future: Future[Any]) -> Any:
         # A second more than the client's own patience, so that its reason is reported and not just silence.
         # Not `wait_for`: until Python 3.12 it swallows a cancellation that comes together with the answer.
-        async with asyncio.timeout(self._patience_s + 1):
-            return await asyncio.wrap_future(future)
+        try:
+            async with asyncio.timeout(self._patience_s + 1):
+                answer = await asyncio.wrap_future(future)
+        except KafkaException as failure:
+            if failure.args[0].code() >= 0:
+                self._silent_since = None  # A broker has said so; what the client itself says is below 0.
+            else:
+                self._renew_if_silent()
+            raise
+        except TimeoutError:
+            self._renew_if_silent()
+            raise
+        self._silent_since = None
+        return answer
+
+    def _renew_if_silent(self) -> None:
+        now = time.monotonic()
+        if self._silent_since is None:
+            self._silent_since = now
+        elif now > self._silent_since + SILENT_S_MAX:
+            self._silent_since = now
+            former, self._admin = [self._admin], AdminClient(admin_config(self._settings))
+            # Collected aside: the loop must not wait for its threads.
+            threading.Thread(target=former.clear, name="tidegate-former-admin", daemon=True).start()

@@ -37,6 +37,7 @@ class FakeClient:
         self.committed_offset = -1001
         self.committed_fails = False
         self.brokers_answer = True
+        self.others_find_brokers = False
         self.batches: list[list[Message]] = []
         self.during_poll: list[Callable[[], None]] = []
         self.closed = False

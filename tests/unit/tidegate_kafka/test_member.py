@@ -71,6 +71,7 @@ class Stage:
             teller=self.told,
             clock=clock,
             notices=notes,
+            others=lambda _: client.others_find_brokers,
         )
 
     def answer(self, code: int | None = None, index: int = -1) -> None:

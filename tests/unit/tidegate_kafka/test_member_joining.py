@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.tidegate_kafka.test_member import Parts, Stage
 
+from tidegate_kafka.reach import PATIENCE_MS, CutOff
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Topic
 
@@ -70,6 +71,28 @@ def test_given_brokers_that_are_away_then_no_time_to_join_passes_until_they_answ
     stage.clock.now += 1
     with pytest.raises(RuntimeError, match="not come into its group"):
         stage.member.turn()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_given_a_client_that_finds_no_broker_although_others_do_then_it_is_given_up(
+    client: FakeClient, settings: KafkaSettings, topic: Topic, clock: ManualClock, notes: Notes, protocol: str
+) -> None:
+    """Found by chaos: behind a broker's restart a node stayed outside of its group for good; its client had forgotten the broker, so that no
+    time to join passed for it.
+    """
+    stage = Stage(client, settings.model_copy(update={"group_protocol": protocol}), topic, clock, notes)
+    client.brokers_answer, client.others_find_brokers = False, True
+    begun = clock.now
+
+    def turns() -> None:
+        while clock.now < begun + 10 * PATIENCE_MS:
+            clock.now += 500
+            stage.member.turn()
+
+    with pytest.raises(CutOff):
+        turns()
+    assert PATIENCE_MS <= clock.now - begun <= PATIENCE_MS + 2_000
+    assert not stage.member.may_say_goodbye
 
 
 def test_given_kip_848_then_a_member_of_which_nobody_knows_whether_it_has_joined_stays(

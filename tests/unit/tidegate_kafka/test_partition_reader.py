@@ -12,6 +12,7 @@ import pytest
 
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_kafka.partition_reader import KafkaPartitionReader
+from tidegate_kafka.reach import ASK_EVERY_MS
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import END, BeginOffsets, ReaderListener, Record, Topic, Topics
 
@@ -83,6 +84,7 @@ class World:
             clock=clock,
             notices=notes,
             make=lambda _: self.clients.pop(0),
+            others=lambda _: True,
         )
 
 
@@ -127,6 +129,28 @@ async def test_given_it_is_given_back_as_the_answer_about_its_end_comes_then_it_
     assert await world.listener.next() == (EVENTS.name, 1, [7])
     until(lambda: (POKES.name, 1) in client.assigned)
     assert (POKES.name, 0) not in client.assigned
+
+
+async def test_given_a_client_that_finds_no_broker_although_others_do_then_the_next_one_goes_on_where_it_stood(
+    world: World, client: FakeClient, clock: ManualClock, a_record: MakeRecord
+) -> None:
+    """confluentinc/librdkafka#5301: nothing would be read any more, and nothing said so."""
+    after = world.clients[1]
+    await begin(world, client)
+    world.reader.assign(EVENTS, 0, 7)
+    await asyncio.to_thread(until, lambda: (EVENTS.name, 0) in client.assigned)
+    client.batches = [[a_record(0, 7, topic=EVENTS.name)]]
+    assert await world.listener.next() == (EVENTS.name, 0, [7])
+    client.brokers_answer = False
+
+    def goes_on() -> bool:
+        clock.now += ASK_EVERY_MS
+        time.sleep(0.01)
+        return (EVENTS.name, 0) in after.assigned
+
+    await asyncio.to_thread(until, goes_on)
+    assert after.assigned == {(EVENTS.name, 0): 8}
+    await asyncio.to_thread(until, lambda: client.closed)
 
 
 async def test_given_records_are_not_taken_then_what_was_read_with_them_is_read_again(

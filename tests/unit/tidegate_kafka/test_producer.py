@@ -13,6 +13,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Ka
 
 from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
 from tidegate_kafka.producer import KafkaPublisher
+from tidegate_kafka.reach import ASK_EVERY_MS
 from tidegate_kafka.settings import KafkaSettings
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class FakeProducer:
         self.handed = threading.Semaphore(0)
         self.in_use = threading.Event()
         self.stamp = (TIMESTAMP_LOG_APPEND_TIME, 1_000)
+        self.finds_brokers = True
         self._answers: queue.SimpleQueue[list[KafkaError | None]] = queue.SimpleQueue()
 
     def answer(self, *errors: KafkaError | None) -> None:
@@ -48,6 +50,11 @@ class FakeProducer:
         self.sent.append((topic, value, key, partition, headers))
         self.waiting.append(on_delivery)
         self.handed.release()
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> object:
+        if not self.finds_brokers:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return object()
 
     def poll(self, timeout: float) -> int:
         self.in_use.set()
@@ -83,6 +90,7 @@ class Stage:
             notices=notes,
             guard_holds=guard_holds,
             make=self._make,
+            others=lambda _: True,
         )
         self.publisher.start()
 
@@ -316,3 +324,25 @@ async def test_given_stop_then_silent_records_are_unavailable_and_stop_ends(cloc
     outcome = await waiter
     assert isinstance(outcome, NotProduced)
     assert outcome.kind == "unavailable"
+
+
+async def test_given_a_producer_that_finds_no_broker_although_others_do_then_another_takes_its_place(
+    clock: ManualClock, notes: Notes
+) -> None:
+    """confluentinc/librdkafka#5301: it would report a time-out of each record for ever."""
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    client.finds_brokers = False
+    waiting = stage.publisher.send(ORDER)
+    async with asyncio.timeout(PATIENCE_S):
+        while len(stage.made) == 1:
+            clock.now += ASK_EVERY_MS
+            await asyncio.sleep(0.01)
+    assert isinstance(await asyncio.wait_for(waiting, PATIENCE_S), NotProduced)
+    again = stage.publisher.send(ORDER)
+    (await stage.client(2)).answer(None)
+    assert isinstance(await asyncio.wait_for(again, PATIENCE_S), Produced)
+    assert ("kafka_producer_dropped", "it found no broker, and a new client does") in [
+        (name, fields["reason"]) for name, fields in notes.events if "reason" in fields
+    ]
+    assert await stage.publisher.stop()

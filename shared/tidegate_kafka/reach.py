@@ -1,0 +1,112 @@
+"""Whether a client still finds the brokers, and what is done with one that never will again.
+
+A client can lose all of them for good. It forgets each broker that another one does not list, and the last one, as it goes, lists none;
+where its connection ends before that answer is dealt with, nothing begins again (librdkafka, issue 5301, present in 2.13 to 2.16): no
+reconnect, no error, although others connect at once. Nothing but a new client helps.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tidegate_kafka.client_config import admin_config
+from tidegate_kafka.settings import KafkaSettings
+
+ASK_EVERY_MS: Final = 5_000
+"""How often a client of which nothing is heard is asked."""
+ASK_S_MAX: Final = 0.5
+"""Patience with one question. It holds the client's thread up. A stranger has no more, its connection included, so that brokers which are
+slow cut nobody off."""
+PATIENCE_MS: Final = 10_000
+"""So long no question was answered before a stranger is asked: a client finds a broker that is back within a second or two."""
+
+
+class CutOff(Exception):
+    """The client finds no broker, and a new one does."""
+
+
+class Asked(Protocol):
+    """The part of a client that is asked."""
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> object: ...
+
+
+OthersFind: TypeAlias = Callable[[KafkaSettings], bool]
+"""Whether a client that was made just now finds a broker. Blocking, `ASK_S_MAX` at most."""
+
+
+def others_find(settings: KafkaSettings) -> bool:
+    """Makes a client, and asks it."""
+    return _finds(AdminClient(admin_config(settings)))
+
+
+def close_aside(client: Closed) -> None:
+    """Closes a client that may take for ever to close, or to be collected unclosed: seen with a join that no broker answers any more.
+
+    Whoever lets it go must not wait for it; a thread that hangs ends with the process.
+    """
+    threading.Thread(target=client.close, name="tidegate-former-client", daemon=True).start()
+
+
+class Closed(Protocol):
+    """The part of a client that is closed."""
+
+    def close(self) -> None: ...
+
+
+class Reach:
+    """Of one client, on its thread.
+
+    Args:
+        settings: Of a stranger.
+        others: Asked whether one finds a broker.
+        now_ms: On the monotonic clock.
+        every_ms: Between two questions.
+    """
+
+    def __init__(self, settings: KafkaSettings, others: OthersFind, now_ms: int, every_ms: int = ASK_EVERY_MS) -> None:
+        self._settings = settings
+        self._others = others
+        self._every_ms = every_ms
+        self._asked_at = now_ms
+        self._silent_since: int | None = None
+        self._stranger_asked_at = now_ms
+
+    def heard(self, now_ms: int) -> None:
+        """Something came from a broker."""
+        self._asked_at = now_ms
+        self._silent_since = None
+
+    def look(self, client: Asked, now_ms: int) -> bool | None:
+        """Returns whether the client finds a broker; None when it was not asked now.
+
+        Raises:
+            CutOff: It has not for `PATIENCE_MS`, and a stranger does.
+        """
+        if now_ms < self._asked_at + self._every_ms:
+            return None
+        self._asked_at = now_ms
+        if _finds(client):
+            self._silent_since = None
+            return True
+        if self._silent_since is None:
+            self._silent_since = self._stranger_asked_at = now_ms
+        silent_ms = now_ms - self._silent_since
+        if silent_ms >= PATIENCE_MS and now_ms >= self._stranger_asked_at + ASK_EVERY_MS:
+            self._stranger_asked_at = now_ms
+            if self._others(self._settings):
+                raise CutOff(f"no broker was found for {silent_ms / 1000:g} s, and a new client finds one")
+        return False
+
+
+def _finds(client: Asked) -> bool:
+    try:
+        client.list_topics(timeout=ASK_S_MAX)
+    except KafkaException:
+        return False
+    return True

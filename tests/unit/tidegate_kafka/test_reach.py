@@ -1,0 +1,74 @@
+"""A client that has lost the brokers for good is told from brokers that are away."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from tidegate_kafka.reach import ASK_EVERY_MS, PATIENCE_MS, CutOff, Reach
+from tidegate_kafka.settings import KafkaSettings
+
+SETTINGS = KafkaSettings(allow_plaintext=True)
+
+
+class World:
+    """A client and a stranger, and how often each was asked."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.finds = self.others_find = True
+        self.asked = self.strangers = 0
+        self.reach = Reach(SETTINGS, self._others, self.now)
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> object:
+        assert 0 < timeout < 1
+        self.asked += 1
+        if not self.finds:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return object()
+
+    def _others(self, _: KafkaSettings) -> bool:
+        self.strangers += 1
+        return self.others_find
+
+    def look_for(self, milliseconds: int, step: int = 100) -> None:
+        until = self.now + milliseconds
+        while self.now < until:
+            self.now += step
+            self.reach.look(self, self.now)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_given_a_client_that_answers_then_it_is_asked_now_and_then_and_nobody_else_is(world: World) -> None:
+    world.look_for(10 * ASK_EVERY_MS)
+    assert (world.asked, world.strangers) == (10, 0)
+
+
+def test_given_brokers_that_are_away_then_the_client_stays_however_long(world: World) -> None:
+    world.finds = world.others_find = False
+    world.look_for(20 * PATIENCE_MS)
+    assert world.asked == 20 * PATIENCE_MS // ASK_EVERY_MS
+    world.finds = True
+    world.look_for(PATIENCE_MS)
+    assert world.reach.look(world, world.now + ASK_EVERY_MS)
+
+
+def test_given_a_client_that_others_are_ahead_of_then_it_is_cut_off_once_its_patience_is_over(world: World) -> None:
+    """confluentinc/librdkafka#5301: the last broker says, as it goes, that there is none."""
+    world.finds = False
+    with pytest.raises(CutOff, match="a new client finds one"):
+        world.look_for(10 * PATIENCE_MS)
+    assert PATIENCE_MS <= world.now - ASK_EVERY_MS <= PATIENCE_MS + ASK_EVERY_MS
+    assert world.strangers == 1
+
+
+def test_given_a_client_that_hears_of_a_broker_meanwhile_then_its_silence_is_over(world: World) -> None:
+    world.finds = False
+    for _ in range(10):
+        world.look_for(PATIENCE_MS)
+        world.reach.heard(world.now)
+    assert world.strangers == 0
