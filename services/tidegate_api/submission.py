@@ -128,7 +128,7 @@ class Submission:
         outcomes = await asyncio.gather(*(self._send(each, cluster) for each in prepared), return_exceptions=True)
         failed = [each for each in outcomes if isinstance(each, BaseException)]
         if len(failed) == len(outcomes):
-            raise failed[0]
+            raise _none_taken(prepared, failed)
         return [self._answered(ready, outcome) for ready, outcome in zip(prepared, outcomes, strict=True)]
 
     def _prepared(self, request: Request, cluster: ClusterMap) -> _Ready:
@@ -220,3 +220,20 @@ def check_batch_size(count: int) -> None:
     """Raises InvalidInput for a batch that is empty or too long."""
     if not 1 <= count <= BATCH_MAX:
         raise InvalidInput([Problem("", f"the list has {count} items", f"send 1 to {BATCH_MAX} at once")])
+
+
+def _none_taken(prepared: Sequence[_Ready], failed: Sequence[BaseException]) -> BaseException:
+    """Returns what is to be said of requests of which none was acknowledged: of several all ids, under which they can be repeated safely."""
+    first = failed[0]
+    problems = [each for each in failed if isinstance(each, ApiProblem)]
+    if not isinstance(first, ApiProblem) or len(problems) < len(failed) or len(failed) == 1:
+        return first
+    named = zip(prepared, problems, strict=True)
+    return ApiProblem(
+        first.status,
+        f"the broker acknowledged none of {len(failed)} requests, and may have them all the same; repeat them with the ids that are named here",
+        errors=[
+            Problem(f"[{number}]", each.detail, f"id: {ready.request_id}") for number, (ready, each) in enumerate(named)
+        ],
+        headers=first.headers,
+    )

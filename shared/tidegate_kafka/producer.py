@@ -25,7 +25,7 @@ from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
 from tidegate_kafka.delivery import Deliveries, Group, Waiter
 from tidegate_kafka.membership import CLOSE_MS_MAX
-from tidegate_kafka.outcomes import GUARD, UNAVAILABLE, not_produced
+from tidegate_kafka.outcomes import GUARD, REFUSED, UNAVAILABLE, not_produced
 from tidegate_kafka.post import post_to
 from tidegate_kafka.reach import CutOff, OthersFind, Reach, others_find
 from tidegate_kafka.settings import KafkaSettings
@@ -157,6 +157,10 @@ class KafkaPublisher:
             line.deliveries.give_up_on(waiter)
             line.deliveries.fatal = line.deliveries.fatal or failure.args[0].fatal()
             return not_produced(failure.args[0])
+        except (OverflowError, TypeError, ValueError) as wrong:
+            # What no record can be: a number that is no topic partition's, a NUL in a name, half of a surrogate pair.
+            line.deliveries.give_up_on(waiter)
+            return NotProduced(REFUSED, f"topic {order.topic!r}: {wrong}")
         return None
 
     def _serve(self) -> None:

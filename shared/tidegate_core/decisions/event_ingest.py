@@ -229,7 +229,8 @@ class EventIngest:
             begun = page is not None and page.is_amid(tag, event)
             key = _dedupe_key(event)
             noted = counted.get(key)
-            seen = noted.without(record.append_time) if begun and noted is not None else noted
+            # As the record's page has it: where the time is that of the reading, it is another one now.
+            seen = noted.without(self.cursor.at.last_append_time) if begun and noted is not None else noted
             if not begun and seen is not None and seen.covers(record.append_time):
                 continue  # Counted by an earlier record (or by an earlier page's event of this one).
             heard = sorted(

@@ -124,7 +124,11 @@ class SourceEvents:
     def sources_of(self, host: Host, topic: str) -> Operation[list[tuple[Source, Mapping[str, int]]]]:
         """Returns the open sources of a topic, each with the first offsets that it maps."""
         present = yield from present_sources(host)
-        mine = [each for each in present.entries if each.is_open and each.spec.topic == topic]
+        opened = [each for each in present.entries if each.is_open]
+        # Topics are read in turn: what the others need stays.
+        named = {each.vector for each in opened}
+        self._vectors = {vector: offsets for vector, offsets in self._vectors.items() if vector in named}
+        mine = [each for each in opened if each.spec.topic == topic]
         vectors = yield from self._vectors_of(host, [each.vector for each in mine if each.vector is not None])
         # A vector that is gone was removed with its source, after that was read.
         return [(each, vectors[each.vector]) for each in mine if each.vector is not None and each.vector in vectors]
@@ -136,8 +140,9 @@ class SourceEvents:
             found = yield from host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in missing)))
             assert isinstance(found, Items)
             items = {vector: found.found.get(keys.offsets_vector(vector)) for vector in missing}
-            known |= {vector: stored_vector(item) for vector, item in items.items() if item is not None}
-        self._vectors = known
+            read = {vector: stored_vector(item) for vector, item in items.items() if item is not None}
+            self._vectors |= read
+            known |= read
         return known
 
     def _one(self, record: LogRecord, sources: Sequence[tuple[Source, Mapping[str, int]]], place: str) -> ReadEvents:

@@ -243,6 +243,10 @@ async def test_given_no_topic_partition_then_the_partitioner_chooses(clock: Manu
         pytest.param(BufferError(), "unavailable", id="queue full"),
         pytest.param(KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION)), "refused", id="will not work"),
         pytest.param(KafkaException(KafkaError(KafkaError._TIMED_OUT)), "unavailable", id="may work"),
+        pytest.param(
+            OverflowError("signed integer is greater than maximum"), "refused", id="no topic partition's number"
+        ),
+        pytest.param(ValueError("embedded null character"), "refused", id="no topic's name"),
     ],
 )
 async def test_given_client_refuses_at_once_then_the_outcome_says_so(

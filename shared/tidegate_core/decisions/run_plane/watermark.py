@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from pydantic import ValidationError
+
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.log_ends import SILENT_AFTER_MS, ends_within, own_ends, present_sources
 from tidegate_core.decisions.operations import Operation
@@ -108,7 +110,12 @@ def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operatio
         version = state["version"]
         assert isinstance(version, int)
         definition = yield from _item(host, Read((keys.definition(shard, namespace, name, version),)))
-        trigger = None if definition is None else parsed(str(definition["spec"])).trigger
+        try:
+            trigger = None if definition is None else parsed(str(definition["spec"])).trigger
+        except ValidationError as error:
+            # Its own decision fails for it, and is told and set aside; the time-outs of the others are due.
+            host.failed("watermark", ref, error)
+            continue
         if isinstance(trigger, EventTrigger):
             leaves = [leaf for leaf in trigger.leaves() if isinstance(leaf, RunStatusTrigger)]
             for leaf in leaves:

@@ -5,6 +5,8 @@ Found by reading: pages bear the source's name, so that whoever went on after a 
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.unit.tidegate_core.decisions.source_bench import TOPIC, a_source, a_source_apply, ask, counted, produce
 
@@ -130,3 +132,23 @@ def test_given_a_page_of_before_then_it_says_how_far_the_record_was_handed_out(d
     assert heard_by(bench, NEW) == [1] * len(NEW)
     assert max(heard_by(bench, OLD)) == 1
     assert all(heard_by(bench, OLD)) == (dataset == "raw")
+
+
+def dedupe_unknown(bench: Bench) -> list[bool]:
+    entries = [entry for row in bench.rows("EC#") for entry in json.loads(str(row["entries"]))]
+    return [entry.get("dedupe_unknown", False) for entry in entries]
+
+
+@pytest.mark.parametrize("read_later", [False, True], ids=["times of the broker", "times of the reading"])
+def test_given_a_fall_amid_a_record_then_its_id_is_not_taken_for_an_earlier_use_of_it(read_later: bool) -> None:
+    """Found in review: records that their producers date are as old as their reading, another one behind the fall."""
+    bench = a_world("raw", {})
+    fallen_amid_a_record(bench, 1, {})
+    if read_later:
+        log = bench.log(TOPIC, 0)
+        log[:] = [record._replace(append_time=bench.now) for record in log]
+    bench.end_scripts()
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert heard_by(bench, [*OLD, *NEW]) == [1] * len([*OLD, *NEW])
+    assert dedupe_unknown(bench) == [False] * len([*OLD, *NEW])

@@ -19,7 +19,7 @@ from tests.unit.tidegate_core.decisions.source_bench import (
 
 from tidegate_core.decisions.dead_letters import SOURCE_HEADER
 from tidegate_core.decisions.source_watch import LOOK_MS
-from tidegate_core.effects import Poke, ReadEndOffsets, StartReading
+from tidegate_core.effects import Poke, Read, ReadEndOffsets, StartReading
 from tidegate_core.model.shards import sources_shard
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import SECOND, a_spec, an_apply, an_event, on_data
@@ -185,3 +185,23 @@ def test_given_more_topic_partitions_than_holders_then_each_reads_its_own() -> N
     mine = [number for number in range(5) if number % 2 == bench.holding.topic_partition]
     assert [effect.topic_partition for effect in reading] == mine
     assert {effect.topic_id for effect in reading} == {"c" * 32}
+
+
+def test_given_topics_that_are_read_in_turn_then_what_their_sources_begin_with_is_read_once(bench: Bench) -> None:
+    """Found in review: each topic's reading forgot the other's vector, at a read more for each batch."""
+    bench.create_topic("lake.other", topic_id="d" * 32)
+    ask(bench, a_source_apply())
+    ask(bench, a_source_apply({**a_source("other"), "topic": "lake.other"}, "src-2"))
+    bench.request(an_apply(WAITS))
+    bench.run(20 * SECOND)
+    vectors = {str(each.vector) for each in sources(bench).entries}
+    assert len(vectors) == 2
+    begun = len(bench.asked)
+    for number in range(5):
+        produce(bench, f"d{number}")
+        bench.append("lake.other", 0, {"day": f"e{number}"})
+        bench.run(10)
+    assert counted(bench) == 10
+    wanted = [key.pk for effect in bench.asked[begun:] if isinstance(effect, Read) for key in effect.keys]
+    read = [pk for pk in wanted if any(vector in pk for vector in vectors)]
+    assert len(read) <= len(vectors), read
