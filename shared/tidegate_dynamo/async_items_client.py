@@ -9,12 +9,10 @@ from tidegate_dynamo.answers import decoded_answer
 from tidegate_dynamo.async_connections import AsyncConnections
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.items_client import SignedRequests
-from tidegate_dynamo.keys import KeysOnLoop
+from tidegate_dynamo.keys import KeysOnLoop, Provided
 from tidegate_ports.store import always
 
 if TYPE_CHECKING:
-    from botocore.credentials import Credentials
-
     from tidegate_dynamo.settings import DynamoSettings
 
 
@@ -22,13 +20,13 @@ class AsyncItemsClient:
     """Calls DynamoDB's operations on items. Of one loop, from its first call on.
 
     Args:
-        credentials: The SDK's; None where its chain found none.
+        provided: The keys: what the SDK's chain found, or will.
         route: To the endpoint, without a proxy on the way.
         settings: The same.
     """
 
-    def __init__(self, credentials: Credentials | None, route: Route, settings: DynamoSettings) -> None:
-        self._keys = KeysOnLoop(credentials)
+    def __init__(self, provided: Provided, route: Route, settings: DynamoSettings) -> None:
+        self._keys = KeysOnLoop(provided)
         self._requests = SignedRequests(route)
         self._connections = AsyncConnections(route, settings)
 

@@ -23,6 +23,7 @@ from tidegate_dynamo.async_items_client import AsyncItemsClient
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.endpoint import resolved_endpoint
 from tidegate_dynamo.items_client import ItemsClient
+from tidegate_dynamo.keys import Later
 from tidegate_dynamo.settings import DynamoSettings
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def make_client(settings: DynamoSettings) -> DynamoClient:
     """
     session = botocore.session.get_session()
     access = access_for(settings, session)
-    credentials = session.get_credentials()
+    credentials = session.get_credentials() or Later(session.get_credentials)
     if access.access_key_id is not None and access.secret_access_key is not None:
         credentials = Credentials(access.access_key_id, access.secret_access_key)
     with closing(sdk_client(settings, session)) as sdk:

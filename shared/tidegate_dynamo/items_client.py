@@ -15,11 +15,11 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from tidegate_dynamo.answers import decoded_answer
 from tidegate_dynamo.connections import Connections, Route
-from tidegate_dynamo.keys import keys_of
+from tidegate_dynamo.keys import Provided, keys_of
 from tidegate_dynamo.signing import CONTENT_TYPE, Signer
 
 if TYPE_CHECKING:
-    from botocore.credentials import Credentials, ReadOnlyCredentials
+    from botocore.credentials import ReadOnlyCredentials
 
     from tidegate_dynamo.settings import DynamoSettings
 
@@ -79,13 +79,13 @@ class ItemsClient:
     """Calls DynamoDB's operations on items, blocking. Thread-safe.
 
     Args:
-        credentials: The SDK's; None where its chain found none.
+        provided: The keys: what the SDK's chain found, or will.
         route: To the endpoint.
         settings: The same.
     """
 
-    def __init__(self, credentials: Credentials | None, route: Route, settings: DynamoSettings) -> None:
-        self._credentials = credentials
+    def __init__(self, provided: Provided, route: Route, settings: DynamoSettings) -> None:
+        self._provided = provided
         self._requests = SignedRequests(route)
         self._connections = Connections(route, settings.connections_max)
 
@@ -99,7 +99,7 @@ class ItemsClient:
         Raises:
             `outcomes.FAILURES`: What happened outside of this process.
         """
-        name, message = self._requests.of(operation, request, keys_of(self._credentials))
+        name, message = self._requests.of(operation, request, keys_of(self._provided))
         return decoded_answer(name, self._connections.exchange(message))
 
     def close(self) -> None:

@@ -7,6 +7,9 @@ network, in whatever thread asks; as long as that fails it asks again for each r
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -18,17 +21,56 @@ if TYPE_CHECKING:
 
 ASK_AGAIN_S: Final = 10.0
 """Between a try to have new keys and the next one, while the old ones are still good."""
-Provided: TypeAlias = "Credentials | None"
-"""What the SDK's chain found."""
 
 
-def keys_of(credentials: Provided) -> ReadOnlyCredentials:
+class Later:
+    """Keys that the SDK's chain did not find as the process started: it is asked again. An instance's own service may not answer within the
+    second that it has. Thread-safe.
+
+    Args:
+        ask: The chain. Blocking.
+        monotonic: Seconds.
+
+    Attributes:
+        found: What it has found since; None: nothing yet.
+    """
+
+    def __init__(self, ask: Callable[[], Credentials | None], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._next_at = monotonic() + ASK_AGAIN_S
+        self.found: Credentials | None = None
+
+    def look(self) -> Credentials | None:
+        """Returns what was found; asks again where nothing was, at most every `ASK_AGAIN_S`. Blocking.
+
+        Raises:
+            CredentialRetrievalError: The chain failed.
+        """
+        with self._lock:
+            now = self._monotonic()
+            if self.found is None and now >= self._next_at:
+                self._next_at = now + ASK_AGAIN_S
+                try:
+                    self.found = self._ask()
+                except Exception as error:
+                    raise CredentialRetrievalError(provider="the SDK's chain", error_msg=str(error)) from error
+            return self.found
+
+
+Provided: TypeAlias = "Credentials | Later"
+"""What the SDK's chain found, or will."""
+
+
+def keys_of(provided: Provided) -> ReadOnlyCredentials:
     """Returns the keys of the moment. Blocking where new ones have to be fetched.
 
     Raises:
         NoCredentialsError: The SDK's chain found none.
         CredentialRetrievalError: They ran out, or soon will, and could not be had anew.
     """
+    credentials = provided.look() if isinstance(provided, Later) else provided
     if credentials is None:
         raise NoCredentialsError
     try:
@@ -44,11 +86,11 @@ class KeysOnLoop:
     """The same for calls on a loop, which nobody stops. Of one loop.
 
     Args:
-        credentials: What the SDK's chain found.
+        provided: What the SDK's chain found, or will.
     """
 
-    def __init__(self, credentials: Provided) -> None:
-        self._credentials = credentials
+    def __init__(self, provided: Provided) -> None:
+        self._provided = provided
         self._fetch: asyncio.Task[None] | None = None
         self._asks_again_at = 0.0
 
@@ -61,7 +103,12 @@ class KeysOnLoop:
         Raises:
             See `keys_of`.
         """
-        credentials = self._credentials
+        credentials = self._provided
+        if isinstance(credentials, Later):
+            found = credentials.found or await asyncio.to_thread(credentials.look)
+            if found is None:
+                raise NoCredentialsError
+            credentials = self._provided = found
         if not isinstance(credentials, RefreshableCredentials):
             return keys_of(credentials)
         if credentials.refresh_needed():

@@ -79,7 +79,7 @@ def test_given_a_client_then_items_are_asked_for_in_the_name_that_the_sdk_uses(
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     client = make_client(LOCAL)
-    _, request = client.items._requests.of("query", {}, keys_of(client.items._credentials))
+    _, request = client.items._requests.of("query", {}, keys_of(client.items._provided))
     assert f"Credential={signed_by}/".encode() in request
     assert b"/us-east-1/dynamodb/aws4_request" in request
     client.close()
