@@ -42,7 +42,7 @@ OthersFind: TypeAlias = Callable[[KafkaSettings], bool]
 
 def others_find(settings: KafkaSettings) -> bool:
     """Makes a client, and asks it."""
-    return _finds(AdminClient(admin_config(settings)))
+    return _finds(AdminClient(admin_config(settings)), settings)
 
 
 def close_aside(client: Closed) -> None:
@@ -91,7 +91,7 @@ class Reach:
         if now_ms < self._asked_at + self._every_ms:
             return None
         self._asked_at = now_ms
-        if _finds(client):
+        if _finds(client, self._settings):
             self._silent_since = None
             return True
         if self._silent_since is None:
@@ -104,9 +104,9 @@ class Reach:
         return False
 
 
-def _finds(client: Asked) -> bool:
+def _finds(client: Asked, settings: KafkaSettings) -> bool:
     try:
-        client.list_topics(timeout=ASK_S_MAX)
+        client.list_topics(settings.topic("requests"), ASK_S_MAX)  # Of one topic: a cluster may have thousands.
     except KafkaException:
         return False
     return True
