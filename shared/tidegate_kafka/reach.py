@@ -42,7 +42,7 @@ OthersFind: TypeAlias = Callable[[KafkaSettings], bool]
 
 def others_find(settings: KafkaSettings) -> bool:
     """Makes a client, and asks it."""
-    return _finds(AdminClient(admin_config(settings)), settings)
+    return _finds(AdminClient({**admin_config(settings), "allow.auto.create.topics": False}), settings)
 
 
 def close_aside(client: Closed) -> None:

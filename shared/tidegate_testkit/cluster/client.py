@@ -17,8 +17,9 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from tidegate_kafka.reach import CutOff
 from tidegate_testkit.cluster.background import Background
-from tidegate_testkit.cluster.topics import TopicWatcher
+from tidegate_testkit.cluster.topics import TopicWatcher, monotonic_ms, reach_of
 from tidegate_testkit.cluster.waiting import PATIENCE_S, until
 
 PREFIX = "tidegate"
@@ -26,6 +27,7 @@ REQUESTS = f"{PREFIX}.requests"
 SEND_TIMEOUT_MS = 120_000
 """Longer than an outage of the broker in these tests: what was sent into one is acknowledged after it."""
 POLL_S = 0.1
+PURGE_S_MAX = 2.0
 LIBRARY_CHOOSES = -1
 """What the library takes for "use your partitioner"."""
 RECORD_BYTES_MAX = 6 * 1024 * 1024
@@ -56,18 +58,9 @@ class Client(Background):
 
     def __init__(self, bootstrap_servers: str, log: Path) -> None:
         super().__init__("client")
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "acks": "all",
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                "message.timeout.ms": SEND_TIMEOUT_MS,
-                "message.max.bytes": RECORD_BYTES_MAX,
-                "reconnect.backoff.max.ms": 500,
-                "log_level": 0,
-            }
-        )
+        self._bootstrap_servers = bootstrap_servers
+        self._producer = _producer(bootstrap_servers)
+        self._acknowledged = False
         self._may_request = threading.RLock()
         self._log = log.open("a", encoding="utf-8")
         # Acknowledgements come from the serving thread and from whoever flushes.
@@ -120,6 +113,7 @@ class Client(Background):
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is None:
+                self._acknowledged = True
                 acknowledged = _acknowledged(message)
                 self._write_down(acknowledged, value)
                 on_acknowledged(acknowledged)
@@ -129,7 +123,7 @@ class Client(Background):
             self._producer.produce(topic, body, key, partition=partition, headers=list(headers), on_delivery=delivered)
 
     def flush(self, patience_s: float = PATIENCE_S) -> None:
-        """Waits until the broker has everything."""
+        """Waits until the broker has everything, but for what went with a client that had lost the broker: nobody acknowledged that."""
         assert self._producer.flush(patience_s) == 0, "the broker did not take everything"
 
     # -- requests -----------------------------------------------------------------------------------------------------
@@ -171,14 +165,41 @@ class Client(Background):
         return self._answered_at
 
     def run(self) -> None:
+        reach = reach_of(self._bootstrap_servers)
         while not self.stopping.is_set():
             self._producer.poll(POLL_S)
+            if self._acknowledged:
+                self._acknowledged = False
+                reach.heard(monotonic_ms())
+            elif len(self._producer):
+                try:
+                    reach.look(self._producer, monotonic_ms())
+                except CutOff:
+                    former, self._producer = self._producer, _producer(self._bootstrap_servers)
+                    reach = reach_of(self._bootstrap_servers)
+                    former.purge()
+                    former.flush(PURGE_S_MAX)
 
     def _write_down(self, acknowledged: Acknowledged, value: bytes | Mapping[str, Any]) -> None:
         sent = f"{len(value)} bytes" if isinstance(value, bytes) else value
         with self._writing:
             self._log.write(json.dumps({**asdict(acknowledged), "sent": sent}) + "\n")
             self._log.flush()
+
+
+def _producer(bootstrap_servers: str) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "message.timeout.ms": SEND_TIMEOUT_MS,
+            "message.max.bytes": RECORD_BYTES_MAX,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+        }
+    )
 
 
 def _acknowledged(message: Message) -> Acknowledged:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
     NewTopic,
 )
 
+from tidegate_kafka.reach import CutOff, Reach, close_aside, others_find
 from tidegate_kafka.records import to_record
+from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Record
 from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.waiting import now_ms, until
@@ -184,8 +187,10 @@ class TopicWatcher(Background):
     def __init__(self, bootstrap_servers: str, *topics: str) -> None:
         super().__init__(f"watch {' '.join(topics)}")
         self.records: list[Arrived] = []
-        self._consumer = _consumer(bootstrap_servers, {"fetch.wait.max.ms": 500, "fetch.min.bytes": 1})
-        self._consumer.assign(_places(self._consumer, topics))
+        self._bootstrap_servers = bootstrap_servers
+        self._consumer = self._made()
+        self._next = {(each.topic, each.partition): each.offset for each in _places(self._consumer, topics)}
+        self._assign()
 
     def close(self) -> None:
         self._consumer.close()
@@ -196,11 +201,38 @@ class TopicWatcher(Background):
             yield record.document
 
     def run(self) -> None:
+        reach = reach_of(self._bootstrap_servers)
         while not self.stopping.is_set():
             # One by one: the moment of arrival is what some tests measure.
             message = self._consumer.poll(POLL_S)
             if message is not None and message.error() is None:
-                self.records.append(_arrived(message, now_ms()))
+                arrived = _arrived(message, now_ms())
+                self.records.append(arrived)
+                self._next[arrived.topic, arrived.topic_partition] = arrived.offset + 1
+                reach.heard(monotonic_ms())
+                continue
+            try:
+                reach.look(self._consumer, monotonic_ms())
+            except CutOff:
+                close_aside(self._consumer)
+                self._consumer = self._made()
+                self._assign()
+                reach = reach_of(self._bootstrap_servers)
+
+    def _made(self) -> Consumer:
+        return _consumer(self._bootstrap_servers, {"fetch.wait.max.ms": 500, "fetch.min.bytes": 1})
+
+    def _assign(self) -> None:
+        self._consumer.assign([TopicPartition(*where, offset) for where, offset in self._next.items()])
+
+
+def reach_of(bootstrap_servers: str) -> Reach:
+    """Returns what tells a client that has lost the broker for good, as behind a restart of it any of ours can."""
+    return Reach(KafkaSettings(bootstrap_servers=bootstrap_servers, allow_plaintext=True), others_find, monotonic_ms())
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _consumer(bootstrap_servers: str, more: Mapping[str, Any]) -> Consumer:
