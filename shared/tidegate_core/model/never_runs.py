@@ -41,7 +41,9 @@ def never_runs_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
         return None
     place = next(number for number, each in enumerate(spec.constraints) if isinstance(each, TimeWindowConstraint))
     try:
-        if spec.pending_timeout_action != "force" and looking.opening(looking.windows, now) is None:
+        # What is forced in the end needs those alone that end it before that.
+        needed = looking.at_once if spec.pending_timeout_action == "force" else looking.windows
+        if needed and looking.opening(needed, now) is None:
             return _never_together(place)
         missed = looking.missed()
     except _TooLong:
@@ -96,6 +98,11 @@ class _Looking:
     def windows(self) -> Windows:
         return [each for each in self.spec.constraints if isinstance(each, TimeWindowConstraint)]
 
+    @cached_property
+    def at_once(self) -> Windows:
+        """Those that end a job which does not meet them."""
+        return [each for each in self.windows if each.on_unmet == "abort"]
+
     def missed(self) -> _Missed | None:
         """Returns what one thing keeps all jobs from; None where one may run, or where too little was looked at to tell.
 
@@ -111,10 +118,11 @@ class _Looking:
         return next((missed for missed in found if missed is not None), None)
 
     def _waits(self) -> Iterator[_Wait]:
-        at_once = [each for each in self.windows if each.on_unmet == "abort"]
-        if at_once:
+        if self.at_once:
             # Before its own instant in a flexible window nothing ends it.
-            yield _Wait(at_once, 0, SLACK_MS + (getattr(self.spec.trigger, "flexible", None) or 0), is_at_once=True)
+            yield _Wait(
+                self.at_once, 0, SLACK_MS + (getattr(self.spec.trigger, "flexible", None) or 0), is_at_once=True
+            )
         if self.spec.pending_timeout_action == "abort":
             delays = [each.after for each in self.spec.constraints if isinstance(each, DelayConstraint)]
             yield _Wait(self.windows, max(delays, default=0), SLACK_MS + self.spec.pending_timeout)

@@ -195,6 +195,7 @@ A_TRIGGER = st.builds(
 @example("00 3 * * *", [window("00:00", "00:10", **ABORTS), window("00:10", "00:00")], None, "35m", "force")
 @example("00 3 * * *", [window("00:00", "03:10", days="wed"), window("00:10", "01:00")], None, "35m", "abort")
 @example("00 12-14 * * *", [window("00:00", "14:00"), window("13:10", "00:00", **ABORTS)], None, "35m", "abort")
+@example("00 3 * * *", [window(days="mon-fri", **ABORTS), window(days="sat,sun", **ABORTS)], None, "35m", "force")
 def test_given_any_week_then_who_is_warned_of_never_runs_in_the_simulator_and_who_never_runs_for_one_reason_is_warned_of(
     trigger: str, windows: list[Doc], delay: str | None, patience: str, action: str
 ) -> None:
