@@ -33,7 +33,10 @@ from tidegate_ports.bus import Notices, Settled
 from tidegate_ports.clock import Clock
 
 POLL_S = 0.05
-"""Reports wake the thread at once; this bounds how late it sees that the guard lapsed, far below the guard's length."""
+"""Reports wake the thread at once; this bounds how late it sees that the guard lapsed, far below the guard's length. While records wait
+and no broker is found it may be a second later (`Reach`): others take over half a session behind the lapse, and a record's own life ends
+by then as well.
+"""
 PURGE_S_MAX = 2.0
 """For the reports of purged records; they are local."""
 ANY_TOPIC_PARTITION = -1

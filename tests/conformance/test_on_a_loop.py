@@ -168,6 +168,7 @@ async def test_given_a_name_whose_first_address_nobody_answers_under_then_the_ne
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
         client = client_of(settings_for(f"http://store.test:{server.port}", connect_timeout_s=5.0))
         await client.call("put_item", {})
+        assert (server.connections, len(server.requests)) == (1, 1)
         client.close()
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.evidence import Evidence, ProgramRun
 from tidegate_testkit.cluster.judging.expected import every_nth_second
 from tidegate_testkit.cluster.judging.faults import Fault
 from tidegate_testkit.cluster.judging.runs import judge_instants, judge_limit
@@ -32,7 +33,7 @@ class Crowd:
         self._evidence = evidence
         self._expression = expression
         self._start = 0
-        self._end: int | None = None
+        self._stopped: dict[str, tuple[int, int]] = {}
         self.names = [f"crowd-{number}" for number in range(1, MEMBERS + 1)]
 
     def apply(self, start: int) -> None:
@@ -44,28 +45,31 @@ class Crowd:
 
     def suspend(self) -> None:
         for name in self.names:
+            sent = now_ms()
             receipt = self._client.request({"type": "schedule.suspend", "namespace": NAMESPACE, "name": name})
+            self._stopped[name] = sent, now_ms()
             assert receipt["status"] == "accepted", receipt
             # Whoever still waited for a place would be dropped, and its instant be taken for lost.
             assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
-        self._end = now_ms()
 
-    def expected(self, before: int | None = None) -> list[int]:
-        """Returns the nominal instants of each member, until the end or `before`."""
-        until = before if before is not None else self._end
-        assert until is not None
-        return every_nth_second(self._expression, self._start, until)
+    def expected(self, name: str, runs: Sequence[ProgramRun]) -> list[int]:
+        """Returns the nominal instants of a member, until it was suspended or now: what lies between request and answer may go either way."""
+        sent, answered = self._stopped.get(name) or (now_ms(),) * 2
+        started = {run.nominal for run in runs if run.schedule == name}
+        due = every_nth_second(self._expression, self._start, answered)
+        return [nominal for nominal in due if nominal < sent or nominal in started]
 
     def missing(self) -> list[tuple[str, int]]:
         """Returns (name, instant) of what is due and did not start yet."""
-        started = {(run.schedule, run.nominal) for run in self._evidence.of(*self.names)}
-        due = self.expected(self._end or now_ms())
-        return [(name, nominal) for name in self.names for nominal in due if (name, nominal) not in started]
+        runs = self._evidence.of(*self.names)
+        started = {(run.schedule, run.nominal) for run in runs}
+        due = [(name, nominal) for name in self.names for nominal in self.expected(name, runs)]
+        return [each for each in due if each not in started]
 
     def judge(self) -> list[Fault]:
         """Judges everything that the programs wrote; call it once nothing is under way."""
         runs = self._evidence.of(*self.names)
-        faults = [fault for name in self.names for fault in judge_instants(name, self.expected(), runs)]
+        faults = [fault for name in self.names for fault in judge_instants(name, self.expected(name, runs), runs)]
         return faults + judge_limit(f"the {LIMIT} places of {NAMESPACE}", LIMIT, runs)
 
     def _spec(self, name: str) -> dict[str, Any]:

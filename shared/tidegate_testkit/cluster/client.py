@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from tidegate_kafka.reach import CutOff
 from tidegate_testkit.cluster.background import Background
-from tidegate_testkit.cluster.topics import TopicWatcher, monotonic_ms, reach_of
+from tidegate_testkit.cluster.topics import CLOCK, TopicWatcher, reach_of
 from tidegate_testkit.cluster.waiting import PATIENCE_S, until
 
 PREFIX = "tidegate"
@@ -170,10 +170,10 @@ class Client(Background):
             self._producer.poll(POLL_S)
             if self._acknowledged:
                 self._acknowledged = False
-                reach.heard(monotonic_ms())
+                reach.heard(CLOCK.monotonic_ms())
             elif len(self._producer):
                 try:
-                    reach.look(self._producer, monotonic_ms())
+                    reach.look(self._producer, CLOCK.monotonic_ms())
                 except CutOff:
                     former, self._producer = self._producer, _producer(self._bootstrap_servers)
                     reach = reach_of(self._bootstrap_servers)

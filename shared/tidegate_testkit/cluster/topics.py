@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +20,11 @@ from tidegate_kafka.reach import CutOff, Reach, close_aside, others_find
 from tidegate_kafka.records import to_record
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Record
+from tidegate_ports.clock import SystemClock
 from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.waiting import now_ms, until
 
+CLOCK = SystemClock()
 ASK_TIMEOUT_S = 10.0
 OF_THE_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 POLL_S = 0.2
@@ -209,10 +210,10 @@ class TopicWatcher(Background):
                 arrived = _arrived(message, now_ms())
                 self.records.append(arrived)
                 self._next[arrived.topic, arrived.topic_partition] = arrived.offset + 1
-                reach.heard(monotonic_ms())
+                reach.heard(CLOCK.monotonic_ms())
                 continue
             try:
-                reach.look(self._consumer, monotonic_ms())
+                reach.look(self._consumer, CLOCK.monotonic_ms())
             except CutOff:
                 close_aside(self._consumer)
                 self._consumer = self._made()
@@ -228,11 +229,9 @@ class TopicWatcher(Background):
 
 def reach_of(bootstrap_servers: str) -> Reach:
     """Returns what tells a client that has lost the broker for good, as behind a restart of it any of ours can."""
-    return Reach(KafkaSettings(bootstrap_servers=bootstrap_servers, allow_plaintext=True), others_find, monotonic_ms())
-
-
-def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
+    return Reach(
+        KafkaSettings(bootstrap_servers=bootstrap_servers, allow_plaintext=True), others_find, CLOCK.monotonic_ms()
+    )
 
 
 def _consumer(bootstrap_servers: str, more: Mapping[str, Any]) -> Consumer:

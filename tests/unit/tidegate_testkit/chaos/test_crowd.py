@@ -38,15 +38,15 @@ def crowd(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> Crowd:
     return crowd
 
 
-def write(evidence: Evidence, schedule: str, starts_at: int, process: int = 1) -> None:
+def write(evidence: Evidence, schedule: str, starts_at: int, process: int = 1, nominal: int = START) -> None:
     start = {
         "what": "start",
         "wall_ms": starts_at,
         "monotonic_ns": starts_at * 1_000_000,
-        "run_id": f"run-{schedule}",
+        "run_id": f"run-{schedule}-{nominal}",
         "attempt": 1,
         "schedule": schedule,
-        "nominal": START,
+        "nominal": nominal,
         "correlation": None,
         "upstream": None,
         "manifest": [],
@@ -54,7 +54,7 @@ def write(evidence: Evidence, schedule: str, starts_at: int, process: int = 1) -
     }
     ends_at = starts_at + round(WORK_S * 1_000)
     end = {"what": "end", "wall_ms": ends_at, "monotonic_ns": ends_at * 1_000_000}
-    file = evidence.folder / f"{schedule}-{process}.jsonl"
+    file = evidence.folder / f"{schedule}-{nominal}-{process}.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in (start, end)), encoding="utf-8")
 
 
@@ -78,3 +78,28 @@ def test_given_one_ran_twice_and_one_never_then_both_are_named(crowd: Crowd, evi
     write(evidence, first, START + 9_000, process=2)
     assert crowd.missing() == [(fourth, START)]
     assert sorted(fault.kind for fault in crowd.judge()) == ["doubled", "lost"]
+
+
+@pytest.mark.parametrize("second_ran", [False, True])
+def test_given_an_instant_amid_the_suspends_then_each_member_has_an_end_of_its_own(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch, second_ran: bool
+) -> None:
+    """Found in a chaos run whose answers took long: what was suspended 6 s before the instant was called lost."""
+    crowd = Crowd(cast("Client", Says()), evidence, EXPRESSION)
+    crowd.apply(START)
+    # Sent and answered: before it, around it, behind it.
+    moments = iter([END - 900, END - 500, END - 100, END + 100, END + 200, END + 300, END + 400, END + 500])
+    monkeypatch.setattr("tidegate_testkit.chaos.crowd.now_ms", lambda: next(moments))
+    crowd.suspend()
+    first, second, third, fourth = crowd.names
+    for number, name in enumerate(crowd.names):
+        write(evidence, name, START + number * 2_000)
+    if second_ran:
+        write(evidence, second, END + 1_000, nominal=END)
+    write(evidence, third, END + 3_000, nominal=END)
+    assert crowd.missing() == [(fourth, END)]
+    assert [fault.kind for fault in crowd.judge()] == ["lost"]
+    write(evidence, fourth, END + 5_000, nominal=END)
+    assert (crowd.missing(), crowd.judge()) == ([], [])
+    write(evidence, first, END + 7_000, nominal=END)
+    assert [fault.kind for fault in crowd.judge()] == ["extra"]
