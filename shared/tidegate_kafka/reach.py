@@ -18,12 +18,14 @@ from tidegate_kafka.client_config import admin_config
 from tidegate_kafka.settings import KafkaSettings
 
 ASK_EVERY_MS: Final = 5_000
-"""How often a client of which nothing is heard is asked."""
+"""How often a client of which nothing is heard is asked, and a stranger meanwhile at most."""
 ASK_S_MAX: Final = 0.5
 """Patience with one question. It holds the client's thread up. A stranger has no more, its connection included, so that brokers which are
 slow cut nobody off."""
 PATIENCE_MS: Final = 10_000
-"""So long no question was answered before a stranger is asked: a client finds a broker that is back within a second or two."""
+"""So long a client has to find a broker that a stranger found: it does within a second or two of a broker's return. The time while no
+stranger finds one does not count; else a client would be given up, with all that it has under way, for a broker that answered the
+second question of two."""
 
 
 class CutOff(Exception):
@@ -74,34 +76,38 @@ class Reach:
         self._others = others
         self._every_ms = every_ms
         self._asked_at = now_ms
-        self._silent_since: int | None = None
-        self._stranger_asked_at = now_ms
+        self._others_find_since: int | None = None
+        self._stranger_asked_at: int | None = None
 
     def heard(self, now_ms: int) -> None:
         """Something came from a broker."""
         self._asked_at = now_ms
-        self._silent_since = None
+        self._others_find_since = None
 
     def look(self, client: Asked, now_ms: int) -> bool | None:
         """Returns whether the client finds a broker; None when it was not asked now.
 
         Raises:
-            CutOff: It has not for `PATIENCE_MS`, and a stranger does.
+            CutOff: It has not for `PATIENCE_MS` in which strangers did.
         """
         if now_ms < self._asked_at + self._every_ms:
             return None
         self._asked_at = now_ms
         if _finds(client, self._settings):
-            self._silent_since = None
+            self._others_find_since = None
             return True
-        if self._silent_since is None:
-            self._silent_since = self._stranger_asked_at = now_ms
-        silent_ms = now_ms - self._silent_since
-        if silent_ms >= PATIENCE_MS and now_ms >= self._stranger_asked_at + ASK_EVERY_MS:
+        if self._stranger_asked_at is None or now_ms >= self._stranger_asked_at + ASK_EVERY_MS:
             self._stranger_asked_at = now_ms
-            if self._others(self._settings):
-                raise CutOff(f"no broker was found for {silent_ms / 1000:g} s, and a new client finds one")
+            self._compare(now_ms)
         return False
+
+    def _compare(self, now_ms: int) -> None:
+        if not self._others(self._settings):
+            self._others_find_since = None
+        elif self._others_find_since is None:
+            self._others_find_since = now_ms
+        elif (silent_ms := now_ms - self._others_find_since) >= PATIENCE_MS:
+            raise CutOff(f"it found no broker for {silent_ms / 1000:g} s in which new clients did")
 
 
 def _finds(client: Asked, settings: KafkaSettings) -> bool:

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
@@ -120,12 +120,12 @@ class MessageBook:
         self._client.send("requests", document, key="a cancel", on_acknowledged=message.thought_taken)
 
     def sent(self, receipts: Iterable[Arrived]) -> list[Sent]:
-        """Returns what must become of each acknowledged message, given all receipts as they lie on their topic."""
+        """Returns what must become of each message, given all receipts as they lie on their topic."""
         answers: dict[str, Answer] = {}
         for receipt in receipts:
             document = receipt.document
             answers.setdefault(document["request_id"], Answer(document["status"], receipt.appended_at))
-        return [_sent(message, answers) for message in list(self.booked) if message.acknowledged is not None]
+        return [_sent(message, answers) for message in list(self.booked)]
 
     def owed(self, deliveries: Iterable[Delivery], receipts: Iterable[Arrived]) -> list[int]:
         """Returns the numbers of messages that still have to come, or to be answered."""
@@ -138,6 +138,15 @@ class MessageBook:
 
 
 def _sent(message: Booked, answers: Mapping[str, Answer]) -> Sent:
+    sent = _after_thoughts(message, answers)
+    if message.acknowledged is None and sent.must == "deliver":
+        return replace(
+            sent, must="may"
+        )  # It went with a client that had lost the broker: who knows whether it arrived?
+    return sent
+
+
+def _after_thoughts(message: Booked, answers: Mapping[str, Answer]) -> Sent:
     name = message.cancelled_by or message.replaced_by
     if name is None:
         return Sent(message.number, message.nominal)

@@ -186,7 +186,10 @@ class Pipeline:
         faults = [fault for name in LANDING.values() for fault in judge_instants(name, self.expected(), runs)]
         faults += judge_joins(JOIN, LANDING, runs)
         faults += judge_follow_ups(REPORT, JOIN, runs)
-        faults += judge_counts(TALLY, self.feed_count, [event for event, count in self._feed.items() if count], runs)
+        by_fate: dict[bool, list[str]] = {True: [], False: []}
+        for event, count in self._feed.items():
+            by_fate[count > 0].append(event)
+        faults += judge_counts(TALLY, self.feed_count, by_fate[True], runs, by_fate[False])
         # Overlap `queue`, the default, bounds each of them by 1, the report also by its own constraint.
         queued = (*LANDING.values(), JOIN) if self._overlap == "queue" else ()
         for name in (*queued, REPORT, TALLY):

@@ -31,13 +31,13 @@ LATE_COPY_MS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message that the broker acknowledged as a request.
+    """A message that was asked for.
 
     Attributes:
         number: Of the client's own; stands in the payload.
         nominal: When it was to be delivered, ms since the epoch.
         must: `deliver`, `never` (its cancel was acknowledged as such) or `may` (its cancel or replacement came about when it
-            was due).
+            was due, or the broker did not acknowledge its request).
         not_after: From this append time on a delivery is stale; None where nothing ended it.
         unanswered: Request id of its cancel or replacement that the broker has and nobody answered.
         cancel_answered_at: When its cancel was answered, ms since the epoch; None without one, or while it is not.

@@ -30,6 +30,16 @@ def test_given_manifests_then_the_faults_are_named(runs: list[ProgramRun], kinds
     assert [fault.kind for fault in judge_counts("tally", 2, ["a", "b", "c", "d"], runs)] == kinds
 
 
+@pytest.mark.parametrize(("told", "kinds"), [(("c", "d"), []), (("c",), []), (("c", "d", "d"), ["miscounted"])])
+def test_given_events_that_nobody_knows_to_have_arrived_then_each_counts_once_or_never(
+    told: tuple[str, ...], kinds: list[str]
+) -> None:
+    runs = [a_run(1, "a", "b"), a_run(2, *told)]
+    faults = judge_counts("tally", 1, ["a", "b"], runs, unacknowledged=["c", "d"])
+
+    assert [fault.kind for fault in faults] == kinds
+
+
 def test_given_a_second_process_of_a_run_then_it_is_doubled_and_its_events_are_miscounted() -> None:
     faults = judge_counts("tally", 2, ["a", "b"], [a_run(1, "a", "b"), a_run(1, "a", "b")])
 
