@@ -44,6 +44,6 @@ def _view(source: Source) -> SourceView:
         name=source.name,
         status="open" if source.is_open else "opening",
         version=source.version,
-        topic=source.spec.topic,
+        topic=source.topic,
         spec=json.loads(source.body or "{}"),
     )

@@ -23,6 +23,7 @@ from tidegate_core.effects import Items, Read
 from tidegate_core.model.events import Event
 from tidegate_core.model.facts import fact_to_json
 from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.records.sources import UnreadableSource
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
 from tidegate_core.transactions.cursor import BETWEEN_RECORDS, Uses, dedupe_row
@@ -149,7 +150,11 @@ class EventIngest:
         return self.cursor.serve(self._process)
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
-        read = yield from self._reading.read(self.cursor, batch)
+        try:
+            read = yield from self._reading.read(self.cursor, batch)
+        except UnreadableSource:
+            self.cursor.stand_aside()  # Whoever follows the topic says so.
+            return
         events = [(each.record, self._kept(each)) for each in read]
         yield from self.cursor.dead_letters.settled()
         wanted = {event.event_key for _, found in events for _, event in found}

@@ -17,7 +17,7 @@ from tidegate_core.effects import Items, Read
 from tidegate_core.model.events import Event
 from tidegate_core.model.parsing import parse_events
 from tidegate_core.model.problems import Problem, RefusedRecord, internal_problem
-from tidegate_core.records.sources import Source
+from tidegate_core.records.sources import Source, UnreadableSource
 from tidegate_core.sources.mapping import event_of
 from tidegate_core.store import keys
 
@@ -47,7 +47,11 @@ class EventReading(Protocol):
     """How the records of a topic are read."""
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
-        """Returns what each record of a batch says; called after the batch was fetched."""
+        """Returns what each record of a batch says; called after the batch was fetched.
+
+        Raises:
+            UnreadableSource: Nobody here can say; whoever can reads the batch.
+        """
         ...
 
 
@@ -118,17 +122,26 @@ class SourceEvents:
         return [self._one(record, mapping, place) for record in batch]
 
     def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
-        """Returns the first offsets of each open source of the topic."""
-        return [first for _, first in (yield from self.sources_of(host, topic))]
+        """Returns the first offsets of each open source of the topic; of nobody where one of them cannot be read here."""
+        try:
+            return [first for _, first in (yield from self.sources_of(host, topic))]
+        except UnreadableSource:
+            return []
 
     def sources_of(self, host: Host, topic: str) -> Operation[list[tuple[Source, Mapping[str, int]]]]:
-        """Returns the open sources of a topic, each with the first offsets that it maps."""
+        """Returns the open sources of a topic, each with the first offsets that it maps.
+
+        Raises:
+            UnreadableSource: One of them is; what the others make of a record cannot be counted without what it makes.
+        """
         present = yield from present_sources(host)
         opened = [each for each in present.entries if each.is_open]
         # Topics are read in turn: what the others need stays.
         named = {each.vector for each in opened}
         self._vectors = {vector: offsets for vector, offsets in self._vectors.items() if vector in named}
-        mine = [each for each in opened if each.spec.topic == topic]
+        mine = [each for each in opened if each.topic == topic]
+        for each in mine:
+            _ = each.spec
         vectors = yield from self._vectors_of(host, [each.vector for each in mine if each.vector is not None])
         # A vector that is gone was removed with its source, after that was read.
         return [(each, vectors[each.vector]) for each in mine if each.vector is not None and each.vector in vectors]

@@ -64,6 +64,11 @@ class FollowedTopics:
         """Topics of which something is read."""
         return frozenset(name for name, _ in self._ingests)
 
+    @property
+    def aside(self) -> frozenset[str]:
+        """Those of which something stands aside: it goes on once they are left and followed anew."""
+        return frozenset(name for (name, _), ingest in self._ingests.items() if ingest.cursor.stands_aside)
+
     def is_due(self, topic: str) -> bool:
         """Whether the brokers are to be asked about it: at first sight, each minute, and until they have answered."""
         return self._host.now - self._asked_at.get(topic, -ASK_AGAIN_MS) >= ASK_AGAIN_MS

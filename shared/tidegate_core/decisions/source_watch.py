@@ -6,6 +6,8 @@ first offsets lie in the store. Topics are asked for at first sight and each min
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.event_reading import SourceEvents
 from tidegate_core.decisions.followed_topics import FollowedTopics
@@ -14,6 +16,8 @@ from tidegate_core.decisions.log_ends import present_sources
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import ReadEndOffsets
+from tidegate_core.records.sources import Source, UnreadableSource
+from tidegate_core.store import keys
 
 LOOK_MS = 5_000
 """A source whose poke was lost is read so much later."""
@@ -35,6 +39,7 @@ class SourceWatch:
         self._host = host
         self._topics = FollowedTopics(host, index, requests, cursors, SourceEvents())
         self._poked = Signal("sources")
+        self._told: set[tuple[str, str, int]] = set()
 
     @property
     def is_idle(self) -> bool:
@@ -68,8 +73,10 @@ class SourceWatch:
 
     def _follow_all(self) -> Operation[None]:
         present = yield from present_sources(self._host)
-        topics = sorted({each.spec.topic for each in present.entries if each.is_open})
-        for topic in sorted(self._topics.names - set(topics)):
+        opened = [each for each in present.entries if each.is_open]
+        unreadable = self._unreadable(opened)
+        topics = sorted({each.topic for each in opened} - unreadable)
+        for topic in sorted((self._topics.names - set(topics)) | self._topics.aside):
             yield from self._topics.leave(topic)
         due = [topic for topic in topics if self._topics.is_due(topic)]
         if due:
@@ -77,3 +84,18 @@ class SourceWatch:
             answers = yield tuple(ReadEndOffsets(topic, may_be_missing=True) for topic in due)
             for topic, asked in zip(due, answers, strict=True):
                 yield from self._topics.follow(topic, asked, present.version)
+
+    def _unreadable(self, opened: Sequence[Source]) -> set[str]:
+        """Returns topics of sources that a newer release has accepted: their records wait for it, or for a definition that is readable here."""
+        topics: set[str] = set()
+        told, self._told = self._told, set()
+        for each in opened:
+            try:
+                _ = each.spec
+            except UnreadableSource as error:
+                topics.add(each.topic)
+                which = (each.namespace, each.name, each.version)
+                self._told.add(which)
+                if which not in told:
+                    self._host.failed("source", keys.schedule_ref(each.namespace, each.name), error)
+        return topics

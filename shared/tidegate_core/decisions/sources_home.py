@@ -91,7 +91,7 @@ class ApplySource(ApplyRequest):
         """Stores the topic's ends, read after the source was listed, or returns why it has none."""
         topic = request.spec.topic
         open_ones = [each for each in (yield from present_sources(lane.host)).entries if each.is_open]
-        wanted = dict.fromkeys(sorted({each.spec.topic for each in open_ones}), self.arrived)
+        wanted = dict.fromkeys(sorted({each.topic for each in open_ones}), self.arrived)
         wanted[topic] = listed
         found = yield from ends_at_once(lane.host, wanted, topic)
         if not found.get(topic):
@@ -270,9 +270,9 @@ def _problems(before: Sources, request: SourceApply, entry: Source | None, body:
     if topic.startswith(own):
         hint = "what is on the events topic is heard without a source"
         found.append(Problem("spec.topic", f'"{topic}" is tidegate\'s own', hint))
-    if entry is not None and entry.is_open and entry.spec.topic != topic:
+    if entry is not None and entry.is_open and entry.topic != topic:
         hint = "delete the source and apply it anew, or give the new one another name"
-        found.append(Problem("spec.topic", f'cannot be changed from "{entry.spec.topic}"', hint))
+        found.append(Problem("spec.topic", f'cannot be changed from "{entry.topic}"', hint))
     if len(body.encode()) > BODY_BYTES_MAX:
         found.append(Problem("spec", f"has {len(body.encode())} bytes, at most {BODY_BYTES_MAX} can be kept"))
     if entry is None or not entry.is_there:

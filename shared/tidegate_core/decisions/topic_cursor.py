@@ -118,10 +118,19 @@ class TopicCursor:
         self._takes = False
         self._buffer.clear()
 
-    def end(self) -> Operation[None]:
-        """Ends `serve` after the batch that is under way; dead letters that are open stay so in the position."""
+    @property
+    def stands_aside(self) -> bool:
+        """No further batch of it is dealt with."""
+        return self._ends
+
+    def stand_aside(self) -> None:
+        """Ends `serve` with the batch that is under way, whatever was not dealt with: the position stays before it, for whoever can."""
         self._ends = True
         self.take_no_more()
+
+    def end(self) -> Operation[None]:
+        """Ends `serve` after the batch that is under way; dead letters that are open stay so in the position."""
+        self.stand_aside()
         self._look()
         yield self._ended
 

@@ -13,9 +13,18 @@ SPECS_KEPT = 256
 """Parsed specs per process; there are at most 64 sources."""
 
 
+class UnreadableSource(Exception):
+    """A source's definition is none in this release's grammar: a newer release has accepted it, and this one was rolled back to."""
+
+
 @lru_cache(maxsize=SPECS_KEPT)
 def _parsed(body: str) -> SourceSpec:
     return SourceSpec.model_validate_json(body)
+
+
+@lru_cache(maxsize=SPECS_KEPT)
+def _topic_of(body: str) -> str:
+    return str(json.loads(body)["topic"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +60,23 @@ class Source:
         return self.body is not None and self.vector is not None
 
     @property
-    def spec(self) -> SourceSpec:
-        """Of one that is there."""
+    def topic(self) -> str:
+        """Of one that is there, whether or not this release can read the rest."""
         assert self.body is not None
-        return _parsed(self.body)
+        return _topic_of(self.body)
+
+    @property
+    def spec(self) -> SourceSpec:
+        """Of one that is there.
+
+        Raises:
+            UnreadableSource: This release cannot read it.
+        """
+        assert self.body is not None
+        try:
+            return _parsed(self.body)
+        except ValueError as error:
+            raise UnreadableSource(f"{self.namespace}/{self.name} version {self.version}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +93,7 @@ class Sources:
         """Returns the topics whose records become events of these namespaces (None: of any), or will at once."""
         wanted = None if namespaces is None else frozenset(namespaces)
         there = (each for each in self.entries if each.is_there and (wanted is None or each.namespace in wanted))
-        return tuple(sorted({each.spec.topic for each in there}))
+        return tuple(sorted({each.topic for each in there}))
 
     def changed(self, entry: Source) -> Sources:
         """Returns them with this one in the place of the one of its name."""

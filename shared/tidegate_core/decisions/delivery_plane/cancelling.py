@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +18,13 @@ from tidegate_core.decisions.delivery_plane.guarding import (
 )
 from tidegate_core.decisions.delivery_plane.outgoing import refused_letter_of
 from tidegate_core.decisions.delivery_plane.rows import write
-from tidegate_core.decisions.delivery_plane.sending import cannot_be_kept, produce, publish_receipts, send_messages
+from tidegate_core.decisions.delivery_plane.sending import (
+    cannot_be_kept,
+    produce,
+    publish_answers,
+    publish_receipts,
+    send_messages,
+)
 from tidegate_core.decisions.host import InvalidAsk
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
@@ -48,7 +55,7 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[N
     Cancels are answered together: behind an outage there are many, and a broker whose acknowledgements get lost takes seconds for each.
     """
     sends: list[Sending] = []
-    answers: list[Receipt] = []
+    answers: list[tuple[str, bytes]] = []
     by_origin = {Position.parse(row.origin): row for row in rows}
 
     def send() -> Operation[None]:
@@ -74,7 +81,7 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[N
             plane.host.failed("cancel", row.origin, error)
             yield from _bury(plane, row, cannot_be_kept(request, error))
     yield from send()
-    yield from publish_receipts(plane, answers)
+    yield from publish_answers(plane, answers)
 
 
 def _bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
@@ -92,8 +99,10 @@ def _bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operat
         yield from publish_receipts(plane, [receipt])
 
 
-def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operation[Receipt]:
-    """Returns the receipt: the stored one of a repeat, else what the cancel comes to, stored before anybody hears of it."""
+def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operation[tuple[str, bytes]]:
+    """Returns the request id and its receipt: of a repeat what is stored, whichever release wrote it, else what the cancel comes to, stored
+    before anybody hears of it.
+    """
     request_id = request.id or f"@{origin}"
     key = keys.receipt(plane.shard, request.namespace, request_id)
     found = yield from plane.host.read_for_good(Read((key,)))
@@ -102,8 +111,8 @@ def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operat
     if item is not None:
         stored = from_item(StoredReceipt, item)
         if stored.subject != subject_of(request):
-            return used_otherwise(request, request_id, plane.host.now)
-        return Receipt.model_validate_json(stored.body)
+            return request_id, used_otherwise(request, request_id, plane.host.now).to_json()
+        return request_id, stored.body.encode()
     status, errors = yield from _cancel(plane, request, origin)
     receipt = Receipt.model_construct(
         request_id=request_id,
@@ -122,7 +131,7 @@ def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operat
         expires_at=expiry(plane.host.now, RECEIPT_DAYS),
     )
     yield from write(plane.host, "receipt", [Put(key, {**to_item(row, key), "rev": 1})])
-    return receipt
+    return request_id, row.body.encode()
 
 
 def _answered_before(
@@ -144,8 +153,8 @@ def _answered_before(
     stored = from_item(StoredReceipt, item)
     if not is_theirs and stored.subject != subject_of(request):
         return None
-    status = Receipt.model_validate_json(stored.body).status
-    return status if status in (ReceiptStatus.CANCELLED, ReceiptStatus.TOO_LATE) else None
+    told = (ReceiptStatus.CANCELLED, ReceiptStatus.TOO_LATE)
+    return next((status for status in told if status == json.loads(stored.body)["status"]), None)
 
 
 def named(request: MessageCancel) -> MessageName:

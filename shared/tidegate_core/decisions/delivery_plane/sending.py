@@ -360,8 +360,13 @@ def _answer(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
 
 
 def publish_receipts(plane: DeliveryPlane, receipts: Sequence[Receipt]) -> Operation[None]:
+    yield from publish_answers(plane, [(each.request_id, each.to_json()) for each in receipts])
+
+
+def publish_answers(plane: DeliveryPlane, answers: Sequence[tuple[str, bytes]]) -> Operation[None]:
+    """As `publish_receipts`, of receipts as they are stored: each with its request id."""
     topic = plane.host.holding.receipts_topic
-    yield from produce(plane, [Produce(topic, each.request_id.encode(), each.to_json()) for each in receipts])
+    yield from produce(plane, [Produce(topic, request_id.encode(), receipt) for request_id, receipt in answers])
 
 
 def produce(plane: DeliveryPlane, records: Sequence[Produce]) -> Operation[None]:

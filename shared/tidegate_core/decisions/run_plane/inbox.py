@@ -149,7 +149,11 @@ class Inbox:
         # Behind the ends of runs from before, which were there first: their rows are read after these.
         for row in (row for _, row in rows if row.kind == "G"):
             arrived = self._host.readings.begun
-            works.append(upstream_gone(row, memory, self._plane.recurring, self._done, arrived))
+            try:
+                works.append(upstream_gone(row, memory, self._plane.recurring, self._done, arrived))
+            except ValueError as error:
+                # A newer release wrote it; it stays for who can read it.
+                self._host.failed("upstream_gone", row.origin, error)
         return works
 
     def _hand(self, messages: Sequence[InboxRow]) -> None:

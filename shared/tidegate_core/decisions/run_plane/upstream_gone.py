@@ -102,7 +102,11 @@ class UpstreamGone(ApplyRequest):
 def upstream_gone(
     row: InboxRow, memory: Memory, recurring: RecurringSource, done: Callable[[InboxRow], None], arrived: int
 ) -> UpstreamGone:
-    """Returns the procedure for an inbox row of kind `G`."""
+    """Returns the procedure for an inbox row of kind `G`.
+
+    Raises:
+        ValueError: This release cannot read it.
+    """
     matched = json.loads(row.body)
     told = ScheduleGone.model_validate_json(matched[0]["fact"])
     upstream = keys.schedule_ref(told.namespace, told.schedule)

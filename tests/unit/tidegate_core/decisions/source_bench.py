@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.records.codec import from_item
+from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.sources import NO_SOURCES, Sources, StoredSources
 from tidegate_core.store import keys
+from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import SECOND, Doc, a_spec, on_data
 
@@ -63,3 +65,17 @@ def counted(bench: Bench, name: str = "nightly") -> int:
 
 def positions(bench: Bench, topic_id: str = "c" * 32) -> list[object]:
     return [row["next"] for row in bench.rows("TP") if topic_id in str(row["pk"])]
+
+
+def reword(bench: Bench, name: str, **more: Any) -> None:
+    """What another release has accepted: members of a source's definition of which this one knows nothing, or no more."""
+    before = sources(bench)
+    changed = [
+        replace(each, body=json.dumps({**json.loads(each.body or "{}"), **more}), version=each.version + 1)
+        if each.name == name
+        else each
+        for each in before.entries
+    ]
+    item = to_item(StoredSources.of(Sources(version=before.version + 1, entries=tuple(changed))), keys.SOURCES_KEY)
+    revision = bench.store.peek(keys.SOURCES_KEY)["rev"]  # type: ignore[index]
+    bench.store.write([Put(keys.SOURCES_KEY, {**item, "rev": int(str(revision)) + 1})])

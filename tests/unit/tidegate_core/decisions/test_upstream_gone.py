@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
 from tidegate_core.effects import Commit, Effect, Gone, LaunchOrder
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
@@ -76,6 +80,21 @@ def test_given_evidence_that_waits_for_it_then_the_ledger_says_why_it_waits_no_m
     (entry,) = [row for row in bench.rows("L#") if row["name"] == "down"]
     assert entry["detail"] == "flights/up, which it waited for, was deleted"
     assert bench.rows("E#") == []
+
+
+def test_given_a_row_that_a_newer_release_wrote_then_it_stays_for_who_can_read_it_and_all_else_goes_on() -> None:
+    """Behind a roll-back: an unreadable fact ended the whole topic partition, again at each recovery."""
+    bench = a_bench(UP)
+    body = json.dumps([{"fact": json.dumps({"vanished": "up"}), "incarnation": "1", "generation": 1}])
+    row = InboxRow(namespace="flights", name="down", kind="G", origin="newer", body=body)
+    bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
+    bench.give(Poked(0))
+    bench.crash()
+    bench.run(2 * MINUTE)
+    assert {each.fields["name"] for each in bench.notices("decision_failed")} == {"upstream_gone"}
+    assert [each["origin"] for each in bench.rows("I#")] == ["newer"]
+    assert status(bench) == ("active", ())
+    assert of(bench, "up")
 
 
 def test_given_a_job_that_waits_then_it_ends_with_its_schedule() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH
 
@@ -165,4 +167,17 @@ def test_given_the_same_namespace_then_a_second_cancel_gets_the_firsts_answer(be
     bench.run(HOUR)
     bench.request(a_cancel("c-2", message_id="m-1"))
     bench.run(SECOND)
+    assert bench.status_of("c-2") == "cancelled"
+
+
+def test_given_an_answer_that_a_newer_release_stored_then_a_repeat_is_told_it_as_it_is(bench: Bench) -> None:
+    """Behind a roll-back: an answer with more in it than this release knows ended the topic partition."""
+    bench.request(a_send("m-1", after="5m"))
+    bench.request(a_cancel(message_id="m-1"))
+    (row,) = [each for each in bench.rows("RQ#") if each["request_id"] == "c-1"]
+    newer = json.dumps({**json.loads(str(row["body"])), "came_by": "a newer release"})
+    bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), {**row, "body": newer})])
+    bench.request(a_cancel(message_id="m-1"))
+    assert bench.on("tidegate.receipts")[-1].value == newer.encode()
+    bench.request(a_cancel("c-2", message_id="m-1"))
     assert bench.status_of("c-2") == "cancelled"
