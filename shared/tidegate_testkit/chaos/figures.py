@@ -101,6 +101,7 @@ class Figures:
             if (gap := gap_of(hand_over, got.deliveries)) is not None
         ]
         near = [(stop, aimed) for stop, aimed in got.stops if stop.is_near]
+        near_cancels = [each for each in got.sent if each.is_cancel_near]
         recovered = [strike.recovered_at - strike.healed_at for strike in strikes]
         messages = len({delivery.number for delivery in got.deliveries})
         return {
@@ -117,7 +118,10 @@ class Figures:
             "stops": len(got.stops),
             "stops_within_500_ms": len(near),
             "stops_within_500_ms_aimed_at_a_take_over": sum(aimed for _, aimed in near),
-            "cancels_within_500_ms": sum(each.is_cancel_near for each in got.sent),
+            "cancels_within_500_ms": len(near_cancels),
+            "cancels_within_500_ms_aimed_at_a_take_over": sum(
+                each.number in got.aimed_cancels for each in near_cancels
+            ),
             "first_on_time_after_kill_ms": _spread(firsts),
             "gap_of_hand_overs_ms": _spread(gaps),
             "recovered_after_healing_ms": _spread(recovered),

@@ -62,6 +62,7 @@ class Collected:
         deliveries: On the sink.
         sent: What must become of each message.
         stops: Of schedules, each with whether it was aimed at a take-over.
+        aimed_cancels: Numbers of the messages whose cancel was.
         unanswered: Schedules whose apply the broker has, and nobody answered.
         programs: Processes of programs.
         events: Distinct events of the feed that the broker has.
@@ -70,6 +71,7 @@ class Collected:
     deliveries: Sequence[Delivery]
     sent: Sequence[Sent]
     stops: Sequence[tuple[Stop, bool]]
+    aimed_cancels: frozenset[int]
     unanswered: Sequence[str]
     programs: int
     events: int
@@ -150,6 +152,7 @@ class Load:
             deliveries=deliveries_of(read_topic(brokers, self._sink)),
             sent=self._book.sent(receipts),
             stops=self.stops.stops(receipts),
+            aimed_cancels=frozenset(self.stops.aimed_cancels),
             unanswered=self.stops.unanswered(receipts),
             programs=len(self._evidence.runs()),
             events=self.pipeline.events,

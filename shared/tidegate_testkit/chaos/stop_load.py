@@ -6,18 +6,20 @@ import itertools
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
-from tidegate_core.model.shards import schedule_shard
+from tidegate_core.model.shards import message_shard, schedule_shard
 from tidegate_testkit.cluster.agenda import Agenda
 from tidegate_testkit.cluster.background import Background
 from tidegate_testkit.cluster.client import Acknowledged, Client
 from tidegate_testkit.cluster.cluster import SHARDS
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.judging.stops import Stop, StopAnswer
-from tidegate_testkit.cluster.message_load import MessageBook, instant
+from tidegate_testkit.cluster.message_load import NAMESPACE as MESSAGES
+from tidegate_testkit.cluster.message_load import MessageBook, cancel_id, instant
 from tidegate_testkit.cluster.topics import Arrived
 from tidegate_testkit.cluster.waiting import now_ms
 
@@ -26,13 +28,18 @@ ALL_SHARDS = frozenset(range(SHARDS))
 AHEAD_MS = 4_000
 """From the apply to the instant: an apply takes a tenth of a second, several on a busy machine."""
 ANSWER_MS = 120
-"""About what an answer takes: so much before the wanted moment a stop is sent."""
+"""About what an answer takes, while none is known: so much before the wanted moment a stop is sent."""
+ANSWERS_KEPT = 30
 SPREAD_MS = 450
 """Answers are wanted within that of the instant, before it and after."""
-VOLLEY = 40
+VOLLEY = 12
+"""Of schedules; each costs its owner what a run does."""
+VOLLEY_CANCELS = 60
+"""Of messages, which cost little: as many as lie near enough together that some ten of them are near. More of them only keep the nodes
+from coming back."""
 VOLLEY_FROM_MS, VOLLEY_TO_MS = 7_000, 13_000
 """Instants of the first volley, after its begin: about the moment at which what it is aimed at has been taken over, 8 s on an idle
-machine. Its stops are answered together then, so that some seven of them are near. More of them only keep the nodes from coming back."""
+machine. Its stops are answered together then."""
 VOLLEY_LAST_MS = 60_000
 """What was answered later than this stood in an outage: nobody waits so long for an instant."""
 VOLLEYS_KEPT = 5
@@ -62,11 +69,27 @@ class Trial:
         self.apply_acknowledged = True
 
 
+class Latency:
+    """What answers to stops of one kind took of late: a busy machine needs many times what an idle one does."""
+
+    def __init__(self) -> None:
+        self._sent: deque[tuple[str, int]] = deque(maxlen=ANSWERS_KEPT)
+
+    def sent(self, request_id: str) -> None:
+        """It is sent now."""
+        self._sent.append((request_id, now_ms()))
+
+    def usual_ms(self, answered_at: Mapping[str, int]) -> int:
+        took = [answered_at[request_id] - sent_at for request_id, sent_at in self._sent if request_id in answered_at]
+        return int(median(took)) if took else ANSWER_MS
+
+
 class StopLoad(Background):
     """Begins one trial every `every_s` seconds, in turn a suspend, a delete and a message's cancel.
 
     Attributes:
         trials: Of schedules, so far; cancels stand in the message book.
+        aimed_cancels: Numbers of the messages whose cancel was aimed at a take-over.
     """
 
     def __init__(
@@ -74,6 +97,7 @@ class StopLoad(Background):
     ) -> None:
         super().__init__("stop load")
         self.trials: list[Trial] = []
+        self.aimed_cancels: set[int] = set()
         self._client = client
         self._evidence = evidence
         self._book = book
@@ -82,6 +106,8 @@ class StopLoad(Background):
         self._agenda = Agenda()
         self._numbers = itertools.count(1)
         self._volleys: deque[tuple[int, list[Trial]]] = deque(maxlen=VOLLEYS_KEPT)
+        self._cancel_volleys: deque[tuple[int, list[str]]] = deque(maxlen=VOLLEYS_KEPT)
+        self._latencies = {"schedule": Latency(), "cancel": Latency()}
 
     def run(self) -> None:
         due = time.monotonic()
@@ -91,14 +117,14 @@ class StopLoad(Background):
             if time.monotonic() >= due:
                 due += self._every_s
                 wanted = now_ms() + AHEAD_MS
-                stop_at = wanted - ANSWER_MS + self._chance.randint(-SPREAD_MS, SPREAD_MS)
+                answered_at = wanted + self._chance.randint(-SPREAD_MS, SPREAD_MS)
                 match next(turns):
                     case "cancel":
-                        self._cancel(wanted, stop_at)
+                        self._cancel(wanted, answered_at - self._usual_ms("cancel"))
                     case "suspend":
-                        self._begin(self._name(), "suspend", wanted, stop_at)
+                        self._begin(self._name(), "suspend", wanted, answered_at - self._usual_ms("schedule"))
                     case _:
-                        self._begin(self._name(), "delete", wanted, stop_at)
+                        self._begin(self._name(), "delete", wanted, answered_at - self._usual_ms("schedule"))
         self._agenda.do_all()
 
     def volley(self, shards: frozenset[int]) -> None:
@@ -109,6 +135,35 @@ class StopLoad(Background):
             self._begin(self._name(shards), what, now + after_ms, now + VOLLEY_STOP_MS, in_volley=True)
         volley = [trial for trial in self.trials[before:] if trial.in_volley]
         self._volleys.append((now, volley))
+        ids = [self._aimed_cancel(now + after_ms, now + VOLLEY_STOP_MS, shards) for after_ms in self._cancels_ms()]
+        self._cancel_volleys.append((now, ids))
+
+    def _cancels_ms(self) -> list[int]:
+        """Returns the instants of a volley's messages, after its begin: about those at which cancels of earlier ones were answered.
+
+        They are answered together, at a moment that no volley can know; each of those of before is as likely.
+        """
+        answered_at = self._client.answered_at()
+        known = [
+            answered_at[each] - begun for begun, ids in self._cancel_volleys for each in ids if each in answered_at
+        ]
+        fit = [each for each in known if VOLLEY_STOP_MS < each <= VOLLEY_LAST_MS]
+        if not fit:
+            step_ms = (VOLLEY_TO_MS - VOLLEY_FROM_MS) // VOLLEY_CANCELS
+            return [VOLLEY_FROM_MS + step_ms * number for number in range(VOLLEY_CANCELS)]
+        return [self._chance.choice(fit) + self._chance.randint(-SPREAD_MS, SPREAD_MS) for _ in range(VOLLEY_CANCELS)]
+
+    def _aimed_cancel(self, due: int, stop_at: int, shards: frozenset[int]) -> str:
+        """Begins one; returns the id of its cancel."""
+        names = (f"stopped-{number}" for number in self._numbers)
+        request_id = next(each for each in names if message_shard(MESSAGES, None, each, SHARDS) in shards)
+        message = self._book.send(due, request_id=request_id, receipt=True)
+        self.aimed_cancels.add(message.number)
+        self._at(stop_at, lambda: self._book.cancel(message))
+        return cancel_id(message.number)
+
+    def _usual_ms(self, kind: str) -> int:
+        return self._latencies[kind].usual_ms(self._client.answered_at())
 
     def _wanted_ms(self) -> list[int]:
         """Returns the instants of a volley, after its begin, in the order of its stops: when those of an earlier one were answered.
@@ -164,11 +219,22 @@ class StopLoad(Background):
         apply = {"id": name, "type": "schedule.apply", **about, "spec": spec}
         self._client.send("requests", apply, key=name, on_acknowledged=trial.apply_taken)
         stop = {"id": trial.stop_id, "type": f"schedule.{what}", **about}
-        self._at(stop_at, lambda: self._client.send("requests", stop, key=name, on_acknowledged=trial.taken))
+
+        def send() -> None:
+            if not in_volley:
+                self._latencies["schedule"].sent(trial.stop_id)
+            self._client.send("requests", stop, key=name, on_acknowledged=trial.taken)
+
+        self._at(stop_at, send)
 
     def _cancel(self, due: int, stop_at: int) -> None:
         message = self._book.send(due, request_id=f"stopped-{next(self._numbers)}", receipt=True)
-        self._at(stop_at, lambda: self._book.cancel(message))
+
+        def send() -> None:
+            self._latencies["cancel"].sent(cancel_id(message.number))
+            self._book.cancel(message)
+
+        self._at(stop_at, send)
 
     def _at(self, milliseconds: int, act: Callable[[], None]) -> None:
         self._agenda.after((milliseconds - now_ms()) / 1_000, act)

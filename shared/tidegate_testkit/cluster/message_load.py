@@ -59,6 +59,11 @@ class Booked:
         self.thought_acknowledged = True
 
 
+def cancel_id(number: int) -> str:
+    """Returns the request id of a message's cancel."""
+    return f"cancel-{number}"
+
+
 class MessageBook:
     """Sends messages to one topic and keeps the book.
 
@@ -114,7 +119,7 @@ class MessageBook:
 
     def cancel(self, message: Booked) -> None:
         """Takes a message with a request id back."""
-        message.cancelled_by = f"cancel-{message.number}"
+        message.cancelled_by = cancel_id(message.number)
         request = {"type": "message.cancel", "namespace": NAMESPACE, "message_id": message.request_id}
         document = {"id": message.cancelled_by, **request}
         self._client.send("requests", document, key="a cancel", on_acknowledged=message.thought_taken)

@@ -24,8 +24,14 @@ NEAR = Stop("stop-1", 5_000, "delete", True, StopAnswer("accepted", 5_300, froze
 FAR = Stop("stop-2", 5_000, "delete", True, StopAnswer("accepted", 9_300, frozenset()))
 GOT = Collected(
     deliveries=[Delivery(1, "0003-a", 8_000, 8_010), Delivery(1, "0003-a", 8_000, 8_900)],
-    sent=[Sent(1, 8_000, "never", cancel_answered_at=8_500), Sent(2, 8_000, cancel_answered_at=8_501), Sent(3, 8_000)],
+    sent=[
+        Sent(1, 8_000, "never", cancel_answered_at=8_500),
+        Sent(2, 8_000, cancel_answered_at=8_501),
+        Sent(3, 8_000),
+        Sent(4, 8_000, "never", cancel_answered_at=7_500),
+    ],
     stops=[(NEAR, True), (NEAR, False), (FAR, True)],
+    aimed_cancels=frozenset({2, 4}),
     unanswered=[],
     programs=4,
     events=6,
@@ -51,7 +57,8 @@ def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> 
         "stops": 3,
         "stops_within_500_ms": 2,
         "stops_within_500_ms_aimed_at_a_take_over": 1,
-        "cancels_within_500_ms": 1,
+        "cancels_within_500_ms": 2,
+        "cancels_within_500_ms_aimed_at_a_take_over": 1,
         "first_on_time_after_kill_ms": "n 1, p50 7010, p99 7010, most 7010",
         "recovered_after_healing_ms": "n 1, p50 7990, p99 7990, most 7990",
     }

@@ -8,19 +8,34 @@ from typing import Any, cast
 
 import pytest
 
-from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.chaos.stop_load import NAMESPACE, VOLLEY, VOLLEY_FROM_MS, VOLLEY_LAST_MS, StopLoad
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_testkit.chaos.stop_load import (
+    ANSWER_MS,
+    ANSWERS_KEPT,
+    NAMESPACE,
+    SPREAD_MS,
+    VOLLEY,
+    VOLLEY_CANCELS,
+    VOLLEY_FROM_MS,
+    VOLLEY_LAST_MS,
+    Latency,
+    StopLoad,
+)
 from tidegate_testkit.cluster.client import Acknowledged, Client
 from tidegate_testkit.cluster.cluster import SHARDS
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.judging.stops import StopAnswer
-from tidegate_testkit.cluster.message_load import MessageBook
+from tidegate_testkit.cluster.message_load import NAMESPACE as MESSAGES
+from tidegate_testkit.cluster.message_load import MessageBook, cancel_id
 from tidegate_testkit.cluster.topics import Arrived
 from tidegate_testkit.cluster.waiting import now_ms
 
 NEVER_S = 3_600.0
 """No trial by itself: tests begin them."""
 HELD = frozenset({3, 11})
+LATE_MS = 2_000
+"""A busy machine between two looks at the clock."""
 
 
 class Broker:
@@ -76,6 +91,10 @@ def test_given_a_volley_then_each_schedule_lies_in_a_shard_that_it_aims_at_and_g
     stops = broker.of("schedule.suspend", "schedule.delete")
     assert sorted(value["name"] for value in stops if value["name"] in applied) == sorted(applied)
     assert {value["type"] for value in stops} == {"schedule.suspend", "schedule.delete"}
+    sent = [value["id"] for value in broker.of("message.send")]
+    assert len(set(sent)) == VOLLEY_CANCELS == len(load.aimed_cancels)
+    assert {message_shard(MESSAGES, None, each, SHARDS) for each in sent} == HELD
+    assert sorted(value["message_id"] for value in broker.of("message.cancel")) == sorted(sent)
 
 
 def test_given_a_volley_that_was_answered_late_then_the_next_ones_instants_lie_where_its_answers_did(
@@ -91,6 +110,30 @@ def test_given_a_volley_that_was_answered_late_then_the_next_ones_instants_lie_w
     due = [trial.due for trial in load.trials[VOLLEY:]]
     assert due[0] >= at + 12_000
     assert [each - due[0] for each in due] == [250 * number for number in range(VOLLEY)]
+
+
+def test_given_cancels_that_were_answered_together_then_the_next_ones_instants_lie_about_that_moment(
+    broker: Broker, load: StopLoad
+) -> None:
+    load.volley(HELD)
+    begun = load.trials[0].due - VOLLEY_FROM_MS
+    for number in load.aimed_cancels:
+        broker.answered[cancel_id(number)] = begun + 17_000
+    at = now_ms()
+    load.volley(HELD)
+    due = [parse_instant(value["deliver_at"]) - at for value in broker.of("message.send")[VOLLEY_CANCELS:]]
+    assert len(due) == VOLLEY_CANCELS
+    assert all(17_000 - SPREAD_MS <= each <= 17_000 + SPREAD_MS + LATE_MS for each in due)
+    assert max(due) - min(due) > SPREAD_MS
+
+
+def test_given_answers_then_the_usual_latency_is_that_of_the_last_ones() -> None:
+    latency, answered = Latency(), dict[str, int]()
+    assert latency.usual_ms(answered) == ANSWER_MS
+    for number, took in enumerate([9_000] * ANSWERS_KEPT + [800] * ANSWERS_KEPT):
+        latency.sent(f"stop-{number}")
+        answered[f"stop-{number}"] = now_ms() + took
+    assert 800 <= latency.usual_ms(answered) <= 800 + LATE_MS
 
 
 @pytest.mark.parametrize("answers", ["few", "of an outage"])
