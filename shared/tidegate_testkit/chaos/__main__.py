@@ -22,7 +22,9 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = [NEMESES[name] for name in options.nemesis or NEMESES]
     campaign = Campaign(
         seed=seed,
-        sizes=Sizes(options.messages, options.events, options.stops, options.feed_count, options.expression),
+        sizes=Sizes(
+            options.messages, options.events, options.stops, options.burst, options.feed_count, options.expression
+        ),
         phases=endless(random.Random(f"order {seed}"), chosen, options.strikes),
         seconds=options.minutes * 60,
         nodes=options.nodes,
@@ -56,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--messages", type=float, default=usual.messages_per_s, help="a second (default %(default)s)")
     parser.add_argument("--events", type=float, default=usual.events_per_s, help="a second (default %(default)s)")
     parser.add_argument("--stops", type=float, default=usual.stops_per_s, help="a second (default %(default)s)")
+    parser.add_argument("--burst", type=int, default=usual.burst, help="messages, and events, at once (default 1)")
     parser.add_argument("--feed-count", type=int, default=usual.feed_count, help="events a run (default %(default)s)")
     parser.add_argument("--expression", default=usual.expression, help="of the landings (default %(default)r)")
     parser.add_argument("--folder", type=Path, default=None, help="for all that is written (default: a temporary one)")

@@ -43,6 +43,7 @@ class Sizes:
 
     Attributes:
         messages_per_s, events_per_s, stops_per_s: Of each so many a second.
+        burst: So many messages at once, and so many events, as much less often: what comes together costs the nodes far less.
         feed_count: Events for one run of the counting schedule.
         expression: Of the landings and the crowd.
     """
@@ -50,6 +51,7 @@ class Sizes:
     messages_per_s: float = 10.0
     events_per_s: float = 5.0
     stops_per_s: float = 0.5
+    burst: int = 1
     feed_count: int = 20
     expression: str = "*/15 * * * * *"
 
@@ -96,8 +98,8 @@ class Load:
         self._crowd = Crowd(client, self._evidence, sizes.expression)
         self.stops = StopLoad(client, self._evidence, self._book, chance, 1 / sizes.stops_per_s)
         self._parts = (
-            MessageLoad(self._book, chance, 1 / sizes.messages_per_s),
-            Repeatedly(lambda: self.pipeline.feed(chance), 1 / sizes.events_per_s),
+            MessageLoad(self._book, chance, 1 / sizes.messages_per_s, sizes.burst),
+            Repeatedly(lambda: self._feed(sizes.burst), sizes.burst / sizes.events_per_s),
             self.stops,
         )
         self._under_way = ExitStack()
@@ -114,6 +116,10 @@ class Load:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._under_way.close()
+
+    def _feed(self, events: int) -> None:
+        for _ in range(events):
+            self.pipeline.feed(self._chance)
 
     def until_it_runs(self) -> None:
         """Waits until the first landings have come to their reports."""

@@ -175,10 +175,18 @@ def deliveries_of(records: Sequence[Arrived]) -> list[Delivery]:
 
 
 class MessageLoad(Background):
-    """Sends one message every `every_s` seconds, of all kinds in turn, until it is left."""
+    """Sends messages, of all kinds in turn, until it is left.
 
-    def __init__(self, book: MessageBook, chance: random.Random, every_s: float = EVERY_S) -> None:
+    Args:
+        book: Of them.
+        chance: Of their times.
+        every_s: One message in so many seconds.
+        burst: So many at once, as much less often.
+    """
+
+    def __init__(self, book: MessageBook, chance: random.Random, every_s: float = EVERY_S, burst: int = 1) -> None:
         super().__init__("message load")
+        self._burst = burst
         self._book = book
         self._chance = chance
         self._every_s = every_s
@@ -189,8 +197,9 @@ class MessageLoad(Background):
         kinds = itertools.cycle([kind for kind, count in MIX.items() for _ in range(count)])
         while not self.stopping.wait(max(0.0, due - time.monotonic())):
             self._thoughts.do_due()
-            self._send(next(kinds))
-            due += self._every_s
+            for kind in itertools.islice(kinds, self._burst):
+                self._send(kind)
+            due += self._every_s * self._burst
         self._thoughts.do_all()
 
     def _send(self, kind: Kind) -> None:

@@ -86,7 +86,7 @@ def test_given_a_suspend_then_what_the_other_node_still_matches_does_not_count()
     pair.run(SECOND)
     pair.event(an_event("d1"), OTHERS)
     pair.run(15 * SECOND)
-    pair.first.hold_back(a_batch("unindex"))
+    pair.first.hold_back(a_commit("unindex"))
     pair.request(a_request("suspend", name))
     pair.run(SECOND)
     assert pair.first.holds_something
@@ -97,3 +97,47 @@ def test_given_a_suspend_then_what_the_other_node_still_matches_does_not_count()
     assert pair.status_of(f"suspend-{name}") == "accepted"
     assert pair.first.rows("I#") == []
     assert pair.first.rows("E#") == [], "what was counted before is given up, and nothing is counted after"
+
+
+@pytest.mark.parametrize("what", ["suspend", "delete"])
+def test_given_an_event_after_the_last_listener_left_then_its_repeat_counts_for_who_listens_again(what: str) -> None:
+    """Found in review: the other node went on with rows that were gone, and noted the event's id, so that its repeat was one for a day."""
+    pair, name = two_nodes(), of_the_first_node()
+    pair.request(an_apply(a_spec(name, on_data(count=100))))
+    pair.run(SECOND)
+    pair.event(an_event("before"), OTHERS)
+    pair.run(15 * SECOND)
+    pair.request(a_request(what, name))
+    pair.run(15 * SECOND)
+    pair.event(an_event("d1", event_id="landed-1"), OTHERS)
+    pair.run(15 * SECOND)
+
+    pair.request(
+        {**an_apply(a_spec(name, on_data(count=100))), "id": "again"} if what == "delete" else a_request("resume", name)
+    )
+    pair.run(15 * SECOND)
+    pair.event(an_event("d1", event_id="landed-1"), OTHERS)
+    pair.run(15 * SECOND)
+    (evidence,) = pair.first.rows("E#")
+    assert evidence["counts"] == [1]
+
+
+def test_given_an_owner_that_fell_as_it_left_the_index_then_its_successor_leaves_it_whole() -> None:
+    pair, name = two_nodes(), of_the_first_node()
+    pair.request(an_apply(a_spec(name, on_data(count=100))))
+    pair.run(SECOND)
+    pair.event(an_event("before"), OTHERS)
+    pair.first.hold_back(a_commit("unindex"))
+    pair.request(a_request("delete", name))
+    pair.run(SECOND)
+    pair.first.crash()
+    pair.run(15 * SECOND)
+    assert pair.first.rows("data/") == []
+    pair.event(an_event("d1", event_id="landed-1"), OTHERS)
+    pair.run(15 * SECOND)
+    pair.request({**an_apply(a_spec(name, on_data(count=100))), "id": "again"})
+    pair.run(15 * SECOND)
+    pair.event(an_event("d1", event_id="landed-1"), OTHERS)
+    pair.run(15 * SECOND)
+    (evidence,) = pair.first.rows("E#")
+    assert evidence["counts"] == [1]

@@ -65,6 +65,15 @@ class Summoned:
 
     def answered(self, summons: Key) -> None:
         """The lane has done what the row asked for, and removed it."""
+        self._close(summons)
+
+    def given_up(self, summons: Key) -> None:
+        """The lane cannot do what the row asks for, as things are: what it announces is held up, and the shard's other messages are not. The
+        stored row stays, for whoever can.
+        """
+        self._close(summons)
+
+    def _close(self, summons: Key) -> None:
         self._waiting.pop(summons, None)
         slot, message_id, version = place_of(summons.sk)
         row = self._plane.slots.get(message_id, version, slot)

@@ -23,6 +23,8 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete, Put, Transaction, Update
 from tidegate_core.triggers.base import EventTrigger
 
+ROWS_TOGETHER = 90
+"""Of one transaction, below DynamoDB's 100 actions."""
 RUNS = "run/"
 """What the event keys of runs begin with: they are told by their owners and not read from a topic."""
 
@@ -45,21 +47,27 @@ def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int) -
 
 
 def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
-    """Removes the rows of all earlier generations; until then their matches are dropped by the owner.
+    """Removes the rows of all earlier generations, and has every reader of the index see that they are gone; until then their matches are
+    dropped by the owner.
 
     Found in the index and not remembered, so that a successor can do it for a request that is answered already.
     """
-    actions: list[Put | Delete] = []
+    vectors: set[str] = set()
     for event_key in (yield from _event_keys(lane, state)):
         pk, low, high = keys.index_rows_of(event_key, state.namespace, state.name)
         items = yield from lane.read_range(low, high, pk)
         rows = [row for row in (from_item(IndexRow, item) for item in items) if row.generation < state.generation]
-        actions += [Delete(row.key()) for row in rows]
-        vectors = {row.vector for row in rows if row.vector is not None}
-        actions += [Delete(keys.offsets_vector(vector)) for vector in sorted(vectors)]
-    if actions:
+        for first in range(0, len(rows), ROWS_TOGETHER):
+            # Together: of rows that are gone a successor could not tell that their version is still to be raised. And whoever goes on with
+            # rows that are gone notes the ids of events that nobody counts: their repeats would not count either once somebody listens.
+            gone = [Delete(row.key()) for row in rows[first : first + ROWS_TOGETHER]]
+            yield from _raise_version(lane, "unindex", keys.index_shard_of(event_key), gone)
+        vectors |= {row.vector for row in rows if row.vector is not None}
+    if vectors:
         # Leaves of one trigger share a vector.
-        yield from lane.host.write_for_good(Batch("unindex", tuple(dict.fromkeys(actions))))
+        yield from lane.host.write_for_good(
+            Batch("unindex_vectors", tuple(Delete(keys.offsets_vector(vector)) for vector in sorted(vectors)))
+        )
 
 
 def _event_keys(lane: Lane, state: ScheduleState) -> Operation[list[str]]:
@@ -158,10 +166,12 @@ def _activation_vector(lane: Lane, state: ScheduleState, arrived: int) -> Operat
 
 def _raise_versions(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
     for index_shard in sorted({keys.index_shard_of(row.event_key) for row in rows}):
-        key = keys.index_version(index_shard)
-        token = lane.host.token()
-        # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.
-        update = Update(
-            key, "ADD #version :one SET #w = :w", {"#version": "version", "#w": "w"}, {":one": 1, ":w": token}
-        )
-        yield from lane.host.commit_for_good(Transaction("raise_index", (update,), token, key))
+        yield from _raise_version(lane, "raise_index", index_shard)
+
+
+def _raise_version(lane: Lane, name: str, index_shard: int, with_it: Sequence[Delete] = ()) -> Operation[None]:
+    key = keys.index_version(index_shard)
+    token = lane.host.token()
+    # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.
+    update = Update(key, "ADD #version :one SET #w = :w", {"#version": "version", "#w": "w"}, {":one": 1, ":w": token})
+    yield from lane.host.commit_for_good(Transaction(name, (*with_it, update), token, key))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from tidegate_core.decisions.delivery_plane.recurring_change import PlaceRecord
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.admit import AdmitNext
@@ -27,6 +28,7 @@ from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Items, Read
+from tidegate_core.store.values import Key
 
 TRY_AGAIN_MS = 10 * 60_000
 """Longer than a roll-out of a corrected version may have to wait, and a line in the log every ten minutes is enough."""
@@ -65,6 +67,8 @@ class Quarantine:
             case MarkSubmitted(run_id=run_id) | RejectRun(run_id=run_id) | RunGone(run_id=run_id):
                 # What the launcher said is stale by then: it is asked again.
                 self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._attempts.adopt, run_id))
+            case PlaceRecord(source=source, summons=Key() as summons):
+                source.summoned.given_up(summons)  # The sweep of what stands brings it again.
             case _:
                 self._later(work)
 

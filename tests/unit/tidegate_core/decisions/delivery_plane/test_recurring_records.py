@@ -14,14 +14,16 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     to_out,
 )
 
+from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
 from tidegate_core.effects import Committed, Drained
 from tidegate_core.model.instants import format_instant, parse_instant
-from tidegate_core.store.values import Delete, Key
+from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit, a_produce
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_recurring, a_request, a_send, an_apply, every
 
 DAY = 24 * HOUR
+PING = b'"ping"'
 
 
 @pytest.fixture
@@ -93,6 +95,32 @@ def test_given_a_far_record_that_is_written_late_then_its_time_is_not_passed(ben
     bench.release()
     bench.run(MINUTE)
     assert nominals(bench) == [due]
+
+
+def test_given_a_far_record_that_cannot_be_brought_near_then_the_shards_other_messages_are_sent_in_time() -> None:
+    """Found in review: its row held the position, and for 22 minutes nothing of the shard was sent."""
+    bench = Bench(shards=1, recurring_near_ms=61 * SECOND)
+    bench.run(SECOND)
+    daily = {"type": "cron", "expression": "0 0 * * *"}
+    bench.request(an_apply(a_recurring(trigger=daily)))
+    (far,) = bench.rows("CF#")
+    (text,) = far["intervals"]  # type: ignore[misc, union-attr]
+    broken = {**far, "intervals": [text.replace("cron", "tides")]}  # type: ignore[union-attr]
+    bench.store.write([Put(Key(str(far["pk"]), str(far["sk"])), broken)])
+    due = shown(bench, "apply-ping")[0]
+    bench.away(due - bench.now - 3 * MINUTE)
+    bench.request(an_apply(a_recurring("often", trigger=every("1s"), payload="often"), "apply-often"))
+    bench.run(3 * MINUTE + (CHECKPOINT_AFTER_FIRES + 200) * SECOND)
+    late = [each.at - parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")]
+    assert len(late) > CHECKPOINT_AFTER_FIRES + 200
+    assert max(late) < SECOND
+    assert "recurring" in {each.fields["name"] for each in bench.notices("decision_failed")}
+
+    bench.store.write([Put(Key(str(far["pk"]), str(far["sk"])), far)])
+    bench.away(shown(bench, "apply-ping")[1] - bench.now - 20 * MINUTE)
+    bench.run(21 * MINUTE)
+    sent = [parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out") if each.value == PING]
+    assert sent[-1] == shown(bench, "apply-ping")[1], "the stored row stayed, and the sweep found it"
 
 
 def test_given_a_rare_schedule_then_a_crash_right_after_its_fire_loses_nothing(bench: Bench) -> None:
