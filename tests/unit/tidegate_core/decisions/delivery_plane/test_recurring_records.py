@@ -17,6 +17,8 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
 from tidegate_core.effects import Committed, Drained
 from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.recurring import Recurring
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit, a_produce
@@ -104,9 +106,10 @@ def test_given_a_far_record_that_cannot_be_brought_near_then_the_shards_other_me
     daily = {"type": "cron", "expression": "0 0 * * *"}
     bench.request(an_apply(a_recurring(trigger=daily)))
     (far,) = bench.rows("CF#")
-    (text,) = far["intervals"]  # type: ignore[misc, union-attr]
-    broken = {**far, "intervals": [text.replace("cron", "tides")]}  # type: ignore[union-attr]
-    bench.store.write([Put(Key(str(far["pk"]), str(far["sk"])), broken)])
+    record = from_item(Recurring, far)
+    broken = replace(record, intervals=tuple(text.replace("cron", "tides") for text in record.intervals))
+    key = Key(str(far["pk"]), str(far["sk"]))
+    bench.store.write([Put(key, {**to_item(broken, key), "rev": far["rev"]})])
     due = shown(bench, "apply-ping")[0]
     bench.away(due - bench.now - 3 * MINUTE)
     bench.request(an_apply(a_recurring("often", trigger=every("1s"), payload="often"), "apply-often"))
@@ -116,7 +119,7 @@ def test_given_a_far_record_that_cannot_be_brought_near_then_the_shards_other_me
     assert max(late) < SECOND
     assert "recurring" in {each.fields["name"] for each in bench.notices("decision_failed")}
 
-    bench.store.write([Put(Key(str(far["pk"]), str(far["sk"])), far)])
+    bench.store.write([Put(key, far)])
     bench.away(shown(bench, "apply-ping")[1] - bench.now - 20 * MINUTE)
     bench.run(21 * MINUTE)
     sent = [parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out") if each.value == PING]
