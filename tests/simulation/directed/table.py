@@ -192,6 +192,10 @@ RULES: Table = {
         "here/index: rows_without_a_version_from_an_owner_that_fell_then_its_successor_raises_it_before_it_answers",
         "here/index: a_suspend_then_what_the_other_node_still_matches_does_not_count",
     ),
+    "who leaves the index": (
+        "here/index: an_event_after_the_last_listener_left_then_its_repeat_counts_for_who_listens_again",
+        "here/index: an_owner_that_fell_as_it_left_the_index_then_its_successor_leaves_it_whole",
+    ),
     "a container restart in one pod": (
         "here/gate: a_container_that_is_restarted_in_its_pod_then_the_program_does_not_run_again",
         "here/gate: a_container_that_is_restarted_before_the_gate_then_one_of_them_runs",
