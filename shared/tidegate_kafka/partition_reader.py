@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
 from confluent_kafka import Consumer
 
-from tidegate_core.effects import Unavailable
+from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_kafka.client_config import reader_config
 from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread, Life
@@ -41,6 +41,7 @@ class _Stand:
     """Where the listener stands in one topic partition; `next` is None while the end is being asked for.
 
     Attributes:
+        topic: As the listener knows it; once its end was told, the one that the end is of.
         checked: The records' topic is asked for: the listener's position is one of the topic, not of whatever has its name.
     """
 
@@ -123,9 +124,11 @@ class KafkaPartitionReader:
             found = await self._topics.end_offsets(stand.topic.name)
             if self._stands.get(where) is not stand:
                 return  # Whoever answers may have swallowed the cancellation: nobody reads there, or from elsewhere.
-            end = None if isinstance(found, Unavailable) else found.offsets.get(f"{stand.topic.id}/{where[1]}")
+            end = None if isinstance(found, Unavailable) else _end_of(where[1], found)
             if end is not None:
-                self._start_at(where, stand, end)
+                topic_id, offset = end
+                stand.topic = replace(stand.topic, id=topic_id)
+                self._start_at(where, stand, offset)
                 return
             await asyncio.sleep(self._settings.restart_wait_ms / 1000)
 
@@ -190,3 +193,15 @@ class KafkaPartitionReader:
             records = [record._replace(topic_id=topic_id) for record in records]
         self._listener.records(*found.where, records)
         stand.next = records[-1].offset + 1  # Only now: what was not taken is read again.
+
+
+def _end_of(topic_partition: int, found: EndOffsets) -> tuple[str, int] | None:
+    """Returns where a topic partition ends, and the id of its topic: whoever starts at the end means what has the name now.
+
+    Under the listener's own id nothing would ever be told of a topic that was made anew.
+    """
+    for place, offset in found.offsets.items():
+        topic_id, number = place.split("/")
+        if int(number) == topic_partition:
+            return topic_id, offset
+    return None

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import KafkaError
 
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_kafka.partition_reader import KafkaPartitionReader
@@ -29,10 +30,12 @@ class Brokers(Topics):
     """Answers about ends when `may_answer`.
 
     Attributes:
+        ends: Of the topics that there are now.
         swallows: A cancellation that comes with the answer, as `asyncio.wait_for` of Python 3.11 does.
     """
 
     def __init__(self) -> None:
+        self.ends = ENDS
         self.swallows = False
         self.may_answer = asyncio.Event()
         self.may_answer.set()
@@ -45,7 +48,7 @@ class Brokers(Topics):
         except asyncio.CancelledError:
             if not self.swallows:
                 raise
-        return ENDS
+        return self.ends
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         raise NotImplementedError
@@ -57,16 +60,19 @@ class Brokers(Topics):
 class Listener(ReaderListener):
     def __init__(self) -> None:
         self.got: asyncio.Queue[tuple[str, int, list[int]]] = asyncio.Queue()
+        self.gone: asyncio.Queue[tuple[str, int, int]] = asyncio.Queue()
+        self.topic_ids: list[str] = []
         self.failing: set[str] = set()
 
     def records(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
         if topic in self.failing:
             self.failing.remove(topic)
             raise KeyError("a bug of ours")
+        self.topic_ids += [each.topic_id for each in records]
         self.got.put_nowait((topic, topic_partition, [each.offset for each in records]))
 
     def position_gone(self, topic: str, topic_partition: int, offset: int) -> None:
-        raise NotImplementedError
+        self.gone.put_nowait((topic, topic_partition, offset))
 
     async def next(self) -> tuple[str, int, list[int]]:
         async with asyncio.timeout(PATIENCE_S):
@@ -209,3 +215,25 @@ async def test_given_a_stop_while_the_end_is_asked_for_then_the_next_start_asks_
     world.reader.start()
 
     await asyncio.to_thread(until, lambda: successor.assigned == {(POKES.name, 0): 3})
+
+
+async def test_given_a_topic_that_was_made_anew_then_its_end_is_found_under_the_new_id_and_reading_goes_on(
+    world: World, client: FakeClient, a_record: MakeRecord
+) -> None:
+    """Found in review: it was searched under the old id until a restart, and meanwhile no poke and no heartbeat was read."""
+    await begin(world, client)
+    world.reader.assign(POKES, 0, END)
+    await asyncio.to_thread(until, lambda: client.assigned == {(POKES.name, 0): 3})
+    anew = "ef" * 16
+    world.brokers.ends = EndOffsets({f"{anew}/{number}": 1 for number in range(8)})
+    out_of_range = KafkaError(KafkaError._AUTO_OFFSET_RESET)
+    client.batches = [[a_record(0, 3, topic=POKES.name, error=out_of_range)]]
+    async with asyncio.timeout(PATIENCE_S):
+        assert await world.listener.gone.get() == (POKES.name, 0, 3)
+
+    world.reader.assign(POKES, 0, END)  # As its listener does, which knows the topic as it was at its start.
+
+    await asyncio.to_thread(until, lambda: client.assigned == {(POKES.name, 0): 1})
+    client.batches = [[a_record(0, 1, topic=POKES.name)]]
+    assert await world.listener.next() == (POKES.name, 0, [1])
+    assert world.listener.topic_ids == [anew]
